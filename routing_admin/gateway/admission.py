@@ -1,4 +1,4 @@
-"""Authenticate and authorize calls of the data plane, and write errors in OpenAI's format."""
+"""Authenticate and authorize calls of the data plane, and convert errors to OpenAI's format."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str)
 
 
 def admit_known_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal | None:
-    """Return the agent from the cache alone, or None if the database is needed; raise errors like `admit_caller`."""
+    """Return the agent from the key cache, or None if the database is needed; raise errors like `admit_caller`."""
     refusal = refuse_query(query) if query else None
     caller = refusal or cached_principal(headers)
     return None if caller is None else _admit(caller, method, headers, path)
@@ -58,7 +58,7 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
-    # Operators see refused keys in the metrics and in the list of rejected calls.
+    # Operators see rejected keys in the metrics and in the list of rejected calls.
     request_metrics().count_refused_key("v1", refusal.code)
     rejected_calls().note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
@@ -160,7 +160,7 @@ def open_endpoint(*methods: str, write: WriteError = error_body) -> Callable[[Vi
                     response = view(request, *args, **kwargs)
             except GatewayError as error:
                 return error_response(error, read_request_id(request), write)
-            except Exception as error:  # API clients must never receive an HTML error page
+            except Exception as error:  # API clients must never receive an HTML error page.
                 return error_response(fault_error(error), read_request_id(request), write)
             response.headers.setdefault("x-request-id", read_request_id(request))
             return response

@@ -32,7 +32,7 @@ from routing_admin.limits.reservations import LimitReachedError, Reservation
 from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import Stream
 
-# This header tells nginx not to buffer the stream.
+# This header prevents nginx from buffering the stream.
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -41,7 +41,7 @@ class AdmittedCall:
     """A parsed and planned call of `principal` through `api`.
 
     `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
-    for whom the call is made. `reservation` is what the call has reserved from its limits.
+    for whom the call is made. `reservation` is what the call has reserved from the agent's limits.
     """
 
     api: ChatApi
@@ -64,7 +64,7 @@ class AdmittedCall:
 
 
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
-    """Reserve the agent's request limits and release them when the call ends; raise `GatewayError`."""
+    """Reserve the call from the agent's request limits, and release it when the call ends; raise `GatewayError`."""
     if call.slot is not None:
         # The reservation is closed with the call's slot, however the call ends.
         callback = call.slot.at_end
@@ -81,7 +81,7 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use; return the call with that reservation. Raise `GatewayError`."""
+    """Reserve the tokens that the call may use, and return the call with the reservation. Raise `GatewayError`."""
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -157,7 +157,7 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
     )
     stream.principal = admitted.principal
     if admitted.parsed.keep is not None:
-        # Only answers of the Responses API have items to store.
+        # Only answers of the Responses API have items that must be stored.
         stream.at_end = getattr(events, "keep_items", None)
     reply.blocks, reply.is_whole = stream.blocks(), stream.is_whole
     _add_route_headers(reply.headers, call, result)
@@ -165,11 +165,11 @@ async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: Requ
 
 
 def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCall, recorder: RequestRecorder) -> None:
-    """Start the response with keep-alive comments after the route's delay."""
+    """Start the response with keep-alive comments after the delay that the route sets."""
     seconds = admitted.dispatch.planned.route.keep_alive_seconds
     if seconds is None:
         seconds = settings.KEEP_ALIVE_SECONDS
-    # 0 disables keep-alive comments.
+    # A delay of 0 disables keep-alive comments.
     if seconds <= 0:
         return
 
@@ -194,7 +194,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
-    # Failed attempts may also cost tokens.
+    # Failed attempts may also have used paid tokens.
     if admitted.reservation is not None:
         charge_failures(admitted.reservation, admitted.dispatch.planned, attempts)
 

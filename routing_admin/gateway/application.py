@@ -48,7 +48,7 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 READ_TIMEOUT_SECONDS = 60.0
 """Maximum seconds for which a caller may stop reading the response."""
 WATCH_AFTER_SECONDS = 0.02
-"""Seconds after which a call is watched for a disconnect; a watch costs a task, so shorter calls have none."""
+"""Seconds after which a call is watched for a disconnect. A watch costs a task, so shorter calls are not watched."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]
@@ -84,8 +84,8 @@ async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Re
 async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
-    # When the caller disconnects, the watch cancels this task and the call ends silently. Any other cancellation, such
-    # as a server shutdown, is passed on.
+    # When the caller disconnects, the watching task cancels this task and the call ends silently. Any other
+    # cancellation, such as a server shutdown, is passed on.
     watch, slot, keep_alive = _DisconnectWatch(receive), Slot(calls()), KeepAlive(send)
     try:
         await _send_reply(await _reply_to(api, scope, body, slot, keep_alive), send, keep_alive)
@@ -98,7 +98,8 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    # Return None if the caller disconnected before the end. Stop reading a body beyond the limit.
+    # Returns None if the caller disconnected before the end of the body. A body beyond the limit is not read to its
+    # end.
     announced = announced_length(scope)
     # Large bodies require a valid key, which is checked before memory is used for them.
     is_known = announced > UNKNOWN_BYTES
@@ -168,7 +169,7 @@ async def _send_reply(reply: HttpReply, send: Send, keep_alive: KeepAlive) -> No
 
 
 class _DisconnectWatch:
-    """Cancel the running task when the server reports `http.disconnect`."""
+    """Cancels the current task when the server reports `http.disconnect`."""
 
     def __init__(self, receive: Receive) -> None:
         loop = asyncio.get_running_loop()

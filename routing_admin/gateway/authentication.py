@@ -14,7 +14,7 @@ from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way = owned(dict[bytes, asyncio.Event])
-"""Keys that are being looked up, each with an event that is set when the look-up ends."""
+"""Keys that are being looked up, each with an event that is set when its look-up ends."""
 
 
 async def find_caller(call: HttpCall, path: str) -> Principal:
@@ -33,8 +33,8 @@ async def look_up_caller(call: HttpCall, path: str) -> Principal:
     """
     digest, under_way = digest_credentials(call.headers), _under_way()
     # On a busy server the cache may be outdated again when a look-up ends. Then the first call that waited looks the
-    # key up once more, and the others wait again. A key that is not cached after that is invalid, or its agent acts for
-    # another agent.
+    # key up once more, and the others wait again. A key that is still not cached after that is invalid, or its agent
+    # acts for another agent.
     for _ in range(2):
         if (look_up := under_way.get(digest)) is None:
             break

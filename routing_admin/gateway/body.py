@@ -1,4 +1,4 @@
-"""Read a request's body as a JSON object; errors contain the position."""
+"""Read a request's body as a JSON object; error messages contain the position."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PACKED_BLOCK = 1024
 
 
 def is_packed(call: HttpCall) -> bool:
-    """Return whether the body has a content encoding."""
+    """Return whether the body is compressed."""
     return call.headers.get("content-encoding", "identity") != "identity"
 
 
@@ -51,7 +51,7 @@ class _Unpacker:
         self._body, self._packed, self._position, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
-        """Decompress about `size` more bytes, and return whether the body is now complete."""
+        """Decompress about `size` more bytes, and return whether the body is complete."""
         end = len(self._data) + size
         try:
             while self._position < len(self._packed) and len(self._data) < end:
@@ -91,7 +91,10 @@ def _too_large(limit: int) -> BadRequestError:
 
 
 def read_object(call: HttpCall) -> dict[str, Any]:
-    """Return the body as a JSON object; raise `BadRequestError`: 413 if too large, 415 if badly encoded, else 400."""
+    """Return the body as a JSON object.
+
+    Raise `BadRequestError`: 413 if it is too large, 415 if its encoding is not supported, else 400.
+    """
     return parse_object(take_bytes(call))
 
 
@@ -116,7 +119,7 @@ def parse_object(data: bytes | bytearray) -> dict[str, Any]:
 
     Raise `BadRequestError` for invalid JSON, too deep nesting and lone surrogates, and with 413 for too many values.
     """
-    # JSON parsers reject a byte order mark.
+    # JSON parsers reject a byte order mark, so remove it.
     if data[:3] == BYTE_ORDER_MARK:
         data = data[3:]
     try:
@@ -137,8 +140,8 @@ def _too_deep(path: str | None) -> BadRequestError:
 
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
-    # The fast parser reports no position, so parse again with the standard library to find it.
-    if len(data) > LARGE_BYTES:  # parsing again would take seconds and hold the GIL
+    # The fast parser reports no position, so parse the text again with the standard library to find it.
+    if len(data) > LARGE_BYTES:  # Parsing a large text again would take seconds and hold the GIL.
         is_placed = isinstance(error, json.JSONDecodeError)
         sentence = _json_error_message(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")

@@ -2,8 +2,8 @@
 
 A call with a cached key and without stored or large files stays on the event loop. Work that needs the database or
 files runs in a thread. If a candidate fails before its first content, the next one is called. Nothing is sent before
-that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that has
-waited for long (`keep_alive`).
+that content, so that the status and the `x-routing-*` headers can still be set. The exception is a call whose caller
+has already waited for long (`keep_alive`).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""Header with the caller's name for a conversation, all calls of which use the same provider key."""
+"""Header with the caller's name for a conversation. All calls of the conversation use the same provider key."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
@@ -145,14 +145,14 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
         refusal = retriable_error(error)
     except GatewayError as error:
         refusal = error
-    except Exception as error:  # API clients must never receive an HTML error page
+    except Exception as error:  # API clients must never receive an HTML error page.
         refusal = fault_error(error)
     reply = error_reply(refusal, call.request_id, api.error)
     # Gemini reports a blocked prompt as a 200 response without candidates.
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
-    if call.keep_alive is not None and call.keep_alive.has_begun:  # the status has already been sent
+    if call.keep_alive is not None and call.keep_alive.has_begun:  # The status has already been sent.
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
     return reply
 
@@ -218,14 +218,14 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if reservation is not None:
             reservation.close()
-        # The agent is known, so refusals are also logged.
+        # From here on the agent is known, so refused calls are also logged.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
 
 
 async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
-    # Parsing a large body takes long, so the agent needs a slot for it.
+    # Parsing a large body takes long, so the agent needs a slot for heavy work.
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
@@ -277,7 +277,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
-        # A caller that forbids dropped fields needs a candidate that ignores none.
+        # If the caller forbids dropped fields, a candidate that ignores no field is needed.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,
@@ -303,7 +303,10 @@ def _decide(
 def resolve_model(
     state: snapshot.Snapshot, model: str, task_type: str | None, limits: AgentLimits | None = None
 ) -> NamedRoute:
-    """Return the route for a model name or task type; raise `GatewayError`, with status 403 if the limits forbid it."""
+    """Return the route for a model name or task type.
+
+    Raise `GatewayError`, with status 403 if the limits forbid the route.
+    """
     try:
         target = cached_decisions(state).resolve(model, task_type)
         if limits is not None:

@@ -26,9 +26,12 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Maximum bytes of a body that is examined without a thread, because switching to one would take longer."""
+"""Maximum bytes of a body that is examined without a thread.
+
+Switching to a thread would take longer than the examination.
+"""
 MAX_ANSWERS = 8
-"""Maximum number of answers to a request, each of which is an upstream call."""
+"""Maximum number of answers to one request. Each answer is an upstream call."""
 
 
 Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
@@ -64,7 +67,7 @@ class ChatCall:
 
 
 class Choices:
-    """State shared by the answers to a request: their id, how many have ended, and the summed usage.
+    """State shared by all answers to a request: their id, the number of answers that have ended, and the summed usage.
 
     The shared id is the id of the first stream that begins.
     """
@@ -81,7 +84,7 @@ class Choices:
         return self.ended == self.count
 
     def fail(self, index: int, error: GatewayError) -> None:
-        """Record the error that ends the whole stream and the index of its answer; ignore later errors."""
+        """Record the error that ends the whole stream and the index of the failed answer; ignore later errors."""
         if self.error is None:
             self.failed, self.error = index, error
 
@@ -100,7 +103,10 @@ class RoutingOptions:
 
 
 def read_routing_options(body: Object) -> RoutingOptions:
-    """Return the routing options; raise `BadRequestError` without a model and a task, or if a name is too long."""
+    """Return the routing options.
+
+    Raise `BadRequestError` if both model and task are missing, or if a name is too long.
+    """
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
     if not model and not task_type:
@@ -120,7 +126,7 @@ def read_answer_count(source: Object, key: str) -> int:
 
 
 class AnswerEvents(Protocol):
-    """Interface of a streamed answer's events; each method returns bytes, which may be empty."""
+    """Interface that writes the events of a streamed answer; each method returns bytes, which may be empty."""
 
     @property
     def turn(self) -> AnsweredTurn:
@@ -136,16 +142,16 @@ class AnswerEvents(Protocol):
         """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Write a chunk of audio, or after the last one, with `reference`, where the audio is stored."""
+        """Write a chunk of the answer's audio or, after the last chunk, a `reference` to the stored audio."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """Write the sources of the preceding text."""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """Write the finish reason, the usage and the end of the stream."""
+        """Write the finish reason and the usage, and end the stream."""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """Write that the answer was interrupted; nothing follows."""
+        """Write that the answer was interrupted; nothing is written after this."""
 
 
 @value_class

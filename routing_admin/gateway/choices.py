@@ -1,4 +1,4 @@
-"""Serve several answers to one request (`n`) by as many concurrent calls; if one fails, all fail."""
+"""Serve several answers to one request (`n`) by one concurrent call per answer; if one call fails, all fail."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from routing_admin.request_log.recorder import RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
 KNOWN_ERRORS = (GatewayError, OverloadedError, DrainingError)
-"""Errors with a status and code of their own."""
+"""Errors that have a status and code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Function that records that the other calls of a request were stopped because one failed."""
+"""Function that records that a request's other calls were stopped because one call failed."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
@@ -81,7 +81,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     calls: Calls = []
     try:
         if call.slot is not None:
-            # Take all slots or none, because a request with only some of its answers would fail anyway.
+            # Take all slots or none, because a request with too few slots would fail anyway.
             call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -123,7 +123,7 @@ async def _repeat(
 
 
 async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) -> list[HttpReply]:
-    """Return every call's reply; if one raises, stop all others and raise its error."""
+    """Return every call's reply; if a call raises an error, stop all others and raise that error."""
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return await asyncio.gather(*tasks)
@@ -133,7 +133,7 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
             task.cancel()
         for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, HttpReply) and result.blocks is not None:
-                await anext(result.blocks, None)  # closing a generator that has not started would skip its cleanup
+                await anext(result.blocks, None)  # Closing a generator that has not started would skip its cleanup.
                 await result.blocks.aclose()
         raise
 
@@ -163,12 +163,12 @@ async def _interleave(
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # afterwards every task has started, so its cleanup is certain to run
+        await asyncio.sleep(0)  # After this, every task has started, so its cleanup is certain to run.
         while count:
             index, block = await ready.get()
             room.release()
             if choices.failed not in (None, index):
-                continue  # the error is the last event of the stream
+                continue  # The error is the last event of the stream.
             if block is not None:
                 yield block
             elif choices.failed is None:
@@ -191,7 +191,7 @@ async def _forward(
 ) -> None:
     try:
         async for block in stream:
-            # Without waiting, because the block that ends the whole stream must stay the last one.
+            # Put the block without waiting, because the block that ends the whole stream must remain the last one.
             ready.put_nowait((index, block))
             await room.acquire()
     finally:
@@ -200,7 +200,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield a JSON list from blocks whose elements are each preceded by a comma."""
+    """Yield a JSON list made from blocks in which a comma precedes each element."""
     async with aclosing(blocks):
         prefix = b"["
         async for block in blocks:

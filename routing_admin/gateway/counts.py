@@ -1,4 +1,4 @@
-"""Limit the messages, parts and tools of a call, because examining them delays other agents."""
+"""Limit the messages, parts and tools of a call, because examining very many would delay other agents."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ PART_FIELDS = (
     "summary",
     *(PARTS, "functionResponse", "function_response"),
 )
-"""Fields of a message, item or part that contain further parts; the last three are Gemini's."""
+"""Fields of a message, item or part that contain further parts. The last three fields are Gemini's."""
 
 CROWDED_ITEMS = 300
-"""Number of items above which a call counts as crowded. Examining them may take 30 ms, because an image URL that is
-described instead of sent takes 100 microseconds.
+"""Number of messages and parts above which a call counts as crowded.
+
+Examining them may take 30 ms, because an image URL that is described instead of sent takes 100 microseconds.
 """
 
 
 def check_counts(body: Object, messages: str) -> None:
-    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the field with the messages."""
+    """Raise `BadRequestError` for too many messages, parts or tools; `messages` names the messages field."""
     listed = body.get(messages)
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
-            # Arguments are JSON inside a string, so the body's parser has not counted their values.
+            # Arguments are JSON inside a string, so the body's parser has not counted the values in them.
             check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None

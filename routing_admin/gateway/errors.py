@@ -1,4 +1,4 @@
-"""Errors in OpenAI's format: what was wrong, where, and what the caller should do about it."""
+"""Errors in OpenAI's format. They say what was wrong, where, and what the caller should do."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TYPES: Mapping[int, str] = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
-"""OpenAI's error types; any other 4xx is an invalid request, any other 5xx an upstream error."""
+"""OpenAI's error types by status; any other 4xx is an invalid request, any other 5xx an upstream error."""
 
 
 class GatewayError(Exception):
-    """A refused call: status, code, message, and the path in the request that is wrong."""
+    """A refused call: status, code, message, and the path of the invalid part of the request."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, attempts: Sequence[Attempt] = ()
@@ -62,7 +62,7 @@ def to_gateway_error(error: RouterError) -> GatewayError:
 
 
 def limit_gateway_error(error: LimitReachedError) -> GatewayError:
-    """Convert a reached limit, with its retry headers."""
+    """Convert a reached limit to an error with retry headers."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
@@ -73,7 +73,7 @@ def error_type(status: int) -> str:
 
 
 def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error as JSON, with all attempts if candidates were called."""
+    """Return the error as JSON; if candidates were called, it contains all attempts."""
     fields: dict[str, Any] = {
         "message": error.message,
         # OpenAI reports an unknown model with this type and status 404.

@@ -1,4 +1,4 @@
-"""Read a JSON object's fields; errors name the field."""
+"""Read the fields of a JSON object; error messages name the field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRING_OR_PARTS = translatable("%(param)s must be a string or a list of parts.")
 TRUE_OR_FALSE = translatable("%(param)s must be true or false.")
 A_NUMBER = translatable("%(param)s must be a number.")
 A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
-"""Messages for a value of the wrong type."""
+"""Error messages for a value of the wrong type."""
 
 
 def wrong_type_error(sentence: Translatable, param: str) -> BadRequestError:
@@ -38,14 +38,14 @@ def invalid_choice_error(choices: tuple[str, ...], param: str) -> BadRequestErro
 
 
 def check_object(value: Any, param: str) -> Object:
-    """Return a JSON object; raise `BadRequestError` for anything else."""
+    """Return the value if it is a JSON object; raise `BadRequestError` otherwise."""
     if not isinstance(value, dict):
         raise wrong_type_error(AN_OBJECT, param)
     return value
 
 
 def check_list(value: Any, param: str) -> list[Any]:
-    """Return a JSON list; raise `BadRequestError` for anything else."""
+    """Return the value if it is a JSON list; raise `BadRequestError` otherwise."""
     if not isinstance(value, list):
         raise wrong_type_error(A_LIST, param)
     return value
@@ -54,7 +54,7 @@ def check_list(value: Any, param: str) -> list[Any]:
 def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
     """Return the parts of a message's content; plain text becomes one part of type `text_type`.
 
-    Raise `BadRequestError` for anything else.
+    Raise `BadRequestError` for any other value.
     """
     if content is None:
         raise missing_field_error(param)
@@ -66,7 +66,10 @@ def list_parts(content: Any, param: str, text_type: str) -> list[Object]:
 
 
 def read_text(source: Object, key: str, path: str, *, required: bool = False) -> str | None:
-    """Return a string, None if absent or null; raise `BadRequestError` for anything else, or for None if `required`."""
+    """Return a string, or None if it is absent or null.
+
+    Raise `BadRequestError` for any other value, and for None if `required`.
+    """
     value = source.get(key)
     if value is None and required:
         raise missing_field_error(f"{path}.{key}".lstrip("."))
@@ -80,7 +83,7 @@ def require_text(source: Object, key: str, path: str) -> str:
 
 
 def read_flag(source: Object, key: str) -> bool | None:
-    """Return a boolean, None if absent or null; raise `BadRequestError` for anything else."""
+    """Return a boolean, or None if it is absent or null; raise `BadRequestError` for any other value."""
     value = source.get(key)
     if value is not None and not isinstance(value, bool):
         raise wrong_type_error(TRUE_OR_FALSE, key)
@@ -88,11 +91,11 @@ def read_flag(source: Object, key: str) -> bool | None:
 
 
 def read_number(source: Object, key: str, low: float, high: float) -> float | None:
-    """Return a finite number within bounds, None if absent or null; raise `BadRequestError` for anything else."""
+    """Return a finite number within bounds, or None if it is absent or null; else raise `BadRequestError`."""
     value = source.get(key)
     if value is None:
         return None
-    # bool is a subclass of int.
+    # In Python, bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise wrong_type_error(A_NUMBER, key)
     if not low <= value <= high:
@@ -104,11 +107,11 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
 
 
 def read_count(source: Object, key: str) -> int | None:
-    """Return an integer of at least 1, None if absent or null; raise `BadRequestError` for anything else."""
+    """Return an integer of at least 1, or None if it is absent or null; raise `BadRequestError` for any other value."""
     value = source.get(key)
     if value is None:
         return None
-    # bool is a subclass of int.
+    # In Python, bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int):
         raise wrong_type_error(A_WHOLE_NUMBER, key)
     if value < 1:
@@ -118,7 +121,7 @@ def read_count(source: Object, key: str) -> int | None:
     return value
 
 
-# Nested fields: the fields that are parsed, and the paths of all others, so that no field is dropped silently.
+# Nested fields: which of them are parsed, and the paths of all others, so that no field is dropped silently.
 
 KNOWN_FIELDS = frozenset({"role", "content"})
 KNOWN_BY_ROLE: Mapping[Role, frozenset[str]] = MappingProxyType(
@@ -139,13 +142,13 @@ KNOWN_BY_PART: Mapping[str, frozenset[str]] = MappingProxyType(
 """Fields of a part that every protocol supports, by its type."""
 KNOWN_CALL_FIELDS = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
-"""Values that mean the same as an absent field."""
+"""Values with the same meaning as an absent field."""
 SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})
 KEY_CHARS = 40
 
 
 def other_fields(value: Object, basic: Collection[str], path: str) -> list[str]:
-    """Return the paths of an object's non-empty fields that are not `basic`."""
+    """Return the paths of an object's non-empty fields that are not in `basic`."""
     return [
         f"{path}.{key[:KEY_CHARS]}"
         for key, field_value in value.items()
@@ -154,7 +157,7 @@ def other_fields(value: Object, basic: Collection[str], path: str) -> list[str]:
 
 
 def read_mark(value: Object, path: str) -> CacheBreakpoint | None:
-    """Return the cache mark in Anthropic's or OpenAI's format, or None.
+    """Return the cache mark of a message or part, in Anthropic's or OpenAI's format, or None.
 
     Raise `BadRequestError` if it is not an object.
     """

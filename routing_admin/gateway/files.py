@@ -1,4 +1,4 @@
-"""OpenAI's Files API over artifacts: POST, GET, GET content, DELETE.
+"""OpenAI's Files API for artifacts: POST, GET, GET content, DELETE.
 
 A file's id is its artifact's reference, so it is valid as `file_id` in a chat request and wherever a reference is.
 """
@@ -48,7 +48,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     row = find_file(request, ref)
     try:
         return download(request, row)
-    # The store is temporarily unavailable, which does not mean that the file no longer exists.
+    # The store is temporarily unavailable; this does not mean that the file is gone.
     except StoreUnavailableError:
         raise
     except ArtifactError as error:
@@ -75,7 +75,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=parse_lifetime(request.POST.get("expires_after[seconds]")),
         )
-    # The cause is not the upload, so `endpoint` reports a 503.
+    # The upload is not the cause, so `endpoint` reports a 503.
     except StoreUnavailableError:
         raise
     except (ArtifactError, ActionError) as error:
@@ -125,7 +125,7 @@ def missing_file() -> GatewayError:
 
 
 def parse_lifetime(text: str | None) -> float | None:
-    """Return a file's lifetime in seconds, None by default; raise `BadRequestError` for an invalid number."""
+    """Return a file's lifetime in seconds, or None if it is absent; raise `BadRequestError` for an invalid number."""
     if text is None:
         return None
     if not text.isdecimal() or int(text) < 1:
@@ -135,7 +135,7 @@ def parse_lifetime(text: str | None) -> float | None:
 
 
 def parse_limit(text: str | None) -> int:
-    """Return the page size; raise `BadRequestError` outside 1 to `MAX_PAGE`."""
+    """Return the page size; raise `BadRequestError` if it is not between 1 and `MAX_PAGE`."""
     if text is None:
         return PAGE
     if not text.isdecimal() or not 1 <= int(text) <= MAX_PAGE:

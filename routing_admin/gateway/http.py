@@ -1,4 +1,4 @@
-"""A call and its reply in the data plane, served by our ASGI application or by Django."""
+"""A call of the data plane and its reply, whether our ASGI application or Django serves it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing_admin.platform.server.request_id import read_request_id
 class RequestBytes:
     """A request body that is consumed once, so that its bytes and their parsed form are not in memory together.
 
-    `broken` means that the body ended early. `room` is the slot that reserves memory for the body.
+    `broken` means that the body ended early. `room` is the slot that reserves the body's memory.
     """
 
     data: bytes | bytearray = field(default=b"", repr=False)
@@ -38,8 +38,9 @@ class RequestBytes:
 class HttpCall:
     """A completely received call; header names are lower case, `address` is the caller's IP address.
 
-    `in_own_threads` says that database work may run in any thread. `slot` is occupied until the call is answered, None
-    if there is no limit. `keep_alive` can start a stream before its content, None if the server cannot do this.
+    `in_own_threads` says that database work may run in any thread. `slot` is occupied until the call is answered; it is
+    None if the number of calls is not limited. `keep_alive` can start a stream before its content, None if the server
+    cannot do this.
     """
 
     method: str
@@ -58,7 +59,7 @@ class HttpCall:
 class HttpReply:
     """A reply: a whole body, or blocks as they arrive.
 
-    After the last block, `is_whole` says whether the answer was complete; None if that is unknown.
+    After the last block, `is_whole` says whether the answer was complete, or is None if that is unknown.
     """
 
     status: int

@@ -1,4 +1,4 @@
-"""`Idempotency-Key`: the same key and request within a day return the first outcome, which is paid for once.
+"""`Idempotency-Key`: a repeated key and request within a day get the first outcome again, which is paid for once.
 
 This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: a second call with the same key
 receives 409 while the first call is in progress, and 422 if its request is different. Outcomes that a repetition would
@@ -51,13 +51,12 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""Response headers: whether an outcome is replayed, the id of its original request, and why an outcome is not stored.
-"""
+"""Response headers: whether an outcome is replayed, its original request's id, and why it is not stored."""
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
-"""Errors that depend only on the request; these and every 2xx are stored."""
+"""Statuses of errors that depend only on the request. Outcomes with these or with any 2xx status are stored."""
 OWN_HEADERS = frozenset({"x-request-id"})
-"""Headers that are never stored, because each call has its own."""
+"""Headers that are never stored, because each call has headers of its own."""
 RETRY_SECONDS = 1.0
 BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
@@ -159,7 +158,7 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
     active_claim = _ActiveClaim(call, claim)
     try:
         reply = await answer()
-    except BaseException:  # the caller disconnected
+    except BaseException:  # The caller disconnected.
         await active_claim.end(None)
         raise
     if reply.blocks is not None:
@@ -232,7 +231,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
     async def athrow(self, *problem: Any) -> bytes:
         return await self._blocks.athrow(*problem)
 
-    # This also releases the key of a stream that was never read.
+    # This also releases the key if the stream was never read.
     async def aclose(self) -> None:
         await self._blocks.aclose()
         await self._end()

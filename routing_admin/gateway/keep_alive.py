@@ -22,7 +22,7 @@ COMMENT = b": keep-alive\n"
 missing data (openai/openai-go#556).
 """
 BLANK = b"\r\n"
-"""Blank line, for Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
+"""A blank line, for Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -64,7 +64,7 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        del self._make_headers, self._begun  # these references lead to the call, which refers to this object
+        del self._make_headers, self._begun  # These attributes refer to the call, which refers to this object.
         if not self.has_begun:
             del self.write_error
 
@@ -82,7 +82,8 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        self.has_begun = True  # after the send, because a server that is cancelled while it waits has sent nothing
+        # This runs after the send, because a server that is cancelled while it waits has sent nothing.
+        self.has_begun = True
         self._begun()
         while True:
             await self._send({"type": "http.response.body", "body": self._block, "more_body": True})

@@ -1,9 +1,9 @@
-"""Cache of authenticated keys, valid until anything about keys changes.
+"""Cache of authenticated keys, whose entries are valid until anything about keys changes.
 
 Every change of keys and agents increases the installation's stamp, a number that each snapshot also has. An entry is
-valid for the stamp under which it was made, so a revoked key stops working at the snapshot's next check. Failures are
-never cached, nor are agents that act for others. While the database is unavailable nothing about keys can change, so
-entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
+valid for the stamp under which it was made, so a revoked key stops working when the snapshot is next checked. Neither
+failures nor agents that act for others are ever cached. While the database is unavailable nothing about keys can
+change, so entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
 (docs/faults.md).
 """
 
@@ -26,7 +26,10 @@ from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCac
 from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
-"""Seconds for which an entry is fresh. They must be less than the minute in which a key's last use is recorded once."""
+"""Seconds for which an entry is fresh.
+
+This must be less than a minute, the interval at which a key's last use is recorded.
+"""
 MAX_ENTRIES = 1000
 
 
@@ -80,7 +83,7 @@ class KeyCache:
         return entry if entry and entry.stamp == self._newest.stamp() and self._is_unexpired(entry.principal) else None
 
     def _is_current(self, entry: _CachedKey) -> bool:
-        # An entry counts while it is fresh and, during a database outage, as long as its stamp is current.
+        # An entry is valid while it is fresh and, during a database outage, as long as its stamp is current.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:

@@ -56,7 +56,7 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files of which only the kind is known."""
+"""Descriptions of files of which only the kind, such as video, is known."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024
@@ -71,7 +71,7 @@ Find = Callable[[str], FilePart | None]
 class References:
     """The artifacts that a message may reference. `must_exist` is set for the newest user message.
 
-    Only there is a reference that never existed an error, so that nothing in the history can end a conversation.
+    Only in that message is an unknown reference an error, so that an old message never ends a conversation.
     """
 
     find: Find
@@ -92,13 +92,13 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """Look up a reference, with or without OpenAI's prefix, which some clients require."""
+    """Look up a reference with or without OpenAI's file prefix, which some clients require."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    # A reference that cannot be an artifact's id is displayed as the file's name.
+    # A reference that cannot be an artifact's id is shown as the file's name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
@@ -169,9 +169,9 @@ def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FileP
 
 
 def parse_tool_text(text: str, param: str, references: References) -> Part:
-    """Return a tool result's text, or the file of the ContentRouteResult in it.
+    """Return the text of a tool result, or the file of a ContentRouteResult in it.
 
-    Raise `BadRequestError` if its data cannot be decoded.
+    Raise `BadRequestError` if the file's data cannot be decoded.
     """
     try:
         file = read_tool_result(text)
@@ -203,7 +203,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     except (binascii.Error, ValueError):
         pass
     try:
-        # Some clients wrap base64 in lines. Removing whitespace copies the text, so it is only the second attempt.
+        # Some clients wrap base64 in lines. Removing whitespace copies the text, so this is only the second attempt.
         return decode_chunks("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         message = translatable("This is not valid base64. Send the file again.")
@@ -225,7 +225,7 @@ def decode_chunks(text: str, start: int) -> bytes:
 
 
 def data_url_part(url: str, param: str, filename: str | None = None) -> FilePart:
-    """Return the part in a data URL; raise `BadRequestError` if it is malformed or does not decode."""
+    """Return a data URL's content as a part; raise `BadRequestError` if it is malformed or does not decode."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError(translatable("A data URL must look like data:<type>;base64,<data>."), param)
@@ -257,13 +257,16 @@ def _web_address(url: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(url)
-    except ValueError:  # the address has brackets around an invalid IP address, for example
+    except ValueError:  # The address is invalid, for example because it has brackets around an invalid IP address.
         return None
     return parts if parts.scheme in ("https", "http") and parts.hostname else None
 
 
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
-    """Store inline bytes as an artifact of the agent, once per content; return the part unchanged if that fails."""
+    """Store inline bytes as an artifact of the agent, once per content.
+
+    Return the part, unchanged if storing fails.
+    """
     if file.content is None:
         return file
     try:

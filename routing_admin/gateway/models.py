@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id}: task routes and services with their capabilities.
+"""Endpoints `GET /v1/models` and `/v1/models/{id}`: task routes and services with their capabilities.
 
 Google's clients, recognised by their key header, receive Gemini's format, which is at /v1beta/models as well.
 Anthropic's clients, recognised by their version header, receive Anthropic's format.
@@ -36,7 +36,7 @@ GOOGLE_KEY = "x-goog-api-key"
 
 @endpoint("/v1/models")
 def models(request: HttpRequest) -> HttpResponse:
-    """List the models that the agent may use, in the format of the client's vendor, else OpenAI's."""
+    """List the models that the agent may use, in the format of the client's vendor or else in OpenAI's."""
     entries = list(model_list(snapshot.current(), request_principal(request).rights))
     if GOOGLE_KEY in request.headers:
         return _page(request, entries)
@@ -81,7 +81,7 @@ def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[d
 
 
 def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, Any]:
-    """Return a model object; `created` is 0, because it is unknown."""
+    """Return a model object; `created` is 0, because the creation time is unknown."""
     directions = {"input": list(capabilities.input), "output": list(capabilities.output)}
     return {"id": name, "object": "model", "created": 0, "owned_by": owner, "capabilities": directions}
 
@@ -97,7 +97,7 @@ def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | Non
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None
-    # A direct name shows its service, a route its first candidate that can answer.
+    # A model or service requested by name shows its service; a route shows its first candidate that can answer.
     if target.direct:
         first = target.route.primary
         service = target.service or configuration.service_at(first.provider, first.model or "")

@@ -34,7 +34,10 @@ class KeyEndedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """An open stream. `stamp` is the stamp of its key's last check, `waiting` is its wait for the next block."""
+    """An open stream.
+
+    `stamp` is the installation's stamp when its key was last checked; `waiting` is the wait for the next block.
+    """
 
     principal: Principal
     stamp: int
@@ -43,7 +46,7 @@ class OpenStream:
     is_ended: bool = False
 
     def check(self) -> None:
-        """Raise `KeyEndedError` if the key is no longer valid, for streams that never wait."""
+        """Raise `KeyEndedError` if the key is no longer valid. Streams that never wait call this."""
         if self.is_ended:
             raise KeyEndedError
 
@@ -81,7 +84,7 @@ class OpenStreams:
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
-        # There is one query per key, whatever the number of its streams.
+        # There is one query per key, however many streams it has.
         principals: dict[tuple[str, str], Principal | None] = {}
         for stream in streams:
             key = stream.principal.key, stream.principal.agent

@@ -22,7 +22,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """Return the thoughts with their origin, in the format for callers."""
+    """Return the thoughts, labelled with their origin, in the format for callers."""
     return [_label(thought, origin) for thought in thoughts] if origin else list(thoughts)
 
 
@@ -33,12 +33,12 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in returned `reasoning_details`; the origin is unknown without our label."""
+    """Return the thoughts in returned `reasoning_details`; the origin of thoughts without our label is unknown."""
     return tuple(_unlabel(thought) for thought in parse_thoughts(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts of a model's message: `reasoning_details` and Google's signature."""
+    """Return the thoughts in a model's message: its `reasoning_details` and Google's signature."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
     if signature := parse_signature(value):
         proof, origin = read_signature(signature)
@@ -55,7 +55,7 @@ def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
 
 
 def label_signature(signature: str | None, origin: str) -> str | None:
-    """Return the signature with its origin, in the format for callers."""
+    """Return the signature, labelled with its origin, in the format for callers."""
     return f"{origin}:{signature}" if signature and origin else signature
 
 
@@ -71,7 +71,7 @@ def read_signature(text: str | None) -> tuple[str | None, str]:
 # Pack the thoughts of any vendor into one opaque string, for callers that return it without reading it.
 
 CARRIER = "routing:"
-"""Prefix of such a string; no vendor's base64 starts with it."""
+"""Prefix of the packed string; no vendor's base64 starts with it."""
 
 
 def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:

@@ -1,4 +1,7 @@
-"""Stream an answer to the caller. However it ends, the upstream is closed and the request logged."""
+"""Stream an answer to the caller.
+
+However the stream ends, the upstream connection is closed and the request is logged.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from routing_admin.upstream import Stream
 
 @dataclass(slots=True, kw_only=True)
 class AnswerStream:
-    """A streamed answer, and the part of it that has been received."""
+    """A streamed answer, and the part of the answer that has been received so far."""
 
     result: RunResult[Stream]
     dispatch: Dispatch
@@ -66,7 +69,7 @@ class AnswerStream:
             open_stream = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
-            # Text is only collected if it is needed afterwards.
+            # Text is collected only if it is needed afterwards.
             records = (
                 self.reservation is not None
                 or self.dispatch.planned.state.record_bodies
@@ -83,7 +86,7 @@ class AnswerStream:
                 if batch is None:
                     return
                 pieces = []
-                for event in batch:  # a loop, because an asynchronous comprehension takes twice as long
+                for event in batch:  # A loop is used because an asynchronous comprehension takes twice as long.
                     pieces.append(delta(event) if isinstance(event, Delta) else await self._write_other(event))  # noqa: PERF401
                 block = b"".join(pieces)
                 if block:
@@ -92,11 +95,12 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(retriable_error(error), self.request_id)
         except KeyEndedError as error:
-            # If the answer is complete, it does not matter that its key is no longer valid.
+            # If the answer is already complete, it does not matter that its key has become invalid.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
-        except Exception as error:  # a bug of ours, so report it to the caller, but do not log it as the provider's
+        # This is a bug of ours, so report it to the caller, but do not log it as the provider's fault.
+        except Exception as error:
             self.fault = error
             yield self.events.write_error(fault_error(error), self.request_id)
         finally:
@@ -113,10 +117,10 @@ class AnswerStream:
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
-        # Generated files are stored before they are sent, audio before the end.
+        # Generated files are stored before they are sent; audio is stored before the stream ends.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
-        # Chunks of audio are stored as one file once all have arrived.
+        # Chunks of audio are stored as one file after all have arrived.
         stored = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):
@@ -164,7 +168,7 @@ class AnswerStream:
             self._settle(self.reservation)
         self.recorder.add_facts(media=answer.media, citations=self.citations)
         if self.failure is not None:
-            # The status was sent before the failure, so the log has a 200.
+            # The status was sent before the failure, so the log contains a 200.
             facts = {"outcome": caller_status(self.failure)[1], "status": 200, "error": self.failure.message}
             if self.failure.usage is not None:
                 facts["usage"] = self.failure.usage
@@ -195,7 +199,10 @@ class AnswerStream:
 
 
 def retriable_error(error: DrainingError | OverloadedError) -> GatewayError:
-    """Return a 503 that clients may retry, because another process accepts it, or this one a little later."""
+    """Return a 503 that clients may retry.
+
+    Another process, or this process a little later, will accept the request.
+    """
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after
     return refusal

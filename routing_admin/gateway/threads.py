@@ -31,9 +31,9 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
 
 
 async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
-    """Run `work` in a thread from the agent's share, so that one agent's files never occupy all threads.
+    """Run `work` in a thread from the agent's share of threads, so that one agent's files never occupy all threads.
 
-    `is_heavy` work runs alone; raise `OverloadedError` if other heavy work takes too long.
+    Only one piece of `is_heavy` work runs at a time; raise `OverloadedError` if others take too long.
     """
     async with slot(threads(), requester.get()):
         return await run_in_thread(call, partial(_alone, work) if is_heavy else work)
@@ -51,6 +51,6 @@ def _with_rows(work: Callable[[], T]) -> T:
             return work()
         except Exception as error:
             if is_unavailable(error):
-                # Close a broken connection, so that the thread's next call opens another.
+                # Close a broken connection, so that the next call in this thread opens another.
                 close_old_connections()
             raise

@@ -1,4 +1,4 @@
-"""Estimate a call's tokens, for every API with an endpoint for counting."""
+"""Estimate the tokens of a call, for every API that has an endpoint for counting tokens."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.streaming import retriable_error
 
 ESTIMATE = "x-routing-estimate"
-"""Header for a token count that is our estimate, not a provider's count."""
+"""Response header for a token count that is our estimate instead of a provider's count."""
 
 
 @value_class
 class TokenCounting:
-    """The counting endpoint of an API: its path, the API whose requests it accepts, and its response format."""
+    """The counting endpoint of an API: its path, the API whose requests it accepts, and the format of its response."""
 
     path: str
     api: ChatApi
@@ -80,7 +80,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         return refuse(error)
     except OverloadedError as error:
         return refuse(retriable_error(error))
-    except Exception as error:  # API clients must never receive an HTML error page
+    except Exception as error:  # API clients must never receive an HTML error page.
         return refuse(fault_error(error))
     finally:
         if reservation is not None:

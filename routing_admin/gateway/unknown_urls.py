@@ -53,7 +53,7 @@ def unknown_url_view(shape: Shape, correct_url: str) -> View:
 def unless_posted(view: View) -> View:
     """Wrap a model's view so that a POST with a verb of Gemini's API gets a 404 with the correct URL.
 
-    Only the method distinguishes `models/x:batchGenerateContent`, because names may also contain a colon
+    Only the method distinguishes `models/x:batchGenerateContent` from a name, because names may also contain a colon
     (`task:coding`).
     """
     unknown = unknown_url_view(as_gemini, GEMINI)
@@ -93,10 +93,10 @@ BELOW_V1: list[URLPattern] = [
         name="unknown_url",
     ),
 ]
-"""Unsupported calls of other vendors and versions below `/v1/`."""
+"""Unsupported calls of other vendors and API versions under `/v1/`."""
 
 OTHERS_BELOW_V1 = re_path(r"^v1(?:/.*)?$", unknown_url_view(as_openai, ALL_CALLS), name="unknown_url")
-"""Everything else below `/v1`, matched after the real URLs."""
+"""All other paths under `/v1`, matched after the real URLs."""
 
 BESIDE_V1: list[URLPattern] = [
     *(
@@ -115,4 +115,4 @@ BESIDE_V1: list[URLPattern] = [
     ),
     re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
-"""Calls without `/v1/`, or under the agents' API."""
+"""Calls whose path lacks `/v1/`, or begins with the path of the agents' API."""

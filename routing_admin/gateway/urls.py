@@ -1,4 +1,4 @@
-"""URLs of the data plane, and similar URLs that return an error with the correct URL."""
+"""URLs of the data plane, and mistaken URLs that return an error with the correct URL."""
 
 from __future__ import annotations
 

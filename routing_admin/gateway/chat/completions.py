@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions."""
+"""Endpoint `POST /v1/chat/completions`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _write_events(call: ChatCall, name: str, origin: str) -> Chunks:
     return Chunks(name, call.include_usage, call.old_calls, origin=origin, choice=call.choice)
 
 
-# OpenAI's field `n` requests several answers.
+# OpenAI's field `n` is the number of requested answers.
 COMPLETIONS = ChatApi(
     "/v1/chat/completions",
     parse,

@@ -46,9 +46,9 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 PLAIN = 2
-"""Number of fields of a plain message or part, which has only its role or type and its content."""
+"""Number of fields of a plain message or part: only its role or type, and its content."""
 FUNCTION = "function"
-"""Role of a function's result in the old function API. Such a message names the function instead of the call."""
+"""Role of a function's result in the old function API. Such a message names the function instead of the call's id."""
 
 
 @value_class
@@ -139,7 +139,7 @@ class MessageReader:
         return tuple(self._read_part(part, role, f"{content_path}[{number}]") for number, part in enumerate(content))
 
     def _read_text(self, text: str, role: Role, param: str) -> Part:
-        # A tool message may contain a file as a ContentRouteResult.
+        # The text of a tool message may contain a file, as a ContentRouteResult.
         return parse_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
@@ -168,7 +168,7 @@ class MessageReader:
 def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
     """Return the message without Anthropic's thinking blocks in its content, and the blocks.
 
-    The clients of LiteLLM and LangChain leave them there when a conversation changes to another API.
+    The clients of LiteLLM and LangChain leave the blocks there when a conversation changes to another API.
     """
     other_parts: list[Any] = []
     thoughts: list[ReasoningBlock] = []
@@ -199,7 +199,8 @@ def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[R
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # Messages after it were not written by users, and messages before it may refer to artifacts deleted since.
+    # Messages after the newest user message were not written by users, and earlier messages may refer to artifacts that
+    # were deleted since.
     indexes = (
         index
         for index, message in enumerate(messages)
@@ -227,12 +228,12 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Reported with the other fields that not every protocol has.
+    # These fields are reported with the others that not every protocol has.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)
     signature, origin = read_signature(parse_signature(value))
-    # Empty arguments of a function mean an empty object.
+    # Empty arguments of a function call mean an empty object.
     return ToolCall(
         require_text(value, "id", path), name, arguments or ("" if custom else "{}"), signature, custom, origin
     )

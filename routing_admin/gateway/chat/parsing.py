@@ -42,7 +42,7 @@ _OF_FUNCTION = frozenset({"name", "description", "parameters"})
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The tool choice: a mode, one tool's name, or the names of the allowed tools."""
+    """The tool choice: a mode, the name of one tool, or the names of the allowed tools."""
 
     mode: str | None = None
     name: str | None = None
@@ -151,11 +151,11 @@ PARSED_FIELDS = frozenset(
 """Fields that are parsed here; all others are passed on unchanged."""
 TEXT_TYPES = ("text", "refusal")
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
-"""Types of media parts, and the field with their data."""
+"""Types of media parts, and the field of each that contains the data."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
     routing = read_routing_options(body)
     check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
@@ -188,7 +188,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 
 
 def _is_at_hand(part: Object, size: int) -> bool:
-    # True for text, or small media inside the request itself.
+    # Return True for text, or for small media inside the request itself.
     kind = part.get("type")
     if kind in TEXT_TYPES:
         return True

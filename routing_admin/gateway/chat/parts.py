@@ -1,4 +1,4 @@
-"""Read the parts of a message that contain a file, in OpenAI's formats."""
+"""Read message parts that contain a file, in OpenAI's formats."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _read_file(part: Object, path: str, references: References) -> FilePart:
 
 
 def _find_file(inner: Object, path: str, references: References) -> FilePart:
-    # get_artifact returns a file as `data` with `mimeType`.
+    # A result of get_artifact has the file in `data`, with `mimeType`.
     ref = read_text(inner, "file_id", path)
     if ref is not None:
         return references.part(ref, f"{path}.file_id", _guess_file(read_text(inner, "filename", path)))

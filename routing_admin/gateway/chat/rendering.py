@@ -35,7 +35,7 @@ def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
 
 
 def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
-    """Return the message fields for images and files; images are numbered."""
+    """Return the message fields for images and files; each image has an index."""
     images: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     for item in media:
@@ -61,7 +61,7 @@ def _sound_json(sound: Media) -> dict[str, Any]:
 
 
 def sound_piece_json(sound: Media, reference: bool) -> dict[str, Any]:
-    """Return a chunk of audio, or the reference to the complete audio."""
+    """Return the chunk fields for a piece of audio, or for the reference to the complete audio."""
     if reference:
         return {**({"id": sound.id} if sound.id else {}), **_reference(sound)}
     fields = {"id": sound.id, "data": sound.data, "transcript": sound.transcript, "expires_at": sound.expires_at}
@@ -74,7 +74,7 @@ def _reference(media: Media) -> dict[str, str]:
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
-"""Finish reasons with another name in the old `functions` API."""
+"""Finish reasons that have another name in the old `functions` API."""
 
 
 def completion_id() -> str:
@@ -96,7 +96,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _cache_creation(usage: Usage) -> dict[str, int] | None:
-    # Only Anthropic reports how long cached tokens are stored, so these are Anthropic's field names.
+    # Only Anthropic reports how long cached tokens are stored, so these fields have Anthropic's names.
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is None and long is None:
         return None
@@ -128,7 +128,7 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
         ),
     ),
 )
-"""OpenAI's names of token kinds, and how to read each count."""
+"""Maps OpenAI's names of token kinds to functions that read the counts."""
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
     """
     message: dict[str, Any] = {
         "role": "assistant",
-        # OpenAI sends null with tool calls and refusals.
+        # OpenAI sends null if the answer has tool calls or is a refusal.
         "content": answer.text or (None if answer.tool_calls or answer.refusal else ""),
         "refusal": answer.refusal,
     }
@@ -196,7 +196,7 @@ def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotati
 
 
 def _ending_json(details: AnswerDetails) -> dict[str, str]:
-    # OpenRouter's name for the vendor's finish reason, and vLLM's for the stop sequence that matched.
+    # OpenRouter's field for the vendor's finish reason, and vLLM's field for the stop sequence that matched.
     fields = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
     return {name: value for name, value in fields.items() if value}
 
@@ -230,13 +230,13 @@ class Chunks:
     _suffix: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        # Everything except the delta is the same in each chunk, so it is serialized once.
+        # Everything except the delta is the same in each chunk, so it is serialized only once.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
         self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
-        # Nearly all chunks contain only text, so they take a fast path that builds no dict.
+        # Nearly all chunks contain only text, so they are written on a fast path that builds no dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._prefix + b'{"content":' + orjson.dumps(text) + b"}" + self._suffix

@@ -44,17 +44,17 @@ from routing_admin.gateway.media import (
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
 )
-"""Roles; older clients send function responses with other roles."""
+"""Roles of messages. Older clients send function responses with other roles."""
 FILES = ("inlineData", "fileData")
 CONTENT_FIELDS = ("text", *FILES, "functionCall", "functionResponse")
-"""Fields of which a part has exactly one."""
+"""Fields of a part that contain its content. Each part has exactly one of them."""
 DROPPED_PARTS = ("audioTranscription",)
-"""Parts that are dropped and reported as dropped."""
+"""Types of parts that are dropped and reported as dropped."""
 READ = frozenset({*CONTENT_FIELDS, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
-"""Prefix of ids in Google's own file store, which clients may also put before an artifact's id."""
+"""Prefix of ids in Google's file store. Clients may also put it before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""Names of a response's single field, by the convention of Gemini's clients."""
+"""Conventional names for the only field of a function response, by which Gemini's clients wrap a plain result."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 
@@ -184,7 +184,7 @@ class ContentReader:
         return count_pages(bytes_part(data, require_text(inline, "mimeType", path), name))
 
     def _read_reference(self, file: Object, path: str) -> FilePart:
-        # The URI may be a web URL, a data URL, or an artifact's reference or id.
+        # The URI may be a web URL, a data URL, or the reference or id of an artifact.
         uri, name = (
             require_text(file, "fileUri", path),
             clean_filename(read_text(file, "displayName", path)) or None,
@@ -193,7 +193,7 @@ class ContentReader:
         mime = read_text(file, "mimeType", path) or (filename_mime(address.path) if address else None)
         kind = mime_kind(mime) if mime else Kind.OTHER
         if address and not mime and (address.hostname or "").endswith(VIDEO_HOSTS):
-            # Gemini accepts YouTube URLs, whose path does not show the type.
+            # Gemini accepts YouTube URLs, whose path does not indicate the file type.
             kind, mime = Kind.VIDEO, "video/*"
         description = FilePart(kind, mime or "application/octet-stream", name)
         references, uri_path = References(self.find, self.must_exist), f"{path}.fileUri"
@@ -210,7 +210,7 @@ class ContentReader:
         return identity, name, json.dumps(arguments, ensure_ascii=False)
 
     def _read_response(self, part: Object, path: str, position: str) -> Message:
-        # Match by id, else with the first open call of that name.
+        # Match a response to a call by id, else to the first open call of that name.
         response = read_fields(part["functionResponse"], path)
         self.inner += other_fields(response, {"id", "name", "response", "parts"}, path)
         name, call_id = read_text(response, "name", path) or "", read_text(response, "id", path)
@@ -240,7 +240,7 @@ def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
 
 
 def _response_text(response: Object) -> tuple[str, bool]:
-    # A response is an object; clients put a plain result into one of these fields.
+    # A response must be an object, so clients put a plain result into one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:
         value = response

@@ -1,4 +1,4 @@
-"""POST /v1beta/models/{name}:generateContent, :streamGenerateContent and :countTokens."""
+"""Endpoints `POST /v1beta/models/{name}` with `:generateContent`, `:streamGenerateContent` or `:countTokens`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTok
 
 
 def read_call(call: HttpCall) -> Object:
-    """Return the body with the model and the streaming flag from the path.
+    """Return the body, with the model and the streaming flag from the path added.
 
     The body of a countTokens call may contain the whole request in `generateContentRequest`.
     """
@@ -96,7 +96,7 @@ VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return Gemini's API at `path`, which contains the model's name, or None for any other path."""
+    """Return Gemini's API if it serves `path`, which contains the model's name, or None for any other path."""
     if not path.startswith(ROOT):
         return None
     api = VERBS.get(path.rpartition(":")[2])
@@ -117,7 +117,7 @@ def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
     return build_response(count_reply(COUNTING, build_call(request)))
 
 
-# GET /v1beta/models and /v1beta/models/{name}: the models that an agent may use, in Gemini's format.
+# Endpoints `GET /v1beta/models` and `/v1beta/models/{name}`: the models that an agent may use, in Gemini's format.
 
 METHODS = ("generateContent", "countTokens")
 MODELS = "models/"

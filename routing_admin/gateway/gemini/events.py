@@ -1,4 +1,7 @@
-"""Stream an answer in Gemini's chunks: each is a complete response, and the last has finish reason and usage."""
+"""Stream an answer in Gemini's chunks.
+
+Each chunk is a complete response; the last has the finish reason and the usage.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ class GeminiChunks:
     ) -> bytes:
         index = self.choice.index if self.choice is not None else 0
         candidate = {"content": {"parts": parts, "role": "model"}, **(extras or {}), "index": index}
-        # Every chunk is a complete response.
+        # In Gemini's format, every chunk is a complete response.
         chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
         return self._frame(chunk)
 
@@ -146,8 +149,8 @@ class GeminiChunks:
             call.pieces.append(piece.arguments)
 
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
-        # Gemini's format has no partial calls, so only complete calls are sent, in order. At the end, all calls are
-        # sent.
+        # Gemini's format has no partial calls, so calls are sent in order, each once it is complete. At the end of the
+        # answer, all remaining calls are sent.
         parts = []
         pending = [*self.calls.items()][self.sent :]
         for position, (index, call) in enumerate(pending, 1):

@@ -1,4 +1,4 @@
-"""Read JSON as protobuf allows it: snake_case names, one object instead of a list, two base64 alphabets."""
+"""Read JSON as leniently as protobuf: snake_case names, one object instead of a list, two base64 alphabets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def list_objects(value: Any, path: str) -> list[Object]:
 
 
 def plain_base64(text: str) -> str:
-    """Return padded base64 in the standard alphabet; google-genai uses the URL-safe alphabet."""
+    """Return base64 with padding in the standard alphabet; google-genai uses the URL-safe alphabet."""
     if "-" in text or "_" in text:
         text = text.replace("-", "+").replace("_", "/")
     return text if text.endswith("=") else text + "=" * (-len(text) % 4)
 
 
 def is_base64(text: str) -> bool:
-    """Return whether clients can decode the base64; they would reject the complete answer if not."""
+    """Return whether clients can decode the base64; otherwise they would reject the complete answer."""
     try:
         return bool(base64.b64decode(plain_base64(text), validate=True))
     except (binascii.Error, ValueError):

@@ -38,10 +38,10 @@ from routing_admin.gateway.gemini.contents import ContentReader
 from routing_admin.gateway.gemini.fields import list_objects, read_fields
 from routing_admin.gateway.media import Find
 
-# Conversion of Gemini's `Schema`, a subset of OpenAPI's, to JSON Schema.
+# Convert Gemini's `Schema`, a subset of OpenAPI's schema, to JSON Schema.
 
 COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-"""64-bit integers, which proto JSON writes as strings."""
+"""Schema fields with 64-bit integers, which protobuf's JSON writes as strings."""
 DIGITS = re.compile(r"[0-9]{1,18}")
 INSIDE = ("items", "additionalProperties")
 LISTS = ("anyOf", "prefixItems")
@@ -49,7 +49,7 @@ NAMED = ("properties", "defs")
 
 
 def convert_schema(schema: Any) -> Any:
-    """Return the schema as JSON Schema; anything but an object is returned unchanged."""
+    """Return the schema as JSON Schema; a value that is not an object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
     node = dict(read_fields(schema, ""))
@@ -83,7 +83,7 @@ def _convert_type(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rename(node: dict[str, Any]) -> Mapping[str, Any]:
-    # Models write properties in the schema's order, so the properties are put into the requested order.
+    # Models write properties in the schema's order, so sort them into the requested order.
     order, properties = node.pop("propertyOrdering", None), node.get("properties")
     if isinstance(order, list) and isinstance(properties, dict):
         first = {name: properties[name] for name in order if isinstance(name, str) and name in properties}
@@ -117,7 +117,7 @@ PARSED_FIELDS = frozenset(
         *("responseJsonSchema", "_responseJsonSchema", "responseModalities", "thinkingConfig"),
     }
 )
-"""Fields of generationConfig that are parsed here."""
+"""Fields of `generationConfig` that are parsed here."""
 OPENAI_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "seed": "seed",
@@ -127,7 +127,7 @@ OPENAI_NAMES: Mapping[str, str] = MappingProxyType(
         "logprobs": "top_logprobs",
     }
 )
-"""Fields of generationConfig → OpenAI's names."""
+"""Maps fields of `generationConfig` to OpenAI's names."""
 PLAIN, JSON = "text/plain", "application/json"
 EFFORTS = ("minimal", "low", "medium", "high")
 MODES: Mapping[str, str | None] = MappingProxyType(
@@ -138,7 +138,7 @@ VENDOR_FIELDS = FIELDS[PROTOCOL]
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
     routing = read_routing_options({"task_type": body.get("taskType"), **body})
     check_counts(body, "contents")
     for name in REFUSED:
@@ -162,7 +162,7 @@ def needs_thread(body: Object, size: int) -> bool:
 
 
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
-    # The keys of `placed` are the full paths of `config`, so that errors contain them.
+    # The keys of `placed` are full paths in the request, so that error messages contain them.
     tools, vendor = _read_tools(body, reader.inner)
     choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
@@ -198,7 +198,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
     # Options that chat completions also support, and options that only Gemini supports.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
-    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # proto JSON may write the number as 40.0
+    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # Protobuf's JSON may contain the number as 40.0.
     extra["top_k"] = int(top_k) if top_k else None
     kinds = check_list(config.get("responseModalities") or [], f"{CONFIG}.responseModalities")
     extra["modalities"] = [str(kind).lower() for kind in kinds] or None
@@ -221,7 +221,7 @@ def _read_thinking(config: Object) -> dict[str, Any]:
         if level not in EFFORTS:
             raise invalid_choice_error(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
-    if budget is None or budget < 0:  # negative if the model decides
+    if budget is None or budget < 0:  # The budget is negative if the model decides.
         return summary
     effort = (
         {"reasoning_effort": imply_effort(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
@@ -264,8 +264,8 @@ def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
-    # A single allowed function is forced by name, because every vendor supports that. Settings of Google's own tools
-    # are passed on in `vendor`.
+    # A single allowed function is forced by name, because every vendor supports forcing one function. Settings of
+    # Google's own tools are passed on in `vendor`.
     tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
     vendor_settings = {
         f"toolConfig.{name}": value

@@ -23,11 +23,11 @@ from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
 # Reasoning that has to be returned to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
-# interpret. Our signatures contain the signature of the part's own call and the preceding thoughts of any vendor, each
-# with its origin.
+# interpret. Our signatures contain the signature of the part's own call and the preceding thoughts, of any vendor's
+# model, each with its origin.
 
 FORMAT = "routing-1"
-"""First line of our signatures, before the call's signature and the packed thoughts, one line each."""
+"""First line of our signatures. The call's signature and the packed thoughts follow, each on its own line."""
 
 
 @value_class
@@ -64,7 +64,7 @@ def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: b
 FINISHES: Mapping[str, str] = MappingProxyType(
     {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 )
-"""Canonical finish reason → Gemini's; any other is `OTHER`."""
+"""Maps canonical finish reasons to Gemini's; any other reason is `OTHER`."""
 PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "promptTokensDetails": {
@@ -79,7 +79,7 @@ PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""List in `usageMetadata` → modality → field of `Usage`."""
+"""Maps each list in `usageMetadata` to its modalities and their fields in `Usage`."""
 
 
 def shows_thoughts(chat: ChatRequest) -> bool:
@@ -88,7 +88,7 @@ def shows_thoughts(chat: ChatRequest) -> bool:
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a complete answer; its signature is in the first call, else in the last text."""
+    """Return a complete answer; its signature is in the first call, or else in the last text."""
     parts: list[dict[str, Any]] = []
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
@@ -167,13 +167,13 @@ def finish_reason(reason: str, details: AnswerDetails) -> str:
 
 
 def call_part(identity: str, name: str, arguments: str, *, custom: bool = False) -> dict[str, Any]:
-    """Return a function call; free text becomes the argument `input`."""
+    """Return a function call; the free text of a custom tool becomes the argument `input`."""
     args = {"input": arguments} if custom else parse_arguments(arguments)
     return {"functionCall": {**({"id": identity} if identity else {}), "name": name, "args": args}}
 
 
 def media_parts(media: Media) -> list[dict[str, Any]]:
-    """Return generated media: inline data with its artifact, else a URI."""
+    """Return parts for generated media: inline data with its artifact, or a URI."""
     stored = f"{REF_PREFIX}{media.artifact_id}" if media.artifact_id else ""
     if media.data and (stored or is_base64(media.data)):
         metadata = {"partMetadata": {"artifact": stored}} if stored else {}
@@ -216,7 +216,7 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
         chunks.append({"web": {"uri": source["url"], "title": title if isinstance(title, str) else ""}})
         start, end = (source.get(name) for name in ("start_index", "end_index"))
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
-            # Gemini counts offsets in bytes, annotations in characters.
+            # Gemini counts offsets in bytes, our annotations in characters.
             segment = {
                 "startIndex": _count_bytes(text[:start]),
                 "endIndex": _count_bytes(text[:end]),
@@ -259,18 +259,18 @@ def _logprob_json(token: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "SAFETY")
-"""Gemini's reasons for blocking a prompt; any other is `OTHER`."""
+"""Gemini's reasons for blocking a prompt; any other reason is `OTHER`."""
 
 
 def blocked_json(error: GatewayError) -> dict[str, Any]:
-    """Return an answer without candidates, as Gemini does for a prompt that a policy blocks."""
+    """Return a response without candidates, which Gemini sends if a policy blocks the prompt."""
     reason = next((name for name in BLOCKS if name in error.message), "OTHER")
     feedback = {"blockReason": reason, "blockReasonMessage": error.message}
     return {"promptFeedback": feedback, "responseId": response_id()}
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return the error in Google's format, with field, retry delay and attempts in `details`."""
+    """Return the error in Google's format; `details` contains the field, the retry delay and the attempts."""
     details: list[dict[str, Any]] = []
     if error.param:
         violation = {"field": error.param, "description": error.message}

@@ -48,7 +48,7 @@ VENDORS_OWN = (
     *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
     *("tool_addition", "tool_removal"),
 )
-"""Blocks that only Anthropic understands, besides results of its own tools."""
+"""Types of blocks that only Anthropic understands, besides the results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 """Description of a document of which only the URL is known."""
 
@@ -119,7 +119,7 @@ class BlockMessageReader:
         parts: list[Part] = []
         if block.get("content") is not None:
             content_path = f"{path}.content"
-            # Text in a result may be an answer of get_artifact that contains a file.
+            # The text of a tool result may be an answer of get_artifact that contains a file.
             for number, content_block in enumerate(list_parts(block["content"], content_path, "text")):
                 parts += self.read_block(content_block, f"{content_path}[{number}]", from_tool=True)
         mark = read_mark(block, path)
@@ -196,7 +196,7 @@ PARSED_BLOCK_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "redacted_thinking": frozenset({"type", "data"}),
     }
 )
-"""Type of a block → its parsed fields."""
+"""Maps the type of a block to the fields that are parsed here."""
 
 
 def _read_text(_: BlockMessageReader, block: Object, path: str) -> list[Part]:
@@ -225,7 +225,7 @@ def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list
 
 
 def _read_search_result(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
-    # Search results from the caller's own tools: title and source, then the text.
+    # Search results from the caller's own tools: write the title and the source, then the text.
     head = "\n".join(filter(None, (read_text(block, "title", path), read_text(block, "source", path))))
     content_blocks = enumerate(list_parts(block.get("content"), f"{path}.content", "text"))
     return [

@@ -1,4 +1,4 @@
-"""POST /v1/messages and /v1/messages/count_tokens."""
+"""Endpoints `POST /v1/messages` and `/v1/messages/count_tokens`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 def read_message(call: HttpCall) -> Object:
-    """Return the body with the betas of the header; a body field with the same name is discarded."""
+    """Return the body, with the betas from the header added; a body field with the same name is discarded."""
     body = read_object(call)
     body.pop(BETA_HEADER, None)
     if betas := call.headers.get(BETA_HEADER):

@@ -1,4 +1,4 @@
-"""Stream an answer in the events of Anthropic's Messages: a sequence of blocks, each opened and closed."""
+"""Stream an answer as events of Anthropic's Messages API: a sequence of blocks, each opened and closed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, build_block
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
-"""Maximum number of attempts to parse a call's arguments to find their end; after that the call stays open until the
-next one.
+"""Maximum number of attempts to parse a call's arguments to find their end.
+
+After that, the call stays open until the next call begins.
 """
 
 
@@ -49,7 +50,7 @@ class BlockKind(StrEnum):
 
 @dataclass(slots=True)
 class CallBlock:
-    """A tool call with the chunks of its arguments that have arrived."""
+    """A tool call, with the chunks of its arguments that have arrived so far."""
 
     id: str
     name: str
@@ -83,7 +84,7 @@ class CallBlock:
 
 @dataclass(slots=True)
 class MessageEvents:
-    """Writer of a message's events.
+    """Writer of the events of a message.
 
     Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
     `queue`, in order. Reasoning that has to be returned to another vendor waits in `carriers` for a block to follow it,
@@ -161,7 +162,7 @@ class MessageEvents:
         usage = usage_json(finish.usage, finish.details.service_tier)
         extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
-        # Anthropic writes the container inside the delta, and everything else next to it.
+        # Anthropic writes `container` inside the delta, and all other fields next to it.
         if "container" in extras:
             end["container"] = extras.pop("container")
         delta = {"delta": end, "usage": usage, **extras}
@@ -188,13 +189,13 @@ class MessageEvents:
             return self._open(BlockKind.VENDOR, value) + self._close()
         if self.kind is BlockKind.VENDOR:
             return self._continue(value["delta"])
-        # Anthropic's citations are passed on, so ours must not repeat them.
+        # Anthropic's citations are passed on, so our own citations must not repeat them.
         self.has_own_citations = True
         citation = own_citation(value["delta"].get("citation"))
         return self._write_content_now(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
     def _write_content(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
-        # Text after an open call has to wait.
+        # Text after an open call has to wait until the call is complete.
         if self.call is not None or self.queue:
             return self._put(partial(self._write_content_now, kind, delta))
         return self._continue(delta) if self.kind is kind else self._write_content_now(kind, delta)
@@ -250,7 +251,7 @@ class MessageEvents:
         return self._advance()
 
     def _advance(self, *, final: bool = False) -> bytes:
-        # Write up to the first call that is incomplete or unnamed, or at the end everything.
+        # Write events up to the first call that is incomplete or unnamed; at the end of the answer, write all events.
         written: list[bytes] = []
         while self.queue and (self.call is None or final or self.call.is_complete(followed=self._is_followed())):
             if self.call is not None:

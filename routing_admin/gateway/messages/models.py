@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 VERSION_HEADER = "anthropic-version"
-"""Header that Anthropic's clients send with every call, and no other clients do."""
+"""Header that Anthropic's clients send with every call, and that no other clients send."""
 MAX_PAGE = 1000
 LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = "1970-01-01T00:00:00Z"
-"""Anthropic's value for an unknown date."""
+"""Anthropic's value for a model whose date is unknown."""
 NULL_FIELDS = dict.fromkeys(("deprecated_at", "retires_at", "line", "capabilities", "max_input_tokens", "max_tokens"))
 
 

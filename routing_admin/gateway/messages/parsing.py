@@ -41,9 +41,12 @@ PARSED_FIELDS = frozenset(
 )
 """Fields that are parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS["anthropic"]
-"""Fields for Anthropic's accounts, storage and servers → name of the feature; other vendors reject them."""
+"""Maps fields for Anthropic's accounts, storage and servers to the feature's name.
+
+Other vendors reject these fields.
+"""
 BETAS = "betas"
-"""Anthropic's SDKs send it as a header; its API rejects it as a field."""
+"""Field with the betas. Anthropic's SDKs send it as a header, and Anthropic's API rejects it as a body field."""
 NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
@@ -53,14 +56,14 @@ NO_THREADS = translatable(
     "the whole conversation without thread."
 )
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
-"""Anthropic's tool choices → canonical ones."""
+"""Maps Anthropic's tool choices to canonical ones."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with `param`."""
+    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
-    if body.get("thread") is not None:  # Anthropic's clients react to this error by sending the whole conversation
+    if body.get("thread") is not None:  # After this error, Anthropic's clients send the whole conversation.
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
     return ChatCall(parse_chat(body, find), routing.model, routing.task_type, routing.language, stream, True)
 

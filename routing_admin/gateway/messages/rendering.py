@@ -1,4 +1,4 @@
-"""Render answers and errors in the formats of Anthropic's Messages."""
+"""Render answers and errors in the formats of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.platform.server.request_id import new_id
 STOP_REASONS: Mapping[str, str] = MappingProxyType(
     {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
 )
-"""Canonical finish reason → Anthropic's; any other is `end_turn`."""
+"""Maps canonical finish reasons to Anthropic's stop reasons; any other reason is `end_turn`."""
 ERROR_TYPES: Mapping[int, str] = MappingProxyType(
     {
         401: "authentication_error",
@@ -37,7 +37,7 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
         529: "overloaded_error",
     }
 )
-"""Anthropic's error types; any other 4xx is an invalid request, any other 5xx an API error."""
+"""Anthropic's error types by status; any other 4xx is an invalid request, any other 5xx an API error."""
 
 
 CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -47,7 +47,7 @@ CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Kinds of Anthropic's citations that refer to a location in a file → their fields."""
+"""Maps the kinds of Anthropic's citations that refer to a location in a file to their fields."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
@@ -60,15 +60,18 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
         },
     }
 )
-"""Anthropic's other citations → the fields that its clients require."""
+"""Maps the other kinds of Anthropic's citations to the fields that its clients require."""
 THREAD_REFUSED = "thread_unsupported_request"
-"""Error code after which Anthropic's clients continue without a thread."""
+"""Code of an error after which Anthropic's clients continue without a thread."""
 TIERS = ("standard", "priority", "batch")
-"""Anthropic's service tiers; those of other vendors are omitted."""
+"""Anthropic's service tiers; other vendors' tiers are omitted."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's stop reasons without a canonical equivalent to which its clients react."""
+"""Anthropic's stop reasons that have no canonical equivalent, but to which its clients react."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""End of an unfinished message. Only these two fields may be null; others are omitted, as Anthropic does."""
+"""End fields of a message that is not finished.
+
+Only these two may be null; other fields are omitted, as Anthropic does.
+"""
 
 
 def message_id() -> str:
@@ -153,7 +156,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Clients use the last block as the answer, so other vendors' reasoning is moved before it.
+    # Clients use the last block as the answer, so reasoning of other vendors is moved before the answer.
     end = len(blocks)
     while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
         end -= 1
@@ -171,7 +174,7 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a tool call, made by the model itself unless `caller` is set."""
+    """Return a tool call. The model itself made the call unless `caller` is set."""
     made_by = caller or {"type": "direct"}
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": made_by}
 

@@ -1,7 +1,8 @@
-"""Convert reasoning to blocks of an answer, and convert returned blocks back in the next turn.
+"""Convert reasoning to thinking blocks of an answer, and convert returned blocks back in the next turn.
 
 Anthropic's reasoning keeps its format. Other vendors' reasoning is sent as redacted thinking, whose data only this
-gateway reads. In both cases the origin precedes the signature, so that only the same model receives it again.
+gateway reads. In both cases the origin precedes the signature, so that only the same model receives the reasoning
+again.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from routing_admin.gateway.reasoning_signatures import (
 
 THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"
-"""Signature for models that do not sign, because clients drop a block whose signature is empty."""
+"""Signature for thinking of models that do not sign it, because clients drop a block with an empty signature."""
 
 
 def shows_thinking(chat: ChatRequest) -> bool:
     """Return whether an answer may contain thinking: in Anthropic's API only if thinking or tools are requested.
 
-    A client that requested neither reads `content[0].text`.
+    A client that requested neither reads `content[0].text`, which a thinking block would not have.
     """
     thinking = chat.extra.get("thinking")
     is_requested = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
@@ -56,7 +57,10 @@ def build_block(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def parse_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in a block that follows `offset` characters and `calls` calls; none if it is unsigned."""
+    """Return the thoughts in a block that follows `offset` characters and `calls` calls.
+
+    An unsigned block has none.
+    """
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))
         text = _text(block, "thinking") or ""

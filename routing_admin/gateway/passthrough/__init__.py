@@ -1,1 +1,1 @@
-"""Operations other than chat, one endpoint per row of the operations table."""
+"""Operations other than chat, with one endpoint per row of the table of operations."""

@@ -1,4 +1,4 @@
-"""Parse an operation's body: a JSON object, or a form whose files are in memory without copies."""
+"""Parse an operation's body: a JSON object, or a form whose files stay in memory without being copied."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BLOCK = 256 * 1024
 
 
 class FormBody(dict[str, tuple[str | FormFile, ...]]):
-    """A form's fields, each with all of its values."""
+    """The fields of a form, each with all of its values."""
 
 
 def read_body(operation: Operation, call: HttpCall) -> Object:
@@ -66,7 +66,7 @@ def _read_form(call: HttpCall) -> FormBody:
 
 
 class _FormStream:
-    """Stream of bytes that are read in blocks without a copy of all of them."""
+    """A file object over bytes, read in blocks so that the bytes are never copied as a whole."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._view, self._position = memoryview(data), 0
@@ -84,7 +84,7 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self._data = data
 
     def close(self) -> None:
-        # There is nothing to close, but Django calls this when it rejects the rest of a form.
+        # There is nothing to close, but Django calls this method when it rejects the rest of a form.
         ...
 
     def file_of_form(self) -> FormFile:
@@ -95,7 +95,7 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class _MemoryHandler(FileUploadHandler):
-    """Django's upload handler that stores file parts in memory, where the body is."""
+    """A Django upload handler that keeps files in memory, where the body already is."""
 
     chunk_size = BLOCK
 

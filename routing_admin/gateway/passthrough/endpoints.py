@@ -1,4 +1,4 @@
-"""POST /v1/embeddings and the other operations except chat: one endpoint per row of the operations table."""
+"""Endpoints `POST /v1/embeddings` and others: one per row of the table of operations, all except chat."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.media import Find, find_by_either_id
 from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 
-# Requests: only the model and files are parsed; the provider interprets everything else.
+# Requests: only the model and the files are parsed; the provider interprets everything else.
 
 PARSED_FIELDS = frozenset({"model", "task_type"})
 """Fields that are parsed here and not passed on; the model is set again for the provider."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields needed to read the answer; they are also passed on."""
+"""Fields that are needed to read the answer. They are also passed on."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
@@ -66,7 +66,7 @@ def _count_prompts(body: Object) -> int:
 
 
 def needs_thread(operation: Operation, body: Object) -> bool:
-    """Return whether a file is an artifact, which must be looked up."""
+    """Return whether a file is a reference to an artifact, which must be looked up."""
     values = (value for name in operation.files for value in body.get(name) or ())
     return isinstance(body, FormBody) and any(isinstance(value, str) for value in values)
 
@@ -100,14 +100,14 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
     return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())
 
 
-# Answers are passed on unchanged, whole or event by event.
+# Answers are passed on unchanged, either as a whole or event by event.
 
 ARTIFACTS = "x-routing-artifacts"
-"""Header with the artifacts of generated media."""
+"""Response header that names the artifacts of generated media."""
 
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
-    """Return the complete answer unchanged, with its stored media in a header."""
+    """Return the complete answer unchanged; a header names the artifacts of its media."""
     passed = cast(PassthroughAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]
@@ -117,7 +117,7 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
 
 
 class PassedEvents:
-    """Writer of events that are unchanged except for the model's name; each delta is a whole event."""
+    """Writer that changes only the model's name in events. Each delta is a whole event."""
 
     def __init__(self, name: str, origin: str) -> None:
         self._name, self.origin = name, origin
@@ -168,7 +168,7 @@ def _api(operation: Operation) -> ChatApi:
 
 
 OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({operation.name: _api(operation) for operation in OPERATIONS})
-"""Name of an operation → its API."""
+"""Maps the name of an operation to its API."""
 
 
 def make_view(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:

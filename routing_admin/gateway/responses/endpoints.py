@@ -1,4 +1,4 @@
-"""POST /v1/responses and /v1/responses/input_tokens."""
+"""Endpoints `POST /v1/responses` and `/v1/responses/input_tokens`."""
 
 from __future__ import annotations
 

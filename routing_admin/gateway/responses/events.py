@@ -1,4 +1,4 @@
-"""Stream an answer in the events of OpenAI's Responses: items that start, continue and end."""
+"""Stream an answer as events of OpenAI's Responses API: items that start, continue and end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OpenCall(OpenItem):
 
 @dataclass(slots=True)
 class ResponseEvents:
-    """Writer of a response's events, numbered in sequence."""
+    """Writer of the events of a response, which are numbered in sequence."""
 
     head: ResponseHead
     origin: str = ""
@@ -74,7 +74,7 @@ class ResponseEvents:
     keep: Keep | None = None
 
     def keep_items(self) -> None:
-        """Store the items once, however the stream ended: partial reasoning and message, and complete calls."""
+        """Store the items once, however the stream ended: partial reasoning, a partial message, and complete calls."""
         keep, self.keep = self.keep, None
         if keep is not None:
             self._close_reasoning()
@@ -201,7 +201,7 @@ class ResponseEvents:
         )
 
     def _write_vendor(self, item: VendorItem) -> bytes:
-        # OpenAI's own items arrive as events; their index is changed to the position in our output.
+        # OpenAI's own items arrive as events; each index is replaced by the item's position in our output.
         value, vendor_index = item.value, item.value.get("output_index")
         if vendor_index is None:
             return self._close_reasoning() + self._add_whole(value)

@@ -34,7 +34,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 )
 TEXT_TYPES = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
-"""Types of text parts; the text of a refusal is in a field with that name."""
+"""Types of text parts. The text of a refusal is in a field named like its type."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
 CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
@@ -46,18 +46,18 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         ),
     }
 )
-"""Unsupported items, and what to do instead."""
+"""Maps unsupported types of items to what the caller should do instead."""
 ANSWER_ITEMS = (
     *("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),
 )
-"""Items of a model's turn that only OpenAI understands, besides calls of its tools."""
+"""Items of a model's turn that only OpenAI understands, besides calls of OpenAI's own tools."""
 CALLER_ITEMS = ("mcp_approval_response", "configuration_update")
-"""Items of a caller that only OpenAI understands, besides outputs of its tools."""
+"""Items from a caller that only OpenAI understands, besides outputs of OpenAI's own tools."""
 
 
 @dataclass(slots=True)
 class AnsweredItems:
-    """A model's turn, collected from consecutive items."""
+    """A model's turn, which is collected from consecutive items."""
 
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list)
@@ -136,13 +136,13 @@ class ItemReader:
         return True
 
     def _read(self, item: Object, path: str, references: References) -> Message | None:
-        # Items from the caller or from a tool. None means that the item is not a message.
+        # Convert items from the caller or from a tool. None means that the item is not a message.
         kind = read_text(item, "type", path) or "message"
         if kind == "message":
             return self._read_message(item, path, references)
         if kind in RESULTS:
             parts = self._read_parts(item.get("output"), f"{path}.output", references, from_tool=True)
-            # OpenAI's shell identifies the call by `id`.
+            # A call of OpenAI's shell tool is identified by `id`.
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
             return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, path))
         if kind in REFUSED:
@@ -181,7 +181,7 @@ class ItemReader:
 
 
 def _read_call(item: Object, kind: str, path: str) -> ToolCall:
-    # A call of OpenAI's own shell is treated as a call of a tool with that name.
+    # A call of OpenAI's own shell tool is treated as a call of a tool with that name.
     call_id = require_text(item, "call_id", path)
     if kind == f"{SHELL}_call":
         action = check_object(item.get("action") or {}, f"{path}.action")

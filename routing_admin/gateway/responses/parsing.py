@@ -43,7 +43,7 @@ PARSED_FIELDS = frozenset(
 )
 """Fields that are parsed here; all others are passed on unchanged."""
 VENDORS_OWN = FIELDS[PROTOCOL]
-"""Fields for OpenAI's accounts, tools and Codex → name of the feature; other vendors reject them."""
+"""Maps fields for OpenAI's accounts, tools and Codex to the feature's name. Other vendors reject these fields."""
 NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys()
 STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
@@ -56,13 +56,13 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         "background": translatable("%(param)s is not supported: answers are returned directly. Leave it out."),
     }
 )
-"""Unsupported fields, and what to do instead."""
+"""Maps unsupported fields to what the caller should do instead."""
 NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
 """Values of `include` whose content is always included if available."""
 INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
-"""Values of `include` about tool calls, such as `web_search_call.results`."""
+"""Values of `include` that concern tool calls, such as `web_search_call.results`."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
@@ -97,7 +97,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
-    # Stored so that a later request can continue from the answer. Earlier items are already stored.
+    # Kept so that a later request can continue from the answer. Earlier items are already stored.
     if earlier is not None:
         return Turn.of(items, earlier.before, len(items) - earlier.count)
     return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)
@@ -167,7 +167,7 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
-    # Some of these are separate fields in chat completions.
+    # Some of these options are separate fields in chat completions.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")
@@ -191,7 +191,7 @@ def _list_vendors_own(body: Object) -> Iterator[VendorItem]:
 
 
 def _list_left_out(body: Object) -> Iterator[str]:
-    # `include` cannot add what an answer does not have, and the gateway never truncates conversations.
+    # `include` cannot add what an answer does not contain, and the gateway never truncates conversations.
     for index, included in enumerate(check_list(body.get("include") or [], "include")):
         if not isinstance(included, str) or not (included in INCLUDED or INCLUDED_OF_TOOLS.match(included)):
             yield f"include[{index}]"

@@ -23,11 +23,15 @@ from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answe
 T = TypeVar("T")
 REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
-"""Ids made by `ResponseHead.item_id`: the answer's key, which starts with its creation time, then the item's index."""
+"""Pattern of ids made by `ResponseHead.item_id`.
+
+An id consists of the answer's key, which starts with its creation time, and the item's index.
+"""
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
-"""An id that OpenAI gave to an item, such as `ws_…` for a search. The item is stored under this id, because OpenAI
-requires it.
+"""An id that OpenAI gave to an item, such as `ws_…` for a search.
+
+The item is stored under OpenAI's own id, because OpenAI requires that id.
 """
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds to wait between attempts to find an answer that another process is still writing."""
@@ -52,7 +56,7 @@ TOO_LARGE = translatable(
 class Earlier:
     """An earlier conversation that replaces an answer's id in the input.
 
-    `count` is the number of its items, `before` the keys of its answers.
+    `count` is the number of its items, and `before` contains the keys of its answers.
     """
 
     id: str
@@ -76,7 +80,7 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
     # A plain string is the short form of one user message.
     new_items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     if not isinstance(new_items, list) or not new_items:
-        return {**body, PREVIOUS: None}  # an empty input is refused later
+        return {**body, PREVIOUS: None}  # An empty input is refused later.
     keys, earlier = await _find_earlier(call, agent, require_text(body, PREVIOUS, ""))
     known_ids = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
     new_items = await _resolve_items(call, agent, new_items, known_ids)
@@ -104,7 +108,7 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids: Collection[str] = ()) -> list[Any]:
-    # Items of the earlier conversation (`known_ids`) are already in the input and may not be referenced again.
+    # Items of the earlier conversation (`known_ids`) are already in the input, so they may not be referenced again.
     references = list(_list_references(items, known_ids))
     if not references:
         return items
@@ -127,7 +131,7 @@ async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids
 
 
 def _list_references(items: list[Any], known_ids: Collection[str]) -> Iterator[_Reference]:
-    # OpenAI allows a reference without a type.
+    # OpenAI allows item references without a type.
     seen = set(known_ids)
     for index, item in enumerate(items):
         if not isinstance(item, dict) or item.get("type", REFERENCE) not in (REFERENCE, None):
@@ -150,7 +154,7 @@ def _list_references(items: list[Any], known_ids: Collection[str]) -> Iterator[_
 
 
 def _is_recent(second: str) -> bool:
-    # The key contains the answer's creation time, so expired references need no query.
+    # The key contains the answer's creation time, so no query is needed for expired references.
     lifetime: int = settings.KEEP_ANSWERS
     return time.time() - int(second, 16) <= lifetime + MAX_ANSWER
 

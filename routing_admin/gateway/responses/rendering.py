@@ -1,4 +1,4 @@
-"""Render answers in the formats of OpenAI's Responses: a response and its items."""
+"""Render answers in the formats of OpenAI's Responses API: a response and its items."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.request_id import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Finish reasons of an incomplete answer → names in Responses."""
+"""Maps finish reasons of an incomplete answer to their names in the Responses API."""
 NO_NAMESPACES: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
-"""Status → OpenAI's error code; any other 4xx is an invalid prompt, any other 5xx a server error."""
+"""Maps a status to OpenAI's error code; any other 4xx is an invalid prompt, any other 5xx a server error."""
 SAMPLING_DEFAULT = 1.0
-"""OpenAI's default for temperature and top_p; a response must contain a number."""
+"""OpenAI's default for `temperature` and `top_p`; a response must contain a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ResponseHead:
 
     @property
     def key(self) -> str:
-        """The part that the ids of the response and its items share."""
+        """Return the part that the ids of the response and of its items share."""
         return self.id.partition("_")[2]
 
     def item_id(self, prefix: str, index: int) -> str:
@@ -172,7 +172,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return why a response failed, with OpenAI's code and ours as its type."""
+    """Return why a response failed, with OpenAI's code, and with our own code as the type."""
     code = ERROR_CODES.get(error.status) or ("invalid_prompt" if error.status < 500 else "server_error")
     return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
@@ -197,7 +197,7 @@ def text_part(text: str, annotations: Sequence[Annotation] = ()) -> dict[str, An
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """Return the sources in the two kinds that clients know: a web page, or a file of the request."""
+    """Return the sources as the two kinds of annotations that clients know: a web page, or a file of the request."""
     sources = []
     for annotation in annotations:
         kind = str(annotation.get("type"))
@@ -239,12 +239,15 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items as they are stored: an image's bytes are an artifact and are sent to no other model."""
+    """Return the items in the form in which they are stored.
+
+    Image bytes are left out: they are stored as artifacts and sent to no other model.
+    """
     return [{**item, "result": None} if "result" in item else item for item in output]
 
 
 def media_text(media: Sequence[Media], before: str = "") -> str:
-    """Return references to the other media, one per line, to be appended to the text `before`."""
+    """Return references to media that are not images, one per line, for appending to the text `before`."""
     lines = [f"[{item.mime_type} {_address(item)}]" for item in media if not is_image(item)]
     return "".join(f"\n{line}" if before or index else line for index, line in enumerate(lines))
 

@@ -1,6 +1,6 @@
 """Parse the tools and the tool choice of the Responses API.
 
-Tools are top-level or grouped in namespaces, and accept JSON or free text.
+Tools are top-level or grouped in namespaces, and their input is JSON or free text.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ FUNCTION, CUSTOM, NAMESPACE = "function", "custom", "namespace"
 PROTOCOL = "openai-responses"
 FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description", "parameters", "strict"}
 ADDED = "additional_tools"
-"""Type of an input item that adds tools in the middle of a conversation."""
+"""Type of an input item that adds tools during a conversation."""
 MAX_NAME_LENGTH = 64
-"""Maximum length of a tool's name that every vendor accepts."""
+"""Maximum length that every vendor accepts for the name of a tool."""
 
 
 def join_name(namespace: str, name: str) -> str:
-    """Return the single name under which models receive a tool of a namespace; it is the same in every turn."""
+    """Return the single name under which models receive a tool in a namespace; the name is the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= MAX_NAME_LENGTH:
         return joined
@@ -96,7 +96,7 @@ class ToolReader:
 
 
 def _nest_grammar(shape: Object) -> Mapping[str, Any]:
-    # Chat completions have the grammar in a separate object.
+    # Chat completions have the grammar of a custom tool in a separate object.
     if shape.get("type") != "grammar":
         return shape
     return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
