@@ -28,7 +28,8 @@ SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "h
 
 class AgentsApi(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        # Methods of generated clients are named after functions, so that moving a module does not rename them.
+        # Methods of generated clients are named after the view functions alone, so that moving a module does not rename
+        # them.
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:

@@ -1,4 +1,4 @@
-"""Create and revoke links to an agent's own page. Both actions are audited but create no revision."""
+"""Create and revoke links to an agent's own page. Both actions are audited but create no configuration revision."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ VISIT_INTERVAL = timedelta(minutes=1)
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """Create a link and return its text and its row. `with_bodies` lets its page show recorded bodies.
+    """Create a link and return its secret text and its row.
 
-    Only the digest of the text is stored, so the text cannot be read later. Raise `InvalidError` for a name with line
-    breaks.
+    `with_bodies` allows the linked page to show recorded message bodies. Only a digest of the text is stored, so the
+    text cannot be shown again. Raise `InvalidError` for a name with line breaks.
     """
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
@@ -54,13 +54,13 @@ def revoke_link(actor: Actor, row: AgentLink) -> None:
 
 
 def record_visit(row: AgentLink, text: str) -> None:
-    """Record a visit, at most once a minute, and sign the link again with the newest signing secret."""
+    """Record a visit to the link, at most once a minute, and re-sign the link with the newest signing secret."""
     now, name = timezone.now(), secret_name(newest_secret())
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= VISIT_INTERVAL
     if is_recent and row.signed_with == name:
         return
-    # The page must be served even if the database is read-only or unavailable.
+    # The agent's page must be served even if the database is read-only or unavailable.
     with suppress(DatabaseError):
-        # The filter by the old digest prevents overwriting a link that another process has signed again.
+        # Filtering by the old digest avoids overwriting a link that another process has re-signed.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)
         rows.update(last_seen_at=now, digest=hash_secret(find_secret(text)), signed_with=name)

@@ -71,7 +71,7 @@ JSON_NAMES = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
 
 
 DEFAULT_OVERLAP = timedelta(hours=24)
-"""Default period during which the old key remains valid after a rotation."""
+"""Default overlap: the period during which the old key remains valid after a rotation."""
 MAX_LIFETIME = timedelta(days=3650)
 
 
@@ -117,9 +117,9 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.put("/agents/{path:agent_id}/keys/{key_id}", response=KeyOut, openapi_extra=takes(KeyTermsIn))
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Change a key's name, its terms and, if `expiresAt` is sent, its expiry, effective immediately.
+    """Change a key's name, labels, limits and, if `expiresAt` is sent, its expiry, effective immediately.
 
-    409 for a key that has ended.
+    409 for a key that has been revoked or has expired.
     """
     body = read_as(request, KeyTermsIn)
     with ledger.exclusive():
@@ -143,7 +143,10 @@ def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRespo
 
 
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
-    """Return the key's form, filled in from the request body. Raise `InvalidError` if it is not valid."""
+    """Return the form for a key's labels and limits, filled in from the request body.
+
+    Raise `InvalidError` if it is not valid.
+    """
     fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
     if not form.is_valid():
@@ -184,7 +187,7 @@ def answer_key(row: AgentKey) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/keys/{key_id}", response={204: None})
 def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Revoke a key immediately and permanently; a key that has already ended is not an error."""
+    """Revoke a key immediately and permanently; revoking a key that is already revoked or expired is not an error."""
     row = require(find_key(agent_id, key_id), "key", key_id)
     if row.revoked_at is None:
         revoke_key(script_actor(request), row)
@@ -193,7 +196,7 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 
 @router.post("/agents/{path:agent_id}/keys/{key_id}/rotate", response={201: IssuedOut}, openapi_extra=takes(RotateIn))
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
-    """Issue a key with the same scopes; the old key remains valid for the overlap, one day by default.
+    """Issue a key with the same scopes; the old key remains valid for an overlap period, by default one day.
 
     409 for a revoked key, 403 for a key with a scope, such as `config:write`, that the token itself lacks.
     """
@@ -242,12 +245,12 @@ def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.delete("/agents/{path:agent_id}/links/{link_id}", response={204: None})
 def admin_revoke_link(request: HttpRequest, agent_id: str, link_id: str) -> HttpResponse:
-    """Revoke a link immediately and permanently; a link that has already ended is not an error."""
+    """Revoke a link immediately and permanently; revoking a link that is already revoked or expired is not an error."""
     revoke_link(script_actor(request), require(find_link(agent_id, link_id), "link", link_id))
     return HttpResponse(status=204)
 
 
-# An agent's id may contain slashes, so these patterns also match the URLs above and must be added last.
+# An agent's id may contain slashes, so the following patterns also match the URLs above and must be added last.
 
 
 def agent_out(row: Agent, keys: int) -> AgentThing:
@@ -295,7 +298,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
-    """Save an agent and return whether it is new, its changes, and its entry for the ETag.
+    """Save an agent and return whether it is new, its changes, and the entry that its ETag covers.
 
     Raise `ConflictError` or `InvalidError`.
     """

@@ -35,7 +35,7 @@ else:
 
 
 class AgentForm(AgentModelForm):
-    """The form for an agent that an administrator maintains. An existing agent's id cannot be changed."""
+    """The form for an agent that an administrator manages. An existing agent's id cannot be changed."""
 
     service = forms.ModelChoiceField(
         select_services(),
@@ -72,7 +72,7 @@ class AgentForm(AgentModelForm):
         self.fields["version"].initial = self.instance.version
         self.initial["service"] = self.instance.service
         self.amounts = make_amount_fields(self.instance.limits)
-        if self.instance.origin == Agent.Origin.RUNTIME:  # an agent created at run time has its creator's limits
+        if self.instance.origin == Agent.Origin.RUNTIME:  # An agent created at run time has its creator's limits.
             self.amounts = {}
         else:
             hint = gettext_lazy("task:<task type> or a model service id. Empty: all.")
@@ -85,7 +85,7 @@ class AgentForm(AgentModelForm):
 
     @property
     def has_limits(self) -> bool:
-        """Return whether the limits have values or errors, so that their section must be shown expanded."""
+        """Return whether any limit has a value or an error, so that the section of limits must be shown expanded."""
         return bool(self.instance.limits) or not {MODELS, *self.amounts}.isdisjoint(self.errors)
 
     def clean_task_type(self) -> str:
@@ -119,7 +119,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
 class KeyTermsForm(forms.Form):
     """The form for a key's label, team, project and limits, which cannot exceed the agent's limits.
 
-    `terms` are the stored values. `prefix` separates the forms of several keys on one page.
+    `terms` contains the stored values. `prefix` distinguishes the forms of several keys on one page.
     """
 
     label = forms.CharField(
@@ -188,7 +188,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The agent's form on the same page has fields with the same names, so this form needs ids of its own.
+        # The agent's form on the same page has fields with the same names, so this form's fields need their own ids.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property

@@ -1,4 +1,4 @@
-"""The page that lists agents: model, capabilities, keys, requests of the last day, and state."""
+"""The page that lists agents: model, capabilities, keys, requests in the last day, and state."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ STATES: Mapping[str, Promise] = {
     READY: gettext_lazy("Ready"),
     RUNTIME: gettext_lazy("Made at run time"),
 }
-"""States of agents. An agent has the best state of its keys; one created at run time has its creator's keys."""
+"""States of agents. An agent has the best state among its keys; an agent created at run time uses its creator's keys.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A row of the list, with the agent's requests of the last day and whether its task type has a route."""
+    """A row of the list, with the agent's requests in the last day and whether its task type has a route."""
 
     line: AgentLine
     requests: int
@@ -56,7 +57,7 @@ class AgentRow:
 
     @property
     def states(self) -> set[str]:
-        """Return the agent's state, together with whether it can call any model."""
+        """Return the values of the state filter that match: the agent's state, and whether it can call any model."""
         if self.agent.origin == Agent.Origin.RUNTIME:
             return {RUNTIME}
         return {self.state, READY if self.line.keys else NO_KEY}
@@ -72,14 +73,14 @@ class AgentRow:
 
     @property
     def uses(self) -> str:
-        """Return the service's id, `task:` followed by the task type, or an empty string."""
+        """Return what the agent uses: a service's id, `task:` followed by a task type, or an empty string."""
         if self.agent.service:
             return self.agent.service.service_id
         return f"task:{self.agent.task_type}" if self.agent.task_type else ""
 
     @property
     def search(self) -> str:
-        """Return the query that finds the agent's requests of the last day in the request log."""
+        """Return the query that finds the agent's requests in the last day."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 
@@ -111,7 +112,7 @@ def _texts(row: AgentRow) -> Iterator[str]:
 
 
 def list_rows() -> list[AgentRow]:
-    """Return all agents with their requests of the last day, in two queries."""
+    """Return all agents with their requests in the last day. This takes two queries."""
     requests = count_requests("agent", window_start(timezone.now()))
     routes = {route.task_type for route in snapshot.current().configuration.routes}
     return [
@@ -128,7 +129,7 @@ def agents(request: HttpRequest) -> HttpResponse:
         texts=_texts,
         columns=COLUMNS,
         choices=CHOICES,
-        sort="state",  # agents that cannot call any model come first
+        sort="state",  # Agents that cannot call any model come first.
         per_page=page_size(request),
     )
     locked_out = sum(NO_KEY in row.states for row in rows)

@@ -1,4 +1,4 @@
-"""Queries for an agent's links, its keys with limits and use, and its calls.
+"""Queries for an agent's links, its keys with their limits and usage, and its calls.
 
 Calls from before the agent was created belong to a deleted agent with the same id.
 """
@@ -72,7 +72,7 @@ NamedUse = tuple[str | Promise, LimitUse]
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """An agent's key with its terms, the form that edits them, and the use of each limit."""
+    """An agent's key with its terms, the form that edits them, and the usage of each limit."""
 
     row: AgentKey
     terms: KeyTerms
@@ -90,14 +90,17 @@ def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return by counter id how much of the agent's and each key's limits is used. This takes at most one query."""
+    """Return, by counter id, how much of each limit of the agent and of its keys is used.
+
+    This takes at most one query.
+    """
     return find_limit_uses({agent_holder_id(agent.agent_id): parse_limits(agent.limits), **list_key_limits(keys)})
 
 
 def list_key_lines(
     keys: Sequence[AgentKey], uses: Mapping[str, Sequence[LimitUse]], bound: Form | None
 ) -> list[KeyLine]:
-    """Return the agent's keys for the page. `bound` is a submitted form with errors, if any."""
+    """Return the agent's keys for the agent's page. `bound` is a submitted key form with errors, if any."""
     return [
         KeyLine(key, parse_terms(key.terms), find_terms_form(key, bound), name_uses(uses[key_holder_id(key.public_id)]))
         for key in keys
@@ -126,7 +129,10 @@ class CallsPage:
 
 
 def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
-    """Return a page of the agent's calls since `since`, older than the cursor if there is one. This takes one query."""
+    """Return a page of the agent's calls from `since` on, starting after the cursor if there is one.
+
+    This takes one query.
+    """
     # The list shows neither bodies nor providers' messages, so these columns are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)

@@ -105,7 +105,7 @@ def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
 
 
 def find_model_standing(state: Snapshot, row: Agent) -> RouteStatus | None:
-    """Return whether the agent's service or route can answer, and why not; None if there is no route."""
+    """Return whether the agent's service or route can answer, and if not, why; None if the agent has no route."""
     if service := find_service(state, row):
         return find_status(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
     return find_route_standing(state, row.task_type)
@@ -119,7 +119,7 @@ def find_route_standing(state: Snapshot, task_type: str = "") -> RouteStatus | N
 
 
 def write_snippets(model: str, key: str = "") -> tuple[Snippet, ...]:
-    """Return the code examples. They read the key from a variable unless it is given."""
+    """Return the code examples. They read the key from an environment variable unless `key` is given."""
     values = {"base": settings.PUBLIC_URL.rstrip("/"), "model": model}
     texts = ((*heading, text.format(**values)) for heading, text in SNIPPETS.items())
     return tuple(Snippet(name, language, _insert_key(text, key) if key else text) for name, language, text in texts)
@@ -134,7 +134,10 @@ def _insert_key(text: str, key: str) -> str:
 
 
 def describe_use(row: Agent, key: str = "") -> dict[str, Any]:
-    """Return the template context. If the agent's model cannot answer, the examples call the default route."""
+    """Return the template context for the code examples.
+
+    If the agent's model cannot answer, the examples call the default route.
+    """
     language = "zh" if (get_language() or "").startswith("zh") else "en"
     state, own, allowed = snapshot.current(), name_model(row), row.limits.get("models")
     use, default = find_model_standing(state, row), find_route_standing(state)

@@ -57,7 +57,7 @@ from routing_admin.console.base.saving import describe_saving, is_asking_for_cha
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
-# Maps the field names in `InvalidError` to form fields.
+# Maps field names of an `InvalidError` to form fields.
 FORM_FIELDS = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -137,7 +137,7 @@ def agent_page(
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
         "losses": find_deletion_consequences("agent", [row.agent_id]),
-        # `issued` and `link` in `more` are secrets, which only this response shows.
+        # `more` may contain the secrets `issued` and `link`, which only this response shows.
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)

@@ -1,8 +1,8 @@
-"""Store alerts: record when a condition begins, lasts and ends, and let exactly one process send each notice.
+"""Store alerts: record when a condition begins, continues and ends, and let exactly one process send each notice.
 
-Several processes record conditions, perhaps late, so each observation carries its own time, and one that is older than
-the stored state changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as if it
-had never ended. A flapping condition therefore sends only one beginning and one end.
+Several processes record conditions, sometimes late, so each observation carries its own time, and one that is older
+than the stored state changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as
+if it had never ended. A flapping condition therefore sends only one beginning and one end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 RESOLVE_DELAY = timedelta(minutes=2)
 """How long a condition must be absent before its end is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""How often a continuing condition is written during the lifetime of its alert."""
+"""Number of times that a continuing condition is written during its alert's lifetime."""
 RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
 """Delays after failed attempts to send a notice. After the last delay, the notice is abandoned."""
 RETENTION = timedelta(days=90)
@@ -46,7 +46,7 @@ def record_condition(condition: Condition, at: datetime) -> None:
     row = rows.first()
     if row is None:
         alert = Alert(kind=condition.kind, subject=condition.subject[:400], **_initial_values(condition, at))
-        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # another process may have inserted the same alert
+        Alert.objects.bulk_create([alert], ignore_conflicts=True)  # Another process may have inserted the same alert.
         log_begin(condition)
     elif row.ended_at is None:
         _refresh(rows, row, condition, at)
@@ -55,11 +55,11 @@ def record_condition(condition: Condition, at: datetime) -> None:
 
 
 def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
-    # Continuing states are observed every few seconds, so not every observation is written. Observations from calls
+    # Continuing conditions are observed every few seconds, so not every observation is written. Observations from calls
     # keep their exact time.
     interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
     if at - row.last_seen_at > interval:
-        # The new sentence may contain larger numbers, so it replaces the old one.
+        # The new message may contain larger numbers, so it replaces the old message.
         expires_at, sentence = max(row.expires_at, at + condition.lasts), encode_text(condition.sentence)
         rows.filter(last_seen_at__lt=at).update(last_seen_at=at, expires_at=expires_at, sentence=sentence)
 
@@ -113,9 +113,9 @@ KnownAlerts = Mapping[tuple[str, str], datetime | None]
 
 
 def list_known_alerts(now: datetime, *, only_sent: bool) -> KnownAlerts:
-    """Return active alerts, and alerts that ended less than `RESOLVE_DELAY` ago.
+    """Return the alerts that are active or ended less than `RESOLVE_DELAY` ago.
 
-    `only_sent` selects alerts that were sent, or that must not be sent because they are muted.
+    With `only_sent`, return only alerts that were sent, or that must not be sent because they are muted.
     """
     rows = Alert.objects.filter(Q(ended_at=None) | Q(ended_at__gt=now - RESOLVE_DELAY))
     selected = rows.filter(Q(sent_at__isnull=False) | Q(muted_until__gt=now)) if only_sent else rows
@@ -145,7 +145,7 @@ ExistingSubjects = Mapping[AlertKind, Collection[str]]
 
 
 def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetime) -> None:
-    """End alerts that are resolved, whose subject was deleted, or that were not observed during their lifetime.
+    """End alerts that are resolved, whose subject was deleted, or whose lifetime passed without another observation.
 
     If nothing ends, this takes one query.
     """
@@ -153,13 +153,13 @@ def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetim
     active = {(row.kind, row.subject) for row in rows}
     for row in rows:
         if (row.kind, spent_subject(row.subject)) in active:
-            # A used-up budget replaces its warning. The warning's end must not be sent, because the budget has not
-            # recovered.
+            # The alert about a used-up budget replaces the warning about this budget. The warning's end must not be
+            # sent, because the budget has not recovered.
             continue
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
         if well_at is not None and well_at > row.last_seen_at:
-            # The filter by `last_seen_at` skips an alert that another process has observed again.
+            # Filtering by `last_seen_at` skips an alert that another process has observed again.
             _end(Alert.objects.filter(pk=row.pk, last_seen_at__lt=well_at), well_at)
         elif row.expires_at <= now or row.subject not in existing.get(kind, (row.subject,)):
             _end(Alert.objects.filter(pk=row.pk, last_seen_at=row.last_seen_at), now)
@@ -246,7 +246,10 @@ MAX_MUTE = timedelta(days=90)
 
 
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
-    """Record that the actor takes care of an alert, or withdraw this. Raise `NotFoundError` if it is not active."""
+    """Acknowledge an alert on behalf of the actor, or withdraw the acknowledgement.
+
+    Raise `NotFoundError` if the alert is not active.
+    """
     row = _find_active(number)
     with ledger.audit(actor, AuditedAction("alert.acknowledge" if on else "alert.withdraw", "alert", _alert_name(row))):
         row.acknowledged_at, row.acknowledged_by = (timezone.now(), actor.name[:150]) if on else (None, "")
@@ -255,10 +258,10 @@ def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
 
 
 def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
-    """Suppress notices about an alert's subject until a time; None ends the suppression.
+    """Suppress notices about an alert's subject until the given time; None ends the suppression.
 
-    Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time is past or more than `MAX_MUTE`
-    away.
+    Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time has passed or is more than
+    `MAX_MUTE` away.
     """
     now = timezone.now()
     if until is not None and not now < until <= now + MAX_MUTE:
@@ -288,8 +291,7 @@ def _alert_name(row: Alert) -> str:
 def save_webhook(actor: Actor, address: str) -> None:
     """Store the address that alerts are sent to, encrypted. An empty address deletes the stored one.
 
-    The address applies unless the environment sets one. Raise `InvalidError` for an address that `parse_webhook`
-    rejects.
+    An address in the environment takes precedence. Raise `InvalidError` for an address that `parse_webhook` rejects.
     """
     webhook = None
     if address:

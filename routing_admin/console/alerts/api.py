@@ -68,7 +68,7 @@ class WebhookOut(BaseModel):
 
 
 class AcknowledgeIn(Body):
-    """Whether a person takes care of the alert."""
+    """Whether a person has acknowledged the alert."""
 
     acknowledged: bool = True
 
@@ -76,18 +76,18 @@ class AcknowledgeIn(Body):
 class MuteIn(Body):
     """Until when the alert is muted, with its time zone; null ends the mute."""
 
-    # JSON has no type for times: without this, strict bodies would reject a time's text.
+    # JSON has no type for times, so strict validation would reject a time that is sent as a string without this.
     until: Annotated[AwareDatetime, Field(strict=False)] | None
 
 
 class WebhookIn(Body):
-    """The webhook's address with its options after the #, as in `ROUTING_ADMIN_ALERT_WEBHOOK`; null deletes it."""
+    """The webhook's address with its options after the `#`, as in `ROUTING_ADMIN_ALERT_WEBHOOK`; null deletes it."""
 
     address: str | None
 
 
 class TestOut(BaseModel):
-    """Whether the chat service accepted the test, and if not, why."""
+    """Whether the chat service accepted the test notice and, if not, why."""
 
     arrived: bool
     error: str | None
@@ -127,7 +127,7 @@ def admin_list_alerts(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/{number}/acknowledge", response=AlertOut, openapi_extra=takes(AcknowledgeIn))
 def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
-    """Record that a person takes care of an active alert, or withdraw this."""
+    """Acknowledge an active alert, or withdraw the acknowledgement."""
     body = read_as(request, AcknowledgeIn)
     return answer(
         AlertOut(alert=alert_out(build_line(acknowledge(script_actor(request), number, on=body.acknowledged))))
@@ -136,7 +136,7 @@ def admin_acknowledge_alert(request: HttpRequest, number: int) -> HttpResponse:
 
 @router.post("/alerts/{number}/mute", response=AlertOut, openapi_extra=takes(MuteIn))
 def admin_mute_alert(request: HttpRequest, number: int) -> HttpResponse:
-    """Suppress notices about an active alert until a time; null ends the suppression."""
+    """Suppress notices about an active alert until the given time; null ends the suppression."""
     body = read_as(request, MuteIn)
     return answer(AlertOut(alert=alert_out(build_line(mute(script_actor(request), number, body.until)))))
 
@@ -150,7 +150,7 @@ def admin_put_webhook(request: HttpRequest) -> HttpResponse:
 
 @router.post("/alerts/test", response=TestOut)
 def admin_test_alert(request: HttpRequest) -> HttpResponse:
-    """Send a test to the webhook and wait at most 15 seconds for its response."""
+    """Send a test notice to the webhook and wait at most 15 seconds for its response."""
     actor = script_actor(request)
     refusal = send_test(actor.name, timezone.now())
     record_test(actor, find_webhook(), arrived=not refusal)

@@ -71,7 +71,7 @@ ALL_ROUTES = "*"
 # Restarts of the database or Redis take less time than this and are not reported.
 OUTAGE_DELAY = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""Age at which unwritten log entries or an unreadable configuration raise an alert."""
+"""Age at which unwritten log entries, or a configuration that cannot be read, raise an alert."""
 HOST_NAME = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -85,12 +85,12 @@ METERS: Mapping[Meter, str] = {
 
 
 def find_conditions(state: Snapshot) -> Iterator[Condition]:
-    """Yield the conditions that hold now, except the outages of `find_outages`."""
+    """Yield the conditions that hold now, except those that `find_outages` detects."""
     return chain(find_cooling(state), find_budgets(state), find_retired())
 
 
 def find_outages(now: datetime) -> Iterator[Condition]:
-    """Yield the conditions that this process knows without querying the database."""
+    """Yield the conditions that this process can detect without querying the database."""
     yield from find_low_disk()
     store, redis = byte_store().outage, link().outage
     if store is not None and now - store.since >= OUTAGE_DELAY:
@@ -109,7 +109,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Yield a condition for each regular job, backup or prune, that has not run as often as before."""
+    """Yield a condition for each regular job, backup or prune, that is overdue by its usual interval."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -118,7 +118,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition per route whose candidates are all in cooldown, or a single condition if all routes are."""
+    """Yield a condition for each route whose candidates are all in cooldown, or a single one if all routes are."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -170,15 +170,15 @@ def find_retired() -> Iterator[Condition]:
             yield build_condition(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
-# Every few seconds, the alert watch of this process records conditions and sends the alerts that are due. It uses two
-# threads: one works with the database, whose statements may hang; the other detects such statements, and then sends
-# alerts about the outage without the database.
+# Every few seconds, each process's alert watcher records conditions and sends the alerts that are due. The watcher uses
+# two threads: one works with the database, whose statements may hang; the other detects hanging statements, and then
+# sends alerts about the outage without using the database.
 
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 5.0
-# Interval at which the audit log is searched for the last runs of jobs. The log may be long, so not every round
-# searches it.
+# Interval at which the audit log is searched for the last runs of jobs. Because the log may be long, not every round of
+# the alert watcher searches it.
 JOB_CHECK_INTERVAL = timedelta(minutes=10)
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
@@ -187,14 +187,16 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Maps database faults to stages of the database alert. Any other fault means that the database is unavailable."""
+"""Maps database faults to stages of the alert about the database. Any other fault means that the database is
+unavailable."""
 
 
 @dataclass(slots=True)
 class AlertWatch:
-    """Runs the rounds in separate threads, so that a slow webhook or database delays nothing else.
+    """Checks conditions and sends alerts in its own threads, so that a slow webhook or database delays nothing else.
 
-    `querying_since` is when the oldest unanswered database query began, or None while the database responds.
+    `querying_since` is the time at which the oldest unanswered database query began, or None while the database
+    responds.
     """
 
     outcomes: CallOutcomes = field(default_factory=call_outcomes)
@@ -216,7 +218,7 @@ class AlertWatch:
     def start(self) -> None:
         """Start the threads. Call this once per process."""
         process_marker().place()
-        with alert_file().edit():  # allocate the file while the disk still has space
+        with alert_file().edit():  # Allocate the file while the disk still has space.
             pass
         for thread in self._threads:
             thread.start()
@@ -227,7 +229,7 @@ class AlertWatch:
         process_marker().remove()
 
     def round(self) -> None:
-        """Record conditions and send due alerts. During a database outage, `offline_round` does this."""
+        """Record conditions and send due alerts. During a database outage, `offline_round` replaces this."""
         try:
             with self._database_guard():
                 renew_connections()
@@ -238,7 +240,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # whatever the reason, alerts cannot be stored now
+        except (DatabaseError, InterfaceError) as error:  # Whatever the reason, alerts cannot be stored now.
             self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -247,7 +249,7 @@ class AlertWatch:
         self.querying_since = self.querying_since or timezone.now()
         try:
             yield
-        # `querying_since` stays set, because the database has not responded. Any other exception is not an outage.
+        # `querying_since` stays set, because the database has not responded. Other exceptions are not outages.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -256,7 +258,7 @@ class AlertWatch:
         self.querying_since = None
 
     def offline_round(self) -> None:
-        """During a database outage, record known conditions in a file and send them."""
+        """During a database outage, store the conditions that are known without it in a file, and send their alerts."""
         now, since = timezone.now(), self.querying_since
         if since is None or now - since < OUTAGE_DELAY:
             return
@@ -271,8 +273,8 @@ class AlertWatch:
             send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # The chat already shows this alert as active: its end is sent neither before `RESOLVE_DELAY` nor during an
-        # outage.
+        # The chat already shows this alert as active. Its end is sent neither before `RESOLVE_DELAY` has passed nor
+        # during an outage.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
@@ -284,7 +286,7 @@ class AlertWatch:
         try:
             findings, existing = evaluate(outcomes), list_subjects(state)
             for condition, at in findings.conditions:
-                # A call may end after its provider was deleted. It must not begin an alert.
+                # A call may end after its provider was deleted. Such a call must not begin an alert.
                 if condition.subject in existing[condition.kind]:
                     record_condition(condition, at)
             self._note_events(rows, now)
@@ -303,7 +305,7 @@ class AlertWatch:
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((build_condition(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
-        # An event is removed only after it was recorded, so that a failure loses no event.
+        # An event is removed only after it was recorded, so that a failure loses none.
         for event in tuple(self._events):
             ledger.record_condition(*event)
             self._events.remove(event)
@@ -315,7 +317,7 @@ class AlertWatch:
 
 
 def list_subjects(state: Snapshot) -> ExistingSubjects:
-    """Return the configured subjects of alerts. An alert about any other subject must end."""
+    """Return the subjects of alerts that exist in the configuration. Alerts about other subjects must end."""
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     subjects = providers | keys

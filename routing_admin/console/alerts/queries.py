@@ -1,4 +1,4 @@
-"""Queries for alerts, as the pages and the API list them, and for budgets above the warning threshold."""
+"""Queries for alerts as the pages and the API list them, and for budgets above the warning threshold."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from routing_admin.platform.server.alert_file import alert_file
 log = logging.getLogger(__name__)
 
 MAX_LINES = 200
-"""Maximum number of alerts on the page. Active alerts take precedence."""
+"""Maximum number of alerts on the alerts page. Active alerts take precedence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +74,9 @@ class AlertLine:
 
 
 def list_alerts() -> list[AlertLine]:
-    """Return active alerts, first those that are not in the database yet, then resolved alerts, newest first.
+    """Return active alerts (first those that are not in the database yet), then resolved alerts, newest first.
 
-    If a budget is used up, its warning is omitted. This takes two queries.
+    The warning about a budget is omitted once the budget is used up. This takes two queries.
     """
     from_file = [build_line(row) for row in _list_file_alerts()]
     rows = Alert.objects.order_by("ended_at", "-first_seen_at", "-id")
@@ -123,7 +123,7 @@ def build_line(row: Alert) -> AlertLine:
 
 @dataclass(frozen=True, slots=True)
 class AlertCounts:
-    """Numbers of active alerts: per kind, and of those that are neither acknowledged nor muted."""
+    """Numbers of active alerts: per kind, and the number of those that are neither acknowledged nor muted."""
 
     by_kind: Mapping[AlertKind, int]
     waiting: int
@@ -154,7 +154,7 @@ def find_webhook() -> Webhook | None:
 
 @cache
 def _warn_once(problem: str) -> None:
-    # The watch calls this every few seconds, so the cache logs each problem only once.
+    # The alert watcher calls this every few seconds. Because of the cache, each problem is logged only once.
     log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 
@@ -166,7 +166,10 @@ def find_stored_webhook() -> Webhook | None:
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """The used share of a limit in percent. `name` is the display name of the limit's holder."""
+    """How much of a limit is used, in percent.
+
+    `name` is the display name of the agent, key, team or project with the limit.
+    """
 
     holder: str
     name: str
@@ -175,7 +178,7 @@ class BudgetUse:
 
 
 def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
-    """Return the limits of agents, keys, teams and projects whose use has reached the warning threshold."""
+    """Return the limits of agents, keys, teams and projects whose usage has reached the warning threshold."""
     holders = [*_configured_holders(configuration), *_key_holders()]
     if not holders:
         return []

@@ -1,6 +1,6 @@
 """Send alerts to the webhook through the gateway's HTTP client. One process sends each alert, once.
 
-A notice has text in the chat's language, and fields for programs in English and Chinese.
+A notice has a text in the chat's language, and machine-readable fields with texts in English and Chinese.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 # Chat services accept about 20 messages a minute.
 MAX_IN_A_ROUND = 15
 FAILURES = 3
-"""Number of failed attempts after which the webhook itself becomes an alert."""
+"""Number of failed attempts after which an alert about the webhook itself begins."""
 
 UNREACHABLE = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -50,7 +50,7 @@ REASONS: Mapping[Fault, str] = {
     Fault.DEADLINE: translatable("it did not answer within 15 seconds."),
     Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
-"""Explanations by fault of why the webhook did not respond."""
+"""Maps faults to explanations of why the webhook did not respond."""
 CONNECTION_BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
@@ -80,7 +80,7 @@ def _reason(webhook: Webhook, failure: Failure) -> Translatable:
 
 
 def send_test(person: str, now: datetime) -> str:
-    """Send a test notice. Return an empty string if it was accepted, else the reason."""
+    """Send a test notice. Return an empty string if it was accepted, else the reason for the failure."""
     webhook = find_webhook()
     if webhook is None:
         return NO_WEBHOOK
@@ -111,7 +111,7 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 
 def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard: Guard = nullcontext) -> None:
-    """Send the alerts that this process can claim. An alert that could not be sent becomes due again later.
+    """Claim and send all alerts that are due. An alert that could not be sent becomes due again later.
 
     The ledger is used only inside `guard`, so that the caller can distinguish a hanging database from a slow webhook.
     """
@@ -152,7 +152,7 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.kind == kind:
-                # An expired alert is hidden. It ends after it was imported into the database.
+                # An expired alert is hidden. It ends only after it has been imported into the database.
                 alert.expires_at = min(at, alert.expires_at)
 
 

@@ -59,7 +59,7 @@ HELP_PAGES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
     AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
-"""For each kind of alert, the page on which its cause can be fixed: title, URL name and anchor."""
+"""Maps kinds of alerts to the page on which the cause can be fixed: title, URL name and anchor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +98,12 @@ class AlertRow:
 
 
 MAX_SHOWN = 5
-"""Maximum number of alerts of one kind that the page shows unfolded."""
+"""Maximum number of alerts of one kind that the page shows expanded."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The active alerts of one kind, with alerts that are neither acknowledged nor muted first."""
+    """The active alerts of one kind, beginning with those that are neither acknowledged nor muted."""
 
     kind: AlertKind
     alerts: Sequence[AlertRow]
@@ -213,7 +213,7 @@ def describe_hours(hours: int) -> str:
 
 
 def webhook_context() -> dict[str, Any]:
-    """Return the webhook in use, and whether the stored webhook cannot be decrypted."""
+    """Return the webhook in use, and whether the stored webhook cannot be decrypted, as template context."""
     is_unreadable = False
     try:
         webhook = settings.ALERT_WEBHOOK or find_stored_webhook()

@@ -26,13 +26,13 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
-"""Maximum size of the beginning of each text that is compared. Some models receive megabytes."""
+"""Maximum lines and characters at the beginning of each text that are compared. Some models receive megabytes."""
 MIN_FACTOR = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """A property of the delivery, with its value for each of the two services."""
+    """A property of how a model receives the artifact, with its value for each of the two services."""
 
     label: str
     left: str
@@ -49,7 +49,7 @@ class ComparedFact:
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """The line pairs of two compared texts. `is_cut` is true if only their beginnings were compared."""
+    """The pairs of lines of two compared texts. `is_cut` is true if only their beginnings were compared."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -58,7 +58,7 @@ class ComparedText:
 
 @require_GET
 def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the comparison of the services `?a=` and `?b=`, by default the first two services."""
+    """Show how the services `?a=` and `?b=`, by default the first two, receive the artifact."""
     row, language = require_found(find_artifact(pk)), preview_language(request)
     previewer = Previewer(row, language=language)
     names = tuple(endpoint.name for endpoint in previewer.endpoints)
@@ -80,7 +80,7 @@ def _choose_name(name: str, names: tuple[str, ...], position: int) -> str:
 
 
 def _compare(left: DeliveryCard, right: DeliveryCard) -> dict[str, Any]:
-    # Compare the texts only if the user may read both.
+    # Compare the texts only if the user may read both of them.
     may_read = left.may_read and right.may_read
     return {
         "cards": (left, right),
@@ -113,7 +113,7 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
 )
-"""Labels of the one-line comparisons, with the functions that return their values."""
+"""Labels of the facts that are compared in one line, with the functions that return their values."""
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
@@ -124,7 +124,7 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
-    # From a factor of ten on, the factor is clearer than a percentage. If one count is zero, neither exists.
+    # From ten times as many tokens on, a factor is clearer than a percentage. If one count is zero, there is neither.
     ratio = second.tokens / first.tokens if first.tokens else 0
     share = f"×{ratio:,.0f}" if ratio >= MIN_FACTOR else f"{ratio - 1:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")

@@ -48,9 +48,10 @@ MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show the page. `?service=` opens a service; `?q=`, `?routed=1` and `?form=` filter the services.
+    """Show an artifact's page. `?service=` opens a service's card; `?q=`, `?routed=1` and `?form=` filter the services.
 
-    Services for which document pages must be rendered are included only with `?draw=1`, which the loaded page requests.
+    Services for which document pages must first be rendered as images are included only with `?draw=1`, which the page
+    requests after it has loaded.
     """
     return artifact_page(request, require_found(find_artifact(pk)))
 
@@ -62,7 +63,7 @@ def artifact_page(
     if may_read:
         record_reading(request, row)
     asked_for = _filter(request)
-    # An opened card needs no previews of the other services.
+    # If only one card is opened, the previews of the other services are not needed.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -150,7 +151,8 @@ def _correction_context(request: HttpRequest, row: Artifact, form: CorrectionFor
 
 
 def _picture_url(row: Artifact) -> str:
-    # Show the file itself only if its bytes prove the declared type. Otherwise show the generated PNG, if any.
+    # Show the file itself only if its bytes match the declared type. Otherwise, show the generated PNG thumbnail, if
+    # any.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if find_thumbnail(row) else ""
@@ -165,7 +167,7 @@ def _read_beginning(row: Artifact) -> str:
 
 
 def preview_language(request: HttpRequest) -> str:
-    """Return the language of texts in a preview: the requested language, else the user's language."""
+    """Return the language of texts in a preview: the requested one, else the user's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ("zh" if (get_language() or "").startswith("zh") else "en")
 
@@ -188,7 +190,7 @@ def _send_urls(row: Artifact, may_read: bool) -> dict[str, str]:
 
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """Send the bytes with headers that stop browsers from executing them; 410 if they are missing or damaged."""
+    """Send the artifact's bytes with headers that stop browsers from executing them; 410 if missing or damaged."""
     row = require_found(find_artifact(pk))
     record_reading(request, row)
     try:
@@ -199,7 +201,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """Return the thumbnail, or 404 if the file has none."""
+    """Return the artifact's thumbnail, or 404 if there is none."""
     data = find_thumbnail(require_found(find_artifact(pk)))
     if data is None:
         return HttpResponse(status=204, headers=HEADERS)
@@ -207,16 +209,19 @@ def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
     return HttpResponse(data, content_type="image/png", headers=headers)
 
 
-# Maps the field names in `InvalidError` to form fields.
+# Maps field names of an `InvalidError` to form fields.
 FORM_FIELDS = {"mimeType": "mime_type", "encoding": "encoding", "visibility": "visibility"}
 
 
 @require_POST
 def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
-    """Apply the corrections or, with `back`, restore the detected values. On errors, show the page with them."""
+    """Apply the corrections or, with `back`, restore the detected values.
+
+    If there are errors, show the page with them.
+    """
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
-    # This call only fills `cleaned_data`. The action validates the values.
+    # This call only fills `cleaned_data`; the action validates the values.
     form.is_valid()
     as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:

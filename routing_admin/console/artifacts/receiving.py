@@ -24,16 +24,16 @@ from routing_admin.console.artifacts.phrases import POLICIES, is_gone, reason_se
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""Maximum number of services that the overview shows per group, and that one page of a group shows."""
+"""Maximum number of services per group in the overview, and on one page of a group."""
 MAX_TEXT_CHARS = 4_000
-"""Maximum number of characters of a text that is shown without opening its card."""
+"""Maximum number of characters of a text that is shown while its card is closed."""
 
 MAX_SHOWN = 50_000
 """Maximum number of characters of a payload's text on the page. The API returns the whole text."""
 
 
 def shorten_texts(value: Any) -> Any:
-    """Return JSON in which a note replaces the middle of each long text. Some models receive megabytes."""
+    """Return JSON with a note in place of the middle of each long text. Some models receive megabytes."""
     if isinstance(value, dict):
         return {key: shorten_texts(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -68,12 +68,12 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
 """Forms of delivery, each with its badge, label, tone and hint."""
 
 VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
-"""Outcomes whose payload contains the file's own text, which viewers may not read."""
+"""Outcomes in which the payload contains the file's own text, which viewers may not read."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCard:
-    """A service on the page, with its delivery, the reason as a sentence, and the content policies in effect."""
+    """A service on the page: how it receives the file, a sentence that says why, and the content policies in effect."""
 
     id: str
     preview: DeliveryPreview
@@ -125,7 +125,7 @@ def list_routed_services() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Selects the services on the page: those that match `q`, those in routes, or a page of one group.
+    """Selects the services on the page: those that match `q`, those in routes, or those on one page of a group.
 
     `opened` is the service whose payload is shown.
     """
@@ -148,7 +148,7 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """The number of services per form, the groups of cards, and services whose pages must be rendered first."""
+    """Services counted by form of delivery, groups of cards, and services whose documents must be rendered first."""
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
@@ -167,7 +167,10 @@ class EndpointList:
 def list_endpoints(
     previewer: Previewer, asked_for: EndpointFilter, may_read: bool, *, draws: bool = True
 ) -> EndpointList:
-    """List the services. Without `draws`, services that need rendered document pages are only counted as waiting."""
+    """List the services.
+
+    Unless `draws` is true, services that need rendered document pages are only counted as waiting.
+    """
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
     is_waiting = {id(endpoint) for endpoint in waiting}
@@ -175,7 +178,7 @@ def list_endpoints(
     for endpoint in selected:
         if draws or id(endpoint) not in is_waiting:
             by_form.setdefault(previewer.form_at(endpoint), []).append(endpoint)
-    # Every service is counted by its form, but only services on the page get a full preview.
+    # Every service is counted by its form of delivery, but only services on the page get a full preview.
     counts = {badge: len(by_form.get(form, ())) for form, badge, _, _, _ in GROUPS}
     page, groups = None, []
     for form, badge, label, tone, hint in GROUPS:
@@ -184,7 +187,8 @@ def list_endpoints(
             continue
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
-        # If a group's rows were shown as waiting, its first card stays closed, so that the content below does not move.
+        # If a group's services were shown as waiting before, its first card stays closed so that the content below does
+        # not move.
         opens_first = id(shown[0]) not in is_waiting
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
@@ -199,7 +203,7 @@ def _build_cards(
     preview: Preview, may_read: bool, tone: str, opened: str, *, opens_first: bool
 ) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
-    # The requested card is open, else the first card if its text is short.
+    # The requested card is open; otherwise, the first card is open if its text is short.
     open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_TEXT_CHARS else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
@@ -208,14 +212,14 @@ def _build_cards(
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Return a query string that compares two services, in different groups if possible; empty without services."""
+    """Return the query string that compares two services, of different groups if possible; empty without services."""
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
 def build_card(
     preview: Preview, delivery: DeliveryPreview, may_read: bool, tone: str = "", *, is_open: bool = True
 ) -> DeliveryCard:
-    """Return a service's card. A closed card loads its content when it is opened."""
+    """Return the card of a service. A closed card loads its content only when it is opened."""
     is_unavailable = is_gone(delivery.reason)
     is_described = delivery.description is not None and delivery.description.is_cached
     agents = () if delivery.form is not DeliveryForm.DESCRIBED or is_unavailable else preview.readers

@@ -15,14 +15,14 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# Limit the calls that are searched for an answered one, and the rejected calls that are shown.
+# Maximum numbers of calls that are searched for an answered one, and of rejected calls that are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
 MAX_SUGGESTIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FirstCall:
-    """A key's newest answered call, or its newest call if none was answered, and the newest rejected calls.
+    """A key's newest answered call (or, if none was answered, its newest call) and the newest rejected calls.
 
     `own` contains rejected calls that named this key, `others` those that did not.
     """
@@ -37,7 +37,7 @@ class FirstCall:
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """Return the first calls of a key. Rejected calls that did not name the key count only after `since`.
+    """Find the first call that used a key. Rejected calls that did not name the key count only from `since` on.
 
     This takes at most four queries.
     """
@@ -54,7 +54,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def find_directive(row: RequestLog) -> str:
-    """Return the language directive that the call's route would add today; empty if the route is gone."""
+    """Return the language directive that the call's route would add now; empty if the route no longer exists."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:

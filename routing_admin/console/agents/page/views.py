@@ -1,8 +1,8 @@
 """An agent's own page and its list of calls, for visitors who have a link to it.
 
 The pages show only what the agent itself may know. All requests are GET: under `Referrer-Policy: no-referrer` a browser
-sends no origin, so a posted form could not be verified. Language and theme are therefore chosen with query parameters
-and stored in cookies.
+sends no origin, so the origin of a posted form could not be verified. Language and theme are therefore chosen with
+query parameters and stored in cookies.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ HEADERS = {
 
 
 def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorate a view so that its second argument is the row of a valid link.
+    """Decorate a view so that it receives the row of a valid link as its second argument.
 
     An invalid link gets the same page whatever the reason: 404, or 429 after too many attempts from one IP address.
     """
@@ -107,7 +107,10 @@ def refuse_link(request: HttpRequest, wait: int = 0) -> HttpResponse:
 
 
 def store_preferences(request: HttpRequest) -> HttpResponse | None:
-    """Store the language or theme from the query string in a cookie and redirect. Return None without either."""
+    """Store the language or theme from the query string in a cookie and redirect.
+
+    Return None if the query string has neither.
+    """
     language, theme = request.GET.get("language", ""), request.GET.get("theme", "")
     if not (language or theme):
         return None
@@ -118,7 +121,7 @@ def store_preferences(request: HttpRequest) -> HttpResponse | None:
 
 
 MAX_NAMES = 25
-"""Maximum number of models, and of agents, that the page lists by name. The rest are counted."""
+"""Maximum number of models, and of agents, that the page lists by name. Further ones are only counted."""
 
 
 @by_link
@@ -189,18 +192,18 @@ def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
 
 
 def counts_money(row: Agent) -> bool:
-    # Costs are shown only if the agent's spending is limited.
+    # Costs are shown only if the agent has a spending limit.
     limits = parse_limits(row.limits)
     return limits is not None and any(meter in limits.most for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
-    """Return the combined limits of the agent and its creators, or None without limits."""
+    """Return the combined limits of the agent and its creators, or None if there are none."""
     return combine_rights(parse_limits(row.limits), *(parse_limits(maker.limits) for maker in list_creators(row)))
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content, the first few agents that accept it, and how many more there are."""
+    """Return each kind of content, the first few agents that accept it, and the number of other agents that do."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
