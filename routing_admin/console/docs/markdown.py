@@ -21,7 +21,7 @@ from routing_admin.console.base.tags.ui import soft_breaks
 COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
 EXAMPLE_ADDRESS = "http://127.0.0.1:8000"
 PART_TAG = "h2"
-"""Tag of the headings that are listed beside a document."""
+"""Tag of the headings that the table of contents beside a document lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, its anchor, and the plain text below it. A document's title has no anchor."""
+    """A heading, its anchor, and the plain text below it. The section with a document's title has no anchor."""
 
     heading: str
     anchor: str
@@ -61,7 +61,7 @@ class Document:
         return self.render()
 
     def render(self, address: str = "") -> SafeString:
-        """Return the HTML, with `address` in place of the example address of a server in code."""
+        """Return the document as HTML. In its code, `address` replaces the example address of a server."""
         return SafeString(READER.renderer.render(self.tokens, READER.options, {"address": address}))
 
 
@@ -114,12 +114,12 @@ def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
 
 
 def read_sections(text: str) -> list[Section]:
-    """Return a document's sections for the search, in a fifth of the time of `parse`."""
+    """Return a document's sections for the search, in a fifth of the time that `parse` takes."""
     return list(_sections(OUTLINE.parse(COMMENT.sub("", text))))
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Yield sections, and give headings the same anchors as GitHub."""
+    """Yield the sections, with the same heading anchors as on GitHub."""
     heading, anchor, tag, texts, taken = "", "", "", list[str](), set[str]()
     for place, token in enumerate(tokens):
         if token.type == "heading_open":

@@ -1,4 +1,4 @@
-"""Documents in the folder `docs`, which is part of the program: their titles, texts and a search."""
+"""Documents in the folder `docs`, which is part of the program: their titles and texts, and a search in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, docu
 from routing_admin.places import FILES
 
 API_SOURCE = "routing_admin/console/api.py"
-"""Source file whose page is the API reference, so that documents can link to it."""
+"""Source file in whose place documents link to the page of the API reference."""
 
 MAX_FOUND = 30
 SNIPPET = 160
@@ -23,7 +23,7 @@ SNIPPET = 160
 
 @cache
 def list_paths() -> dict[str, str]:
-    """Return each document's path in the repository, by its name in URLs."""
+    """Map each document's name in URLs to its path in the repository."""
     files = sorted((FILES / FOLDER).rglob(f"*{SUFFIX}"))
     return {document_name(path): path for path in (file.relative_to(FILES).as_posix() for file in files)}
 
@@ -36,7 +36,7 @@ def find_document(name: str) -> Document | None:
 
 
 def resolve(link: str, source: str) -> Target | None:
-    """Return the target of a link in a document, or None if the file has no page, as for code."""
+    """Return the target of a link in a document, or None if the file has no page, such as source code."""
     file, hash_sign, anchor = link.partition("#")
     if not file or "://" in file:
         return Target(link)
@@ -68,7 +68,7 @@ class FoundSection:
 
 
 def search(words: str) -> Sequence[FoundSection]:
-    """Return the first sections that contain all of these words, those with most words in their heading first."""
+    """Return the sections that contain all of these words, those with the most words in their heading first."""
     wanted = words.casefold().split()
     found = [
         (sum(word not in f"{title} {section.heading}".casefold() for word in wanted), title, section, url)

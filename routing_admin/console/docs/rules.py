@@ -8,13 +8,13 @@ FOLDER, SUFFIX, INDEX = "docs/", ".md", "README"
 
 
 def document_name(path: str) -> str:
-    """Return a document's name in its URL, from its path in the repository. An index has its folder's name."""
+    """Return a document's name in URLs from its path in the repository. An index is named after its folder."""
     name = path.removeprefix(FOLDER).removesuffix(SUFFIX)
     return "" if name == INDEX else name.removesuffix(f"/{INDEX}")
 
 
 def document_url(path: str) -> str:
-    """Return the URL of a document's page, from its path in the repository, which may include an anchor."""
+    """Return the URL of a document's page, from its path in the repository, to which an anchor may be appended."""
     file, hash_sign, anchor = path.partition("#")
     name = document_name(file)
     return (reverse("document", args=[name]) if name else reverse("documents")) + hash_sign + anchor

@@ -1,4 +1,4 @@
-"""The repository's documents as pages. Their index can search all of them."""
+"""The repository's documents as pages. The index page can search all of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from routing_admin.console.docs.queries import find_document, search
 
 MAX_QUERY_CHARS = 100
 FOR_CLIENTS = {"recipes", "data-plane"}
-"""Documents whose examples run on clients. In other documents, the example address is the listening address."""
+"""Documents with examples for client machines. In other documents, the example address is the one on which the server
+listens."""
 
 
 @require_safe
 def document(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a document or, without a name, the index with the results of a search for `q`."""
+    """Show a document or, without a name, the index with the search results for `q`."""
     found = require_found(find_document(name))
     words = request.GET.get("q", "")[:MAX_QUERY_CHARS].strip()
     folder = name.rpartition("/")[0]

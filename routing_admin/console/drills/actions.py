@@ -1,6 +1,6 @@
 """Start and stop fire drills, during which a provider counts as unavailable.
 
-Both actions are audited but create no revision.
+Both actions are audited but create no configuration revision.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from routing_admin.request_log.drill_results import find_result
 
 log = logging.getLogger(__name__)
 
-# Delay between a drill's end and the recording of its result. By then the log has all affected requests.
+# Delay between a drill's end and the recording of its result. By then, the request log contains all affected requests.
 RECORD_DELAY = timedelta(seconds=3)
 
 
@@ -41,7 +41,7 @@ class _AlreadyRecordedError(Exception):
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Make a provider fail for `seconds`: immediately in this process, within a second in others.
+    """Make a provider count as unavailable for `seconds`: immediately in this process, within a second in others.
 
     Raise `NotFoundError` for an unknown provider, `InvalidError` for a duration that is not offered, and
     `DrillRefusedError` if a drill is running or the provider is disabled.
@@ -72,7 +72,7 @@ def _refuse_second(now: datetime) -> None:
 
 
 def stop_drill(actor: Actor, provider: str | None = None) -> str:
-    """End the running drill and return its provider's name. `provider` restricts this to one provider's drill.
+    """End the running drill and return its provider's name. If `provider` is given, end only a drill of this provider.
 
     Raise `NotFoundError` if no such drill is running.
     """
@@ -89,8 +89,8 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
 
 
 def record_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
-    """Record the result of every ended drill in the audit log. Only one of several processes records it."""
-    # Without a drill in the newest snapshot, no query is made.
+    """Record the result of every ended drill in the audit log. Of several processes, only one records it."""
+    # Without a drill in the newest snapshot, the database is not queried.
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
@@ -102,7 +102,7 @@ def record_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
             _record_end(row, clock())
         except _AlreadyRecordedError:
             continue
-        except (DatabaseError, InterfaceError) as error:  # the database may be busy; the next round tries again
+        except (DatabaseError, InterfaceError) as error:  # The database may be busy. The next round tries again.
             log.debug("the end of the fire drill of %s is not noted yet: %s", row.provider, error)
             return
 
@@ -113,5 +113,5 @@ def _record_end(row: FireDrill, now: datetime) -> None:
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
-            # The exception leaves the block before `ledger.audit` writes a second event.
+            # The exception must leave the block before `ledger.audit` writes a second event.
             raise _AlreadyRecordedError

@@ -34,14 +34,14 @@ class DrillThing(BaseModel):
 
 
 class DrillOut(BaseModel):
-    """The drill that was started."""
+    """The drill that has started."""
 
     drill: DrillThing
 
 
 @router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Simulate an outage: the provider is not called until the drill ends; 409 while any drill is running."""
+    """Simulate an outage: the provider is not called until the drill ends; 409 while a drill is running."""
     seconds = read_as(request, DrillIn).seconds
     drill = start_drill(script_actor(request), provider, seconds)
     return answer(DrillOut(drill=DrillThing(provider=drill.provider, actor=drill.actor, seconds=seconds)), 201)
@@ -49,7 +49,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}/drill", response={204: None})
 def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """End the provider's drill early; if none is running, nothing happens."""
+    """End the provider's drill early. Without a running drill, nothing happens."""
     with suppress(NotFoundError):
         stop_drill(script_actor(request), provider)
     return HttpResponse(status=204)

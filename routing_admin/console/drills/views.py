@@ -27,7 +27,7 @@ from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """A drill, with its start, end and result as text."""
+    """A drill with its start, end and result as text."""
 
     line: DrillLine
     window: str
@@ -40,7 +40,7 @@ def build_view(line: DrillLine) -> DrillView:
 
 
 def drill(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the consequences of a drill and the results of earlier drills. A POST starts a drill."""
+    """Show the consequences of a drill and the results of earlier drills. A POST request starts a drill."""
     row = require_found(find_provider(name))
     if request.method == "POST":
         seconds = request.POST.get("seconds", "")

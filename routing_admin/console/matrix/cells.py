@@ -1,4 +1,4 @@
-"""Template tags that render rows and switches of the capability matrix, and the names of sources."""
+"""Template tags that render rows and switches of the capability matrix, and names of the sources of values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""Attributes of a row that must be probed. After the page has loaded, these rows are probed one after another."""
+"""HTML attributes of a row whose model must be probed. After the page has loaded, these rows are probed one after
+another."""
 MENU_CELL = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -57,7 +58,7 @@ MENU_CELL = (
 
 
 class CellRenderer:
-    """Renders cells and rows. Each label is translated and escaped once, not once per cell."""
+    """Renders cells and rows of the capability matrix. Each label is translated and escaped once, not once per cell."""
 
     def __init__(self, can_edit: bool) -> None:
         self.can_edit = can_edit
@@ -77,7 +78,10 @@ class CellRenderer:
         return self.names[name, side]
 
     def cell(self, pk: int, service_id: str, square: MatrixCell) -> str:
-        """Return the HTML of a switch, which is disabled for users who may not edit. `service_id` must be escaped."""
+        """Return the HTML of a cell's switch, which is disabled for users who may not edit.
+
+        `service_id` must be escaped.
+        """
         name, label, quoted = self.name(square.name, square.side)
         source = self.sources.get(square.source, "")
         title = escape(explain_contest(square.fact)) if square.fact else source
@@ -132,13 +136,13 @@ def cell(service: Service, square: MatrixCell, can_edit: bool) -> SafeString:
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
     renderer, address = CellRenderer(can_edit), escape(query)
-    # This is safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is our own markup.
+    # This is safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is constant markup.
     return mark_safe("".join(renderer.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """Return the translated name of a value's source, or of several sources of the catalogue."""
+    """Return the translated name of a value's source, or of several catalogue sources."""
     translated = gettext(sources)
     return join_words(sources.split(", ")) if translated == sources else translated
 
@@ -176,11 +180,11 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """Return a sentence on which lists state a price, with their amounts if they contradict each other."""
+    """Return a sentence that says which price lists contain a price, with their amounts if these differ."""
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # The prices for input and output are always named, others only if the lists differ in them.
+        # The prices for input and output are always stated, other prices only if the lists differ in them.
         differing = find_contested(price) | {"input", "output"}
         amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
         return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}
@@ -210,5 +214,8 @@ def words(text: str) -> list[str]:
 
 @register.filter
 def short_types(types: Iterable[str]) -> list[str]:
-    """Return the sorted file extensions of MIME types, such as `docx` or `gif`; the subtype if there is none."""
+    """Return sorted file extensions for MIME types, such as `docx` or `gif`.
+
+    A type without an extension gives its subtype.
+    """
     return sorted(EXTENSIONS_OF_MIME.get(mime_type, mime_type.split("/")[-1]).split()[0] for mime_type in types)

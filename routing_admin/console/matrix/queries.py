@@ -17,7 +17,8 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import PAGE_SIZES
 
 MAX_FITTING, MAX_WORD = 5, 10
-"""Maximum number of columns per side, and of letters per word in their labels, that fit on a phone."""
+"""Maximum numbers, on a phone, of columns per side (input and output) and of letters per word in the columns' labels.
+"""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
@@ -26,7 +27,7 @@ WRITES = ("text", "structured_output", "tool_calling")
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A cell of the matrix: on or off, and the source of the value.
+    """A cell of the matrix: whether it is on, and where this value comes from.
 
     `fact` contains each source's statement about a contested value.
     """
@@ -54,7 +55,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """A page of the matrix. `unknown` is the number of services on all pages that have an unknown value."""
+    """A page of the matrix. `unknown` is the number of services, on all pages, with an unknown value."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -74,7 +75,8 @@ class Matrix:
 class MatrixFilter:
     """A filter for services: words, a provider, and `routed` or `unknown`. `extra` lists columns to add.
 
-    The provider is a name, or a part of names if no provider has this name. `size` is the number of rows per page.
+    `provider` is a provider's name or, if no provider has this name, a part of names. `size` is the number of rows per
+    page.
     """
 
     q: str = ""
@@ -116,7 +118,7 @@ def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
     if matrix_filter.show == "unknown":
         rows = rows.filter(IS_UNKNOWN)
     elif matrix_filter.show == "routed":
-        # A join with the candidates would repeat a service for each chain that names it, so use a subquery.
+        # A join with the candidates would repeat a service for each chain that contains it, so a subquery is used.
         rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
     return rows.select_related("provider").prefetch_related("capabilities")
 
@@ -142,7 +144,7 @@ def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # The columns depend on the services of all pages, so that every page has the same columns.
+    # The columns are computed from the services on all pages, so that every page has the same columns.
     cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
     if matrix_filter.q or matrix_filter.provider:
         cells = cells.filter(service__in=select_services(matrix_filter).order_by())
@@ -150,7 +152,7 @@ def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[st
 
 
 def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the default columns, and those that at least one of these services needs."""
+    """Return the default columns and those that at least one of these services needs."""
     cells = (cell for service in services for cell in service.capabilities.all())
     return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
 
@@ -170,7 +172,10 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return the provider, model and capability of each doubt that is not dismissed. This takes one query."""
+    """Return provider, model and capability of each doubt about a capability that is not dismissed.
+
+    This takes one query.
+    """
     rows = Drift.objects.filter(kind__in=REFUTING_KINDS, dismissed_at=None)
     return frozenset(rows.values_list("provider", "model", "capability"))
 
@@ -193,7 +198,8 @@ def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, know
         return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
-    # Without a row, the model lacks the capability if the service declares all capabilities. Otherwise it is unknown.
+    # If the cell has no row, the model lacks the capability if the service declares all capabilities. Otherwise it is
+    # unknown.
     return MatrixCell(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
@@ -201,7 +207,7 @@ def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
     """Return the catalogue sources' statements about a contested cell, or None if they agree."""
     if cell.source != Source.CONTESTED:
         return None
-    # The sources may agree again since the cell was filled, so that nothing is contested any more.
+    # The sources may have come to agree since the cell was filled; then nothing is contested any more.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
@@ -211,7 +217,7 @@ def list_cells(service: Service) -> tuple[MatrixCell, ...]:
 
 
 def find_cell(service: Service, side: str, name: str) -> MatrixCell:
-    # The caller's row may have prefetched its cells before the change, so read the row again.
+    # The cells of the caller's row may have been prefetched before the change, so the row is read again.
     reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next(
         (

@@ -47,7 +47,7 @@ MAX_QUERY_CHARS = 100
 def parse_filter(query: QueryDict, size: int = PAGE_SIZES[0]) -> MatrixFilter:
     name = query.get("add_name", "").strip()[:MAX_QUERY_CHARS]
     side = query.get("add_side", "input")
-    # An added column exists only in the query string until one of its cells is switched on.
+    # An added column exists only in the query string, until one of its cells is switched on.
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
@@ -78,7 +78,7 @@ def drop_names(query: QueryDict, *names: str) -> str:
 
 @require_POST
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Probe what a row's model can read, with real requests. Return the new row with the result."""
+    """Probe what a row's model can read, by sending it real requests. Return the new row with the result."""
     row = require_found(find_row(pk))
     probe = probe_service(request_actor(request), row)
     note = summarize_probe(row, probe)
@@ -93,7 +93,7 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
-    """Switch a cell and return the new cell."""
+    """Switch a cell on or off and return the new cell."""
     row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
     if side not in SIDES or not name or len(name) > MAX_QUERY_CHARS:
@@ -139,7 +139,7 @@ def return_query(request: HttpRequest) -> str:
 
 @require_POST
 def matrix_fill(request: HttpRequest) -> HttpResponse:
-    """Switch a row or column on or off, or fill services from the catalogue, as one revision.
+    """Switch a row or column on or off, or fill services in from the catalogue, as one revision.
 
     The catalogue fills the named services or, if none are named, all services that match the filter.
     """
@@ -169,14 +169,14 @@ def fill(request: HttpRequest, rows: list[Service]) -> None:
 
 
 def switch(request: HttpRequest, rows: list[Service]) -> None:
-    """Switch all cells of one side of a row, or one column."""
+    """Switch all cells on one side (input or output) of a row, or all cells of one column."""
     on = request.POST.get("act") == "on"
     side, name = request.POST.get("side", ""), request.POST.get("name", "")
     if side not in SIDES or not rows:
         return
     reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
-    # Without a name, all cells of the side are switched.
+    # Without a name, all cells on this side are switched.
     cells: dict[Cell, bool] = {(side, capability): on for capability in names}
     change = set_capabilities(request_actor(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))

@@ -31,7 +31,7 @@ from routing_admin.dispatch.provider_checks import CheckResult
 
 
 class KeyAct(StrEnum):
-    """What happens to a provider's key when the provider is saved."""
+    """What to do with a provider's key when the provider is saved."""
 
     KEEP = "keep"
     SET = "set"
@@ -41,7 +41,10 @@ class KeyAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change to a key. `text` is the new key or `${NAME}`. An empty text keeps the current key."""
+    """A change to a provider's key. `text` is the new key, or `${NAME}` for an environment variable.
+
+    If it is empty, the current key is kept.
+    """
 
     act: KeyAct = KeyAct.KEEP
     text: str = ""
@@ -54,9 +57,9 @@ class KeyChange:
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Save a new or changed provider and discard its test result.
+    """Save a new or changed provider and discard the result of its last connection test.
 
-    If the endpoint's origin changes, stored keys are not kept.
+    If the origin of its endpoint changes, its stored keys are removed.
     """
     new = row.pk is None
     act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
@@ -71,7 +74,7 @@ def save_provider(
 
 
 def change_key(row: Provider, change: KeyChange) -> None:
-    """Apply a key change to the row, without saving it."""
+    """Apply a key change to the provider's row without saving it."""
     if change.act is KeyAct.SET and change.text:
         set_key_from_text(row, change.text)
     elif change.act is KeyAct.ENVIRONMENT:
@@ -85,12 +88,12 @@ def change_key(row: Provider, change: KeyChange) -> None:
 
 
 def detach_stored_keys(row: Provider) -> None:
-    """Remove further stored keys that were entered for an origin other than the endpoint's."""
+    """Remove the further stored keys if they were entered for another origin than the endpoint's."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != endpoint_origin(row.endpoint):
-            # The key is now expected in an environment variable whose name ends with the key's number.
+            # From now on, the key is expected in an environment variable whose name ends with the key's number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
@@ -120,7 +123,7 @@ def parse_variable(text: str) -> str | None:
 
 
 def store_literal_key(text: str, endpoint: str) -> StoredKey:
-    """Encrypt and store a literal key and return its row.
+    """Encrypt a literal key, store it and return its row.
 
     Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
     """
@@ -162,7 +165,7 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# A provider uses its further keys in rotation with its first key.
+# A provider uses its first key and its further keys in rotation.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
@@ -186,7 +189,10 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
 
 
 def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
-    """Rename, enable or disable a key. Raise `NotFoundError` for an unknown key, `InvalidError` for a used name."""
+    """Rename, enable or disable a key.
+
+    Raise `NotFoundError` for an unknown key, `InvalidError` for a name that is already used.
+    """
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
         more_keys = list(row.more_keys.all())
@@ -196,7 +202,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is part of the provider's row. Each further key has its own row.
+        # The first key is part of the provider's row. Every further key has a row of its own.
         elif name == first_key_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
@@ -221,7 +227,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = more_keys[0]
-            # The provider's row always holds the first key, so the next key moves into it.
+            # The provider's row always holds the first key, so the next key is moved into it.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
@@ -230,13 +236,13 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
 
 
 def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> AuditedAction:
-    """Allow the key in an environment variable to be sent to the provider's origin.
+    """Allow the key in an environment variable to be sent to the origin of the provider's endpoint.
 
-    Raise `ConflictError` if the endpoint's origin is no longer `origin`, which the page showed.
+    Raise `ConflictError` if this is no longer `origin`, which the page showed.
     """
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
-        # The row is locked, so that the endpoint cannot change between the check and the permission.
+        # The row is locked, so that the endpoint cannot change between the check and the granting of permission.
         current = Provider.objects.select_for_update().filter(pk=row.pk).first()
         if current is None or endpoint_origin(current.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
@@ -272,14 +278,14 @@ def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
-    # If no variable is named, its name follows from the provider's name and the next free number.
+    # If no variable is given, its name is built from the provider's name and the next free number.
     variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]
 
 
 def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderKey) -> None:
-    # A duplicate key would be used twice per rotation without adding any quota.
+    # A duplicate key would be used twice per rotation without adding quota.
     other_keys: list[tuple[str, Provider | ProviderKey]] = [
         (first_key_name(row), row),
         *((key.name, key) for key in more_keys),

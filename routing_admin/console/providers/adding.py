@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 RESELLERS = {"groq", "openrouter", "siliconflow"}
-"""Presets of hosts that serve models from many vendors."""
+"""Presets of hosts that resell the models of many vendors."""
 
 
 def group_presets() -> Mapping[str, Sequence[HostPreset]]:
-    """Return the presets by the heading above them."""
+    """Group the presets by the heading under which the page shows them."""
     return {
         _("Makers of models"): [preset for preset in WORLDWIDE if preset.name not in RESELLERS],
         _("Makers of models in China"): [preset for preset in CHINA if preset.name not in RESELLERS],
@@ -70,7 +70,7 @@ def preset_label(preset: HostPreset) -> str:
 
 
 def initial_values(preset: HostPreset | None, existing: Sequence[ProviderLine]) -> dict[str, Any]:
-    """Return the form's initial values. `existing` are the providers at the preset's host."""
+    """Return the form's initial values. `existing` contains the providers that already use the preset's host."""
     if preset is None:
         return {"protocol": "openai"}
     taken = any(line.row.name == preset.name for line in existing)
@@ -99,7 +99,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         request.POST or None, initial=initial_values(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
-        # Servers of this preset need no key, so an empty field means that there is none.
+        # Servers of this preset need no key, so an empty field means that the provider has none.
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":
@@ -140,7 +140,7 @@ def render_new_page(
     offers: bool = False,
 ) -> HttpResponse:
     existing = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # everything but the key is prefilled
+    if preset:  # Everything except the key is prefilled.
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -158,7 +158,7 @@ def render_new_page(
 
 
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the further steps: test the connection, list or type models, and add the chosen ones as services."""
+    """Show the further steps: test the connection, fetch or type the model list, and add chosen models as services."""
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
@@ -175,14 +175,14 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
     elif act == "write":
         names = request.POST.get("names", "").splitlines()
         context["offer"] = offer_models(row, names).choosing(True)
-    # The first visit suggests the preset's models, so that the list need not be fetched.
+    # On the first visit, the preset's models are suggested, so that the list need not be fetched.
     elif request.method == "GET" and not has_services(row):
         context["offer"] = suggest_models(row)
     return models_page(request, row, **context)
 
 
 def read_submitted_models(row: Provider, data: QueryDict) -> dict[str, Any]:
-    """Return the models posted together with a connection test, so that a failed test does not discard them."""
+    """Return the models that were posted along with a connection test, so that a failed test does not discard them."""
     if "model" in data:
         return {"lines": read_lines(row, data)}
     return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}
@@ -194,7 +194,7 @@ CHOICE_ACTIONS = ("find", "all", "none", "count", "adjust", "add")
 def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
     """Show the table of models after a search or a selection.
 
-    With `adjust`, show only the chosen models. With `add`, add services for them.
+    If `adjust` is posted, show only the chosen models; if `add` is posted, add services for them.
     """
     offer = read_offer(row, request.POST)
     if act in ("adjust", "add"):
@@ -224,7 +224,8 @@ def models_page(request: HttpRequest, row: Provider, status: int = 200, **contex
 
 def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
     chosen = list_chosen(lines)
-    # Either all services are added, as one revision, or none: if a line has an error, the table is shown again.
+    # Either all services are added, as one revision, or none is: if a line of the table has an error, the table is
+    # shown again.
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

@@ -50,7 +50,8 @@ ADVICE: Mapping[str, str | Promise] = {
 
 
 NOT_CALLED = frozenset({Fault.KEY_MISSING, Fault.ORIGIN_REFUSED})
-"""Faults that are found before anything is sent. With a status, the fault comes from the provider's response."""
+"""Faults that are found before anything is sent. If there is a status, the fault comes from the provider's response
+instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class DialResult:
     """The result of a call to a provider, as text.
 
     `quoted` is the provider's own message. `options` are compatibility options that made the call succeed, and
-    `options_url` opens the provider's form filled in with them.
+    `options_url` opens the provider's form with these options filled in.
     """
 
     ok: bool
@@ -78,7 +79,7 @@ class DialResult:
 
 
 def test(row: Provider) -> DialResult:
-    """Send a minimal chat request to the default model, and store the result."""
+    """Test a provider's connection with a minimal chat request to its default model, and store the result."""
     answer = dial.provider_checker().test(row.name, row.default_model)
     record_tests({row.name: answer})
     return explain_answer(row.name, answer)
@@ -91,7 +92,7 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """Test a provider's named keys, or all keys, and store the results. Return them by key name."""
+    """Test a provider's named keys, or all keys, and store the results. Return the results by key name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
@@ -115,7 +116,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s was not called.") % {"name": name}
     else:
         sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
-    # Our own messages are advice. Any other text comes from the provider and is shown as a quotation.
+    # Our own messages are advice. Any other text comes from the provider and is quoted.
     is_own = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
     quoted = "" if is_own else summarize(result.message)

@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""Form value for an empty list of tools. An empty field means the default."""
+"""Form value for an empty list of tools. An empty field, in contrast, means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 QUIRK_MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -61,11 +61,12 @@ QUIRK_MEANINGS: dict[str, str | Promise] = {
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The API version to request."),
 }
-"""Maps compatibility options to translated explanations. For others, the core's English sentence is shown."""
+"""Maps compatibility options to translated explanations. For other options, the English sentence in the core is shown.
+"""
 
 
 def example_preset(protocol: str) -> HostPreset:
-    """Return a host that uses a protocol, or OpenAI's host if there is none."""
+    """Return the preset of a host that uses this protocol, or OpenAI's host if there is none."""
     return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
 
 
@@ -83,7 +84,7 @@ def write_value(value: Any) -> str:
 
 
 def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
-    """Return the form field for a compatibility option. Its empty choice names the default in effect."""
+    """Return the form field for a compatibility option. The empty choice names the default that applies."""
     unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
     help_text = str(QUIRK_MEANINGS.get(quirk.name, quirk.meaning))
     if quirk.kind in ("list", "text"):
@@ -153,7 +154,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         row = self.instance
         self.offered = bool(offered)
         self.fields["proxy"].required = False
-        self.fields["proxy"].widget.attrs["data-secret"] = True  # a proxy's URL may contain a password
+        self.fields["proxy"].widget.attrs["data-secret"] = True  # A proxy's URL may contain a password.
         self.fields["version"].initial = row.version
         vendor_tools, default = row.vendor_tools, sorted(allowed_tool_names(row.protocol, row.endpoint, None))
         self.fields["vendor_tools"].initial = "" if vendor_tools is None else write_value(vendor_tools) or NO_TOOLS
@@ -246,7 +247,7 @@ class NewProviderForm(ProviderKeyForm):
     )
 
     def clean_name(self) -> str:
-        # Chains write candidates as provider/model, so the name must not contain a slash.
+        # In chains, candidates are written as provider/model, so the name must not contain a slash.
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))

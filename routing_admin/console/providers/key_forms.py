@@ -21,7 +21,7 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""Maps a key's source to the form fields that it needs. Fields that a form lacks are not shown."""
+"""Maps a key's source to the form fields that it needs. A form shows only those of them that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,10 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """The source of a key, alone or as part of a provider's form. Without a source, a typed key is stored."""
+    """The source of a key, used alone or as part of a provider's form.
+
+    Without a chosen source, a typed key is stored.
+    """
 
     key_act = forms.ChoiceField(
         label=gettext_lazy("Key"), choices=KEY_ACTS, required=False, widget=forms.RadioSelect, initial=KeyAct.SET.value
@@ -60,7 +63,7 @@ class ProviderKeyForm(forms.Form):
     )
 
     key_act_unless_chosen = KeyAct.ENVIRONMENT
-    """The change to make if no source was chosen and no key was typed."""
+    """The key change to make if no source was chosen and no key was typed."""
 
     def key_options(self) -> Iterator[KeyOption]:
         for radio in self["key_act"]:

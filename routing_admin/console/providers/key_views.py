@@ -37,7 +37,7 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     form = FurtherKeyForm(request.POST)
     if not form.is_valid():
-        # Without JavaScript, return the whole page with the dialog's errors at the top.
+        # Without JavaScript, return the whole page with the errors of the dialog's form at the top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
         change = add_provider_key(request_actor(request), row, form.cleaned_data["name"].strip(), form.key_change())
@@ -82,7 +82,7 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
-    """Allow a variable's key to be sent to the provider's origin, both as the page showed them."""
+    """Allow a variable's key to be sent to the provider's origin, provided that the page showed both."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
     # Accept only pairs that the page offers now, so that a form cannot allow an arbitrary variable or origin.

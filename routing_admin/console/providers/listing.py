@@ -1,4 +1,4 @@
-"""The page that lists providers with keys, uses, requests and states, and enables or disables many of them."""
+"""The page that lists providers with their keys, uses, requests and states, and can enable or disable many at once."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ KEYS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRow:
-    """A row of the list, with the numbers of routes and services that use it and its requests of the last day."""
+    """A row of the list, with the numbers of routes and services that use it, and its requests in the last day."""
 
     line: ProviderLine
     routes: int
@@ -75,7 +75,7 @@ class ProviderRow:
 
     @property
     def states(self) -> Collection[str]:
-        """Return the keys of `STATES` that apply to the provider."""
+        """Return the keys of `STATES` that match the provider."""
         found = {self.line.state.name}
         found |= {STOPPED} if self.is_stopped else set()
         return found | {FAILED} if self.line.test and self.line.test.fault else found
@@ -86,7 +86,7 @@ class ProviderRow:
 
     @property
     def search(self) -> str:
-        """Return the log search for the last day's requests that reached the provider."""
+        """Return the search for requests in the last day that reached the provider."""
         return search_last_day("provider", self.provider.name).to_text()
 
 
@@ -123,7 +123,7 @@ def _texts(row: ProviderRow) -> Iterator[str]:
 
 
 def list_rows() -> list[ProviderRow]:
-    """Return all providers in their order. This takes six queries."""
+    """Return all providers in their stored order. This takes six queries."""
     configured = snapshot.current().configuration.providers
     keys = {provider.name: {key.kind for key in (provider.key, *provider.more_keys)} for provider in configured}
     requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
@@ -180,7 +180,7 @@ def providers_switch(request: HttpRequest) -> HttpResponse:
     chosen = [row.provider.name for row in listing.rows] if "all" in request.POST else request.POST.getlist("name")
     rows = find_providers(chosen)
     names = [row.name for row in rows if row.enabled]
-    # Disabling a provider needs a confirmation if routes or agents would be affected.
+    # Disabling a provider needs a confirmation if this affects routes or agents.
     effects = () if enabled else find_unconfirmed_disabling(request, "provider", names)
     if effects:
         context = {"rows": rows, "names": join_names([str(row) for row in rows]), "effects": effects}

@@ -1,4 +1,4 @@
-"""Select a provider's models to add as services, with capabilities prefilled from the catalogue."""
+"""Choose which of a provider's models to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MAX_MODELS = 1000
-"""Maximum number of models in the table. Further models of the provider can be typed."""
+"""Maximum number of models in the table. The names of further models can be typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
-    """An offered model: its future service's id, its known capabilities, and the error in the input.
+    """An offered model: the id of its future service, its known capabilities, and the error in the user's input.
 
     `existing_service` is the id of the model's existing service, if any.
     """
@@ -51,13 +51,16 @@ class ModelLine:
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """Return the check boxes: capability, form value, whether it is ticked, and contested statements."""
+        """Return the check boxes: capability, form value, whether it is ticked, and what contesting sources say."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The offered models, and a search that limits which models are shown. Hidden models may also be chosen."""
+    """The offered models, and a search that limits which models are shown.
+
+    Models that the search hides may be chosen, too.
+    """
 
     lines: tuple[ModelLine, ...]
     q: str = ""
@@ -72,7 +75,7 @@ class Offer:
 
     @property
     def names(self) -> str:
-        """Return all models, one per line, which the table posts back as one field."""
+        """Return the names of all models, one per line, which the table posts back as a single field."""
         return "\n".join(line.model for line in self.lines)
 
     @property
@@ -80,7 +83,10 @@ class Offer:
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """Return the offer with all matching lines chosen if `use`, else unchosen, except models with a service."""
+        """Return the offer with all models that match the search chosen or, without `use`, not chosen.
+
+        Models that have a service are skipped.
+        """
         selectable = {line.model for line in self.matches if not line.existing_service}
         return replace(
             self, lines=tuple(replace(line, use=use) if line.model in selectable else line for line in self.lines)
@@ -88,7 +94,7 @@ class Offer:
 
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
-    """Return an offer of these models from a provider, in the given order and without duplicates."""
+    """Offer these models of a provider, in the given order and without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MAX_MODELS]
     ids = list_service_ids()
     services_by_model = map_models(provider)
@@ -108,11 +114,11 @@ def read_offer(provider: Provider, data: QueryDict) -> Offer:
 
 
 def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
-    """Return the chosen lines, each with its error, so that the user can adjust them."""
+    """Return the chosen models, each with its error, so that the user can correct them."""
     ids, lines = list_service_ids(), []
     for index, line in enumerate(line for line in offer.lines if line.use):
         lines.append(replace(line, index=index, error=_find_error(line, ids)))
-        # Later lines cannot use the same id.
+        # Later models cannot use the same id.
         ids.add(line.service_id)
     return lines
 
@@ -127,7 +133,7 @@ def build_offer(
     provider: Provider, index: int, model: str, ids: set[str], services_by_model: Mapping[str, str], use: bool
 ) -> ModelLine:
     entry = entry_for(provider, model)
-    # Two providers often have the same model. If the id is used, prefix it with the provider's name.
+    # Two providers often have the same model. If the id is taken, the provider's name is prefixed.
     service_id = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(
         cell for cell, (on, _source) in (list_catalogue_cells(entry) if entry else UNKNOWN_MODEL).items() if on
@@ -144,7 +150,7 @@ def build_offer(
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
-    """Return the lines that the table posted, each with its error."""
+    """Return the models that the table posted, each with its error."""
     ids = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):

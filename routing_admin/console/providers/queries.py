@@ -1,4 +1,4 @@
-"""Queries for the pages of providers: keys, tests and uses of providers, and each key's health."""
+"""Queries for the pages of providers: providers with their keys, tests and uses, and the health of each key."""
 
 from __future__ import annotations
 
@@ -54,17 +54,20 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Return whether a successful test still describes the provider. Otherwise the state has newer information."""
+        """Return whether a successful test still describes the provider.
+
+        If not, the state comes from newer information.
+        """
         return self.state.is_ready
 
     @property
     def test_says_no_more(self) -> bool:
-        """Return whether the last test failed only because the key is missing, which the state shows already."""
+        """Return whether the last test failed only because of a missing key, which the state already shows."""
         return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == NO_KEY
 
     @property
     def preset(self) -> HostPreset | None:
-        """Return the preset whose host is the endpoint's."""
+        """Return the preset with the same host as the provider's endpoint."""
         return preset_for_endpoint(self.row.endpoint)
 
 
@@ -73,7 +76,7 @@ def explain_test(test: ProviderTest | KeyTest | None) -> str:
 
 
 def explain_key(key: KeyNote) -> str:
-    """Return why a provider with this key cannot be called, or an empty string if it can."""
+    """Return why a provider with this key cannot be called, or an empty string if it can be called."""
     if key.source == "missing" and key.variable and not key.unconfirmed:
         return _("Set %(variable)s in the environment, or store a key here.") % {"variable": key.variable}
     return translate_sentence(key.reason)
@@ -107,7 +110,7 @@ def provider_exists(name: str) -> bool:
     return Provider.objects.filter(name=name).exists()
 
 
-# A provider's state follows from its row and this evidence.
+# A provider's state follows from its row and the following evidence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +191,17 @@ def list_providers() -> list[ProviderLine]:
 
 
 def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Return the number of routes and of services by the primary key of their provider. This takes two queries."""
+    """Count the routes and the services that use each provider, by the provider's primary key.
+
+    This takes two queries.
+    """
     routes = Candidate.objects.order_by().values_list("provider").annotate(count=Count("route", distinct=True))
     services = Service.objects.order_by().values_list("provider").annotate(count=Count("pk"))
     return dict(routes), dict(services)
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
-    """Map each preset to the providers that already use it: those at its host or with its name.
+    """Map each preset to the providers that already use it: those with its host or its name.
 
     This takes one query.
     """
@@ -219,15 +225,16 @@ def list_routes(row: Provider) -> tuple[str, ...]:
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))
 
 
-# A key's health combines its cooldown from this process's memory with its last use and rejection from the log.
+# A key's health combines its cooldown which is in this process's memory, with its last use and last rejection from the
+# log.
 
 MAX_ATTEMPTS = 500
-"""Maximum number of a provider's newest attempts that are read."""
+"""Maximum number of a provider's attempts that are read, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key that is in cooldown because the provider rejected it, with the fault."""
+    """A key in cooldown because the provider rejected it, and the fault."""
 
     provider: str
     key: str
@@ -254,7 +261,7 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return a provider's keys in order. The result is empty if the provider is newer than the snapshot.
+    """Return a provider's keys in order. The result is empty if the provider is not in the snapshot yet.
 
     If there are several keys, the log is read in two queries.
     """
@@ -274,7 +281,7 @@ class _KeyHistory:
 
 
 def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
-    # Tries without a key's name used the first key, when it was the only key.
+    # Tries that were logged without a key's name used the first key, which was the only key at that time.
     by_key: dict[str, _KeyHistory] = {}
     # Attempts and tries are read newest first, so the first use or rejection found is the latest.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
@@ -337,7 +344,7 @@ class KeyRow:
 
     @property
     def badge(self) -> str:
-        """Return the state's key in `labels.BADGES`; `rejected` also if the provider refused the key."""
+        """Return the key in `labels.BADGES` for the state; `rejected` if a rejection caused the cooldown."""
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:
@@ -354,7 +361,7 @@ class KeyRow:
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
-    """Return the provider's keys in order. With a single key, neither its tests nor the log are read."""
+    """Return the provider's keys in order. If there is only one key, neither its tests nor the log are read."""
     keys: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(keys) > 1 else {}
     return [

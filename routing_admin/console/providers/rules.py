@@ -1,4 +1,4 @@
-"""The state of a provider: one definition for the dashboard, the list, the provider's page and the API."""
+"""The state of a provider: a single definition for the dashboard, the list, the provider's page and the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BADGES_BY_SEVERITY = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABL
 """All states, worst first, as keys of `labels.BADGES`."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
-"""Outcomes of a test that do not show a failure: without a usable key, the provider was not called."""
+"""Test outcomes that do not count as a failure, because without a usable key the provider was not called."""
 
 BY_KEY, BY_COOLDOWN, BY_TEST, BY_CALLS = "key", "cooldown", "test", "calls"
 
@@ -43,7 +43,7 @@ class ProviderState:
 
     @property
     def is_troubled(self) -> bool:
-        """Return whether the provider can be called but does not answer properly."""
+        """Return whether the provider can be called but fails to answer properly."""
         return self.reason in (BY_COOLDOWN, BY_TEST, BY_CALLS)
 
 
@@ -57,8 +57,8 @@ def derive_state(
 ) -> ProviderState:
     """Return a provider's state: disabled, a key problem, a cooldown, or the result of the newest test or calls.
 
-    `cooling` is the number of seconds until one of its models may be called again, and `health` describes the last
-    hour's calls.
+    `cooling` is the number of seconds until one of the provider's models may be called again, and `health` describes
+    the last hour's calls.
     """
     health = health or Health()
     if not is_enabled:

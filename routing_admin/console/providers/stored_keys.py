@@ -24,7 +24,10 @@ ENVIRONMENT_VARIABLES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUT
 
 
 class SecretElsewhereError(Exception):
-    """A secret is set in the environment, where the program cannot change it. The message names the variable."""
+    """A secret is set by an environment variable, where the program cannot change it.
+
+    The message names this variable.
+    """
 
     def __init__(self, setting: str) -> None:
         super().__init__(
@@ -34,7 +37,7 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypt all stored keys with the newest encryption key, in one transaction. Return their number.
+    """Encrypt all stored keys with the newest encryption key, in one transaction. Return the number of keys.
 
     Raise `KeyUnreadableError` for a stored key that no encryption key decrypts.
     """
@@ -51,7 +54,7 @@ def add_secrets(actor: Actor) -> None:
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
-            # The first secret encrypts and signs. All secrets decrypt and verify.
+            # The first secret is used to encrypt and sign. All secrets can decrypt and verify.
             _write_secrets(path, [GENERATORS[name](), *_current_secrets()[name]])
     read_secrets_again()
 
@@ -65,7 +68,7 @@ def check_files() -> None:
 def list_outdated_agents() -> list[str]:
     """Return agents with a valid key or link that still needs an older signing secret.
 
-    These keys and links were not used after the rotation of the secret.
+    These keys and links have not been used since the secret was rotated.
     """
     names: set[str] = set()
     for rows in (AgentKey.objects.all(), AgentLink.objects.all()):
@@ -89,7 +92,7 @@ def _current_secrets() -> dict[str, list[str]]:
 
 
 def _write_secrets(path: Path, secrets_of_file: list[str]) -> None:
-    # A new file is written and renamed, so that a crash does not leave half a secret. Only its owner can read it.
+    # A new file is written and renamed, so that a crash cannot leave half a secret. Only the file's owner can read it.
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

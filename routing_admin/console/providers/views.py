@@ -54,7 +54,10 @@ def provider(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Provider) -> HttpResponse:
-    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the provider."""
+    """Save the form.
+
+    On failure, respond with 422 and the form's errors, or with 409 and both versions of the provider.
+    """
     form = ProviderForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_saving(form))
@@ -71,7 +74,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        renew_version(form, current.version)  # so that saving again overwrites the other change
+        renew_version(form, current.version)  # Saving again then overwrites the other change.
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.name}, change.revision)
     return redirect("provider", name=saved.name)
@@ -124,7 +127,7 @@ MAX_CONCURRENT_TESTS = 6
 
 @require_POST
 def providers_test(request: HttpRequest) -> HttpResponse:
-    """Test the batch of providers that starts at `from`. Without `from`, only show that the test begins."""
+    """Test the batch of providers that begins at position `from`. Without `from`, show a page that starts the test."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("providers")
     rows, start_text = list_enabled_providers(), request.POST.get("from", "")
@@ -136,7 +139,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
-        # Each request posts the number of failures in the previous batches.
+        # Each request includes the number of failures in the previous batches.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }
