@@ -94,7 +94,7 @@ ADVICE: Mapping[str, Advice] = {
         translatable("Too many requests were in flight. The caller can retry. Settings show the limits.")
     ),
 }
-"""Maps faults, skip reasons, and error codes of requests that reached no candidate to advice."""
+"""Maps faults, skip reasons, and the error codes of requests that no candidate was called for, to advice."""
 
 KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
@@ -103,12 +103,12 @@ KEYS_REFUSED = Advice(
 """Advice for a provider with several keys. It names the rejected keys."""
 
 INVALID_REQUEST = Advice(translatable("The request is not valid. The caller must change it."))
-"""Advice for all other codes: our own validation rejected the request."""
+"""Advice for all other error codes, with which the gateway's own validation rejected the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedAdvice:
-    """Advice as shown: what to do, the provider's own message, and the page with its argument and label."""
+    """Advice as shown: what to do, the provider's own message, and the link to a page with its argument and label."""
 
     sentence: str
     error: RenderedSentence
@@ -130,7 +130,7 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
 
 
 def _distinct_error(step: Step) -> RenderedSentence:
-    # If the error only repeats the meaning of its code, it is omitted.
+    # An error message that only repeats the meaning of its code is omitted.
     is_repeated = not step.error.quoted and step.error.ours.rstrip(".。") == step.meaning.rstrip(".。")
     return RenderedSentence() if is_repeated else step.error
 

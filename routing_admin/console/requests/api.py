@@ -1,4 +1,7 @@
-"""The requests of all agents: a page of them, and one with its attempts. Recorded bodies are never included."""
+"""Administrators' API for the requests of all agents: list them in pages, and get one with its attempts.
+
+Recorded bodies are never included.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls to models that described files for a request's candidates, as the request's page shows them."""
+"""The calls to models that described files for a request's candidates, as the request's page shows them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOST_CONTENT: Mapping[str, Text] = {
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
 }
-"""Maps kinds of files to the name, within a sentence, of what a model did not receive."""
+"""Maps kinds of files to what a model did not receive, worded for use within a sentence."""
 
 
 def name_kind(kind: str) -> str:
@@ -36,8 +36,8 @@ def name_kind(kind: str) -> str:
 class LoggedDescriberCall:
     """A describer's call: the model, the file, the time within the request, and the tokens.
 
-    `fault` is set if there is no description. `request_id` is the id of the call's own log entry. `entry` is that
-    entry, which has the cost; it is None until it was loaded.
+    `fault` is set if the call produced no description. `request_id` is the id of the call's own log entry. `entry` is
+    this log entry, which contains the cost; it is None until it has been loaded.
     """
 
     describer: str
@@ -62,18 +62,18 @@ class LoggedDescriberCall:
 
 
 def describer_name(delivery: Mapping[str, Any]) -> str:
-    """Return the model that described a file for a candidate, or an empty string if none did."""
+    """Return the name of the model that described a file for a candidate, or an empty string if none did."""
     description = delivery.get("description") or {}
     return str(description.get("describer", "")) if description.get("state") == DescriptionState.BY_MODEL else ""
 
 
 def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
-    """Yield the describers' calls made before this attempt."""
+    """Yield the calls to describers that were made before this attempt."""
     seen: set[str] = set()
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
-        # The description from one call may be used in several deliveries.
+        # Several deliveries may use the description from a single call.
         if not call or call["requestId"] in seen:
             continue
         seen.add(call["requestId"])

@@ -1,6 +1,6 @@
-"""The list of requests: its selectable columns, and rows whose values are filters.
+"""The list of requests: its selectable columns, and rows whose values are links to filters.
 
-Rows are rendered here and not by templates, which take three times as long for the 450 cells of a page.
+Rows are rendered in Python and not by templates, which take three times as long for the 450 cells of a page.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from routing_admin.request_log.sent_files import read_adaptation
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
 LINE_CHARS = 22
-"""Number of characters above which a name may be cut off in a narrow column, so that its title repeats it."""
+"""Number of characters above which a narrow column may cut off a name, so that the name is repeated as the cell's
+title."""
 
 
 class Links:
-    """Builds links that add a filter by a value. The URL up to the value is built once per key."""
+    """Builds links that filter the list by a value. The part of the URL before the value is built once per key."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -58,7 +59,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that can be hidden. `write` renders the cell of a row."""
+    """A column that can be hidden. `write` renders a row's cell in this column."""
 
     name: str
     label: str | Promise
@@ -187,11 +188,11 @@ USUAL = tuple(column.name for column in COLUMNS if column.is_usual)
 
 
 def chosen_columns(stored: str | None) -> tuple[str, ...]:
-    """Return the names of the columns in the cookie's value, or of the usual columns without it."""
+    """Return the names of the columns in the cookie's value, or of the default columns if there is no cookie."""
     return order_columns(stored.split(".")) if stored else USUAL
 
 
 def order_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return those names that are columns, in the order of the table."""
+    """Return the names that are names of columns, in the order of the table."""
     known = set(names)
     return tuple(column.name for column in COLUMNS if column.name in known)

@@ -27,13 +27,14 @@ TEXT_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""Template of a sentence. Message numbers start at 1 and include the message with the language directive."""
+"""Template of the sentence about a changed message. Messages are numbered from 1, including the one with the language
+directive."""
 
 
 def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
-    """Return the sentence, or None if no model was called or the row predates the logging of digests.
+    """Return a sentence on the prefix, or None if no model was called or the log entry is too old to have digests.
 
-    `earlier` is the request that this one continues, with its `attempts` prefetched.
+    `earlier` is the request that this request continues, with prefetched `attempts`.
     """
     if not attempts:
         return None
@@ -86,7 +87,7 @@ def _list_deliveries(row: RequestLog, attempt: AttemptLog) -> list[_FileDelivery
 
 
 def _compare(before: Sequence[_FileDelivery], after: Sequence[_FileDelivery]) -> Translatable:
-    # Files that only the later request has are new, so they do not break the prefix.
+    # Files that occur only in the later request are new, so they do not break the prefix.
     changed = ((old, new) for old, new in zip(before, after, strict=False) if old != new)
     old, new = next(changed, (None, None))
     if old is None or new is None:

@@ -39,12 +39,15 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 SURFACE = "page"
-"""Value of `surface` in the log for requests sent from a page."""
+"""Value of the log's `surface` for requests that are sent from a page."""
 
 
 @require_POST
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
-    """Send the file to a service and show the answer or the error. Raise `Http404` if either is unknown."""
+    """Send the file to a service and show the answer or the error.
+
+    Raise `Http404` if the file or the service is unknown.
+    """
     row = require_found(find_artifact(pk))
     state = snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
@@ -57,7 +60,10 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
 
 @require_POST
 def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
-    """Have a model describe the file for a service that cannot read it. Raise `Http404` if either is unknown."""
+    """Have a model describe the file for a service that cannot read it.
+
+    Raise `Http404` if the file or the service is unknown.
+    """
     row, state = require_found(find_artifact(pk)), snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
     planned = plan_preview(state, row, service, request.POST.get("language") or None)
@@ -94,8 +100,8 @@ def description_note(description: ModelDescription | None) -> DescriptionNote:
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """Plan the previewed request, with a default route that has this service as its only candidate."""
-    # The preview uses the same plan, so the sent request equals the previewed one.
+    """Plan the previewed request with a default route whose only candidate is this service."""
+    # The preview is planned in the same way, so the sent request equals the previewed one.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
@@ -112,6 +118,6 @@ def send_request(planned: PlannedRequest, service: str, request_id: str, actor: 
         fields: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         fields = {"answer": answered.answer, "usage": answered.answer.usage}
-    # The page links to the log entry, so it must be written before the page is returned.
+    # The page links to the log entry, so it must be written before the page is rendered.
     journal().flush()
     return {**fields, "request_id": request_id, "ms": recorder.elapsed_ms()}

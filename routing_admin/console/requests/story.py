@@ -1,4 +1,4 @@
-"""The story of a request, built from its log rows alone: what happened, why, and what was lost."""
+"""The story of a request, built from its log entries alone: what happened, why, and what content was lost."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.NO_KEY: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("skipped: address refused"),
 }
-"""Labels of candidates that were never called. They are always shown in grey."""
+"""Labels of the reasons why a candidate was never called. They are always shown in grey."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -86,7 +86,7 @@ def explain_outcome(outcome: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as a candidate received it: its badge, the reason, and what was lost."""
+    """How a candidate received a file: the badge, the reason, and what was lost."""
 
     name: str
     kind: str
@@ -95,7 +95,7 @@ class File:
     artifact: str
     loss: str = ""
     describer: str = ""
-    """The model that described the file for the candidate, or empty if none did."""
+    """The model that described the file for the candidate, or empty if no model did."""
 
     @property
     def kind_name(self) -> str:
@@ -104,7 +104,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An attempt as the page shows it."""
+    """An attempt as the request's page shows it."""
 
     row: AttemptLog
     name: str
@@ -118,12 +118,12 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log stores a limited number of deliveries and counts the rest.
+        # The log stores only a limited number of deliveries and counts the others.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
-        """Return the result and the tone of each key that was tried; nothing if the provider has a single key."""
+        """Return the result and tone of each provider key that was tried; empty if the provider has a single key."""
         tries = [entry for entry in self.row.tries if entry.get("key")]
         failed = self.tone if self.tone in ("warn", "bad") else "warn"
         return tuple(
@@ -157,7 +157,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A headline that says what happened, and the reasons."""
+    """What happened to a request: a headline and the reasons."""
 
     headline: str
     why: tuple[str, ...]
@@ -165,9 +165,9 @@ class Story:
 
 
 def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSWERED) -> tuple[Step, ...]:
-    """Return all attempts in chain order. A describer's call belongs to the first attempt that it was made for.
+    """Return all attempts in chain order. A call to a describer belongs to the first attempt that needed it.
 
-    `ending` is the request's ending, which determines the tone of failures.
+    `ending` is how the request ended, which determines the tone of failures.
     """
     seen: set[str] = set()
     steps = []
@@ -179,7 +179,7 @@ def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSW
 
 
 def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
-    """Return the steps with the log entries of their describers' calls, by request id."""
+    """Return the steps with the log entries of their calls to describers. `entries` maps request ids to log entries."""
     return tuple(
         replace(
             step,
@@ -196,7 +196,7 @@ def _build_step(row: AttemptLog, ending: str) -> Step:
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
     tone = "ok" if is_ok else "" if is_skipped else failure_tone(ending)
     code = str(SKIP_LABELS.get(row.outcome, code))
-    # Rows that do not list each try have only the number of retries.
+    # Attempts for which the log does not list each try have only a number of retries.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
     return Step(
@@ -213,7 +213,7 @@ def failure_tone(ending: str) -> str:
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
-    """Return a chain's chips with the same words and tones as in the table of attempts."""
+    """Return the chips of a chain, with the same words and tones as in the table of attempts."""
     return [_color_chip(chip, ending) for chip in chain]
 
 
@@ -236,7 +236,7 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
 
 
 def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
-    """Return what happened in one sentence, with the reasons."""
+    """Return one sentence that says what happened to the request, with the reasons."""
     original = (row.answer or {}).get("replayOf")
     if original:
         headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
@@ -261,7 +261,7 @@ def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
         refusal = str(render_logged(row))
         return Story(_("The request was refused before any model was called"), (refusal,) if refusal else (), "bad")
     names = {"task": row.task_type or _("the request"), "name": attempts[-1].name, "count": len(attempts)}
-    # The caller had already received content, so no other candidate could be called.
+    # The caller had already received part of the answer, so no other candidate could be called.
     if row.first_content_ms is not None:
         return Story(insert_facts(_("The answer from %(name)s to %(task)s was cut off"), names), why, "bad")
     if len(attempts) == 1:
@@ -358,10 +358,10 @@ def _name_file(file: File) -> str:
 
 
 def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]:
-    """Return the tracks of the waterfall, with each attempt's describer calls below it.
+    """Return the tracks of the timeline, with each attempt's calls to describers below it.
 
-    Candidates that were never called have no track. The last track shows the time in which nothing was called, so that
-    the bars add up to the total.
+    Candidates that were never called have no track. The last track shows the time without any call, so that the bars
+    add up to the total.
     """
     tracks = [
         track
@@ -373,7 +373,7 @@ def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]
 
 
 MIN_BAR_MS = 1.0
-"""Minimum duration in milliseconds of our own processing that has a bar."""
+"""Minimum duration, in milliseconds, from which the gateway's own processing has a bar."""
 
 
 def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
@@ -396,7 +396,7 @@ def _build_describing(step: Step) -> Iterator[Track]:
 
 def _build_tracks(step: Step, number: int) -> Iterator[Track]:
     row = step.row
-    # Attempts that do not list each try are drawn as one bar.
+    # An attempt for which the log does not list each try is drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     for key in dict.fromkeys(entry.get("key", "") for entry in tries):
         key_tries = [entry for entry in tries if entry.get("key", "") == key]
@@ -411,7 +411,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         start, end = entry["startedMs"], entry["startedMs"] + entry["durationMs"]
         tone = "ok" if entry["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first_content = row.first_content_ms
-        # The bar of the successful try is split at its first content into waiting and streaming.
+        # The bar of the successful try is split into waiting and streaming at the time of the first content.
         if tone == "ok" and entry is last and first_content is not None and 0 < first_content < row.duration_ms:
             middle = min(max(row.started_ms + first_content, start), max(end, row.started_ms + row.duration_ms))
             bars += [
@@ -432,7 +432,10 @@ def build_row(row: RequestLog) -> dict[str, Any]:
 
 
 def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a row's chips. Successive candidates skipped for the same reason are one chip with a count."""
+    """Return the chips of a request's row.
+
+    Successive candidates that were skipped for the same reason share a chip with a count.
+    """
     folded: list[dict[str, Any]] = []
     for code, same in groupby(chips, key=itemgetter("code")):
         run = list(same)
@@ -449,7 +452,7 @@ WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED,
 
 def worst_badge(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    # The order is reversed, so that the first of several files with the same form is named.
+    # The order is reversed, so that of several files in the same form of delivery the first one is named.
     kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}
     worst = next((form for form in WORST_FIRST if form in kinds), None)
     return {"badge": SHOWN_BADGES[worst.value], "kind": _kind(kinds[worst])} if worst else {"badge": "", "kind": ""}

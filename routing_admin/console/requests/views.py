@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 
-# The open list requests the number of newer rows, and suggestions for the search.
+# The open list polls for the number of newer rows, and the search box requests suggestions.
 
 NO_CONTENT = 204
 MAX_QUERY_CHARS = 300
@@ -97,7 +97,7 @@ MAX_QUERY_CHARS = 300
 
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
-    """Return how many matching requests are newer than the first shown one, or 204 if that is the shown number."""
+    """Return how many matching requests are newer than the first one shown, or 204 if this number is shown already."""
     typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown_count:
@@ -108,7 +108,7 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
-    """Return suggestions for the search text `q`, or for the value of a single form field."""
+    """Return suggestions for the search text `q`, or for the value of one form field."""
     key = next((name for name in NAME_KEYS if name in request.GET), "")
     if key:
         words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MAX_SUGGESTIONS]
@@ -118,7 +118,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
 
 
 SECTION, STRIP = "over-time", "over-time-strip"
-"""Ids of the chart on the pages of agents, routes, providers and services, and of its collapsed line."""
+"""Ids of the chart on the pages of agents, routes, providers and services, and of the line that shows it collapsed."""
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
@@ -131,7 +131,7 @@ CHARTS: Mapping[str, str | Promise] = {
 
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show a search's chart as a page, or as a part that the request list or another page loads later."""
+    """Show the chart of a search as a page, or as a fragment that the request list or another page loads later."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)
@@ -171,7 +171,7 @@ def _chart_template(request: HttpRequest) -> str:
 
 
 FORM = "form"
-"""Query parameter that identifies the form. Its fields become terms of the search text."""
+"""Query parameter that identifies the form. The form's fields become terms of the search text."""
 LIVE_COOKIE = "request_live"
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
 """Placeholder of the search box. Keys of search terms are never translated."""
@@ -204,13 +204,15 @@ def requests(request: HttpRequest) -> HttpResponse:
         "words": suggest_words(typed[:MAX_QUERY_CHARS]),
         "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
         "live_url": list_address(search, live="off" if is_live else "on"),
-        # Only the newest page polls for new requests. If the page is empty, every later request is new.
+        # Only the first page, which has the newest requests, polls for new ones. If it is empty, every later request is
+        # new.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_position(timezone.now(), "~"),
         "example": EXAMPLE,
     }
     response = render(request, "requests/requests.html", context)
     if "live" in request.GET:
-        # The cookie lasts until the browser is closed, so that links to filters and pages need not repeat the choice.
+        # The cookie lasts until the browser is closed, so that links to filters and pages need not repeat the chosen
+        # columns.
         word, secure = "on" if is_live else "off", settings.SESSION_COOKIE_SECURE
         response.set_cookie(LIVE_COOKIE, word, samesite="Lax", secure=secure, httponly=True)
     return response
@@ -218,7 +220,7 @@ def requests(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def requests_columns(request: HttpRequest) -> HttpResponse:
-    """Store the visible columns of the list in a cookie. Without any, restore the default columns."""
+    """Store the visible columns of the list in a cookie. If none is chosen, restore the default columns."""
     response = redirect(find_return_url(request))
     names = order_columns(request.POST.getlist("column"))
     if not names or names == USUAL:
@@ -239,7 +241,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
         raise Http404
     row, steps, state = logged.row, build_steps(logged.attempts, logged.row.ending), snapshot.current()
     call_ids = [call.request_id for step in steps for call in step.describer_calls]
-    # Describers' calls have log entries of their own, which contain the cost.
+    # Calls to describers have their own log entries, which contain the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     record_body_read(request_actor(request), row)
     context = {
@@ -297,7 +299,7 @@ TOKEN_LABELS: Mapping[str, str | Promise] = {
     "webSearchRequests": gettext_lazy("web searches (calls)"),
     "webFetchRequests": gettext_lazy("web pages fetched (calls)"),
 }
-"""Maps categories of tokens to names, in the order of the page."""
+"""Maps token categories to their names, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +324,7 @@ class AnswerFile:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What the page shows beside an answer. Texts are empty if the provider did not report them.
+    """What the page shows beside an answer. Texts that the provider did not report are empty.
 
     `replay_of` is the request whose result was replayed, if any. `choice` says which of several answers this is.
     """
@@ -347,7 +349,7 @@ def artifact_ids(row: RequestLog) -> tuple[str, ...]:
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
     """Return what the log contains about an answer.
 
-    `artifacts` maps the ids from `artifact_ids` to the artifacts that still exist.
+    `artifacts` maps ids of artifacts, as returned by `artifact_ids`, to the artifacts that still exist.
     """
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}

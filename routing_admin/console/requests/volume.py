@@ -1,4 +1,4 @@
-"""Charts of a search for requests: how many match over time, by outcome, and how long the answers took."""
+"""Charts of a request search: how many requests match over time, by outcome, and how long the answers took."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.CANCELLED: (gettext_lazy("Cancelled"), "pale"),
     Outcome.FAILED: (gettext_lazy("Failed"), "bad"),
 }
-"""Names and colours from the top of a bar to the axis. Failures are at the axis, where they are easiest to compare."""
+"""Names and colours of the outcomes, from the top of a bar down to the axis. Failures are at the axis, where they are
+easiest to compare."""
 STEPS = (
     (timedelta(minutes=150), Step.MINUTES),
     (timedelta(hours=31), Step.HOUR),
     (timedelta(days=31), Step.DAY),
     (timedelta(weeks=30), Step.WEEK),
 )
-"""Maximum range for each bucket length, so that a chart has at most about thirty buckets."""
+"""Maximum time range for each bucket length, chosen so that a chart has at most about thirty buckets."""
 MAX_SPAN = timedelta(days=900)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """A chart's time span: its buckets begin at `shown`, its requests at `start`."""
+    """The time span of a chart. Its buckets begin at `shown`, and requests are counted from `start` on."""
 
     search: Search
     now: datetime
@@ -59,7 +60,10 @@ class Frame:
         return len(self.starts) - 1
 
     def bucket_index(self, at: datetime) -> int:
-        """Return the index of the time's bucket. A time before the first bucket counts in the first."""
+        """Return the index of the bucket that contains a time.
+
+        A time before the first bucket counts as in the first bucket.
+        """
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 
     def list_buckets(self, counted_since: datetime) -> list[Bucket]:
@@ -91,7 +95,7 @@ def _frame(search: Search, now: datetime) -> Frame | None:
 
 
 def draw_volume(search: Search, now: datetime) -> Chart | None:
-    """Return the chart of a search, or None if no request in the log matches."""
+    """Return the chart of a search, or None if no request matches."""
     frame = _frame(search, now)
     if frame is None:
         return None
@@ -122,7 +126,7 @@ LATENCIES: Mapping[Latency, str | Promise] = {
     Latency.WHOLE: gettext_lazy("Whole answer"),
 }
 SHARES = ((0.95, gettext_lazy("95% within"), "pale"), (0.5, gettext_lazy("Median"), "c1"))
-"""Percentiles, from the top of a bar to the axis, with their names and colours."""
+"""Percentiles with their names and colours, from the top of a bar down to the axis."""
 
 
 def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | None:
@@ -177,7 +181,7 @@ def _bucket_url(search: Search, since: datetime, until: datetime | None) -> str:
 
 
 def _outcome_url(search: Search, outcome: Outcome) -> str:
-    # The search `status:ok` would also find answers after a fallback.
+    # The search `status:ok` would also match answers after a fallback.
     if outcome is Outcome.ANSWERED or search.get("status") == outcome.value:
         return ""
     return _search_url(search.having("status", outcome.value))

@@ -23,9 +23,10 @@ from routing_admin.models import Alias, TaskRoute
 def save_route_as(
     actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save a route and its chain from a spec as one revision. Without `row`, create the route.
+    """Save the route and chain that a spec describes, as one revision. Without `row`, create the route.
 
-    Raise `ConflictError` if the version is no longer `expected`, and `InvalidError` with all problems.
+    Raise `ConflictError` if the route's version is no longer `expected`, and `InvalidError` with all problems of the
+    spec.
     """
     # A spec does not contain the route's position in the list, so it is taken from the row.
     row = row or TaskRoute(task_type=spec.task_type)
@@ -50,7 +51,7 @@ def save_route(
 
 
 def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
-    """Return a chain's providers by name. Raise `InvalidError` with every unknown provider."""
+    """Return the providers of a chain, by name. Raise `InvalidError` that lists all unknown providers."""
     providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
@@ -64,7 +65,7 @@ def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 
 def check_can_delete_route(row: TaskRoute) -> None:
-    """Raise `InUseError` for a route that agents or aliases use, and for the default route."""
+    """Raise `InUseError` for a route that agents or aliases use, and for the default route if others exist."""
     # Tasks without a route use the default route, so it can be deleted only as the last route.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
@@ -75,7 +76,7 @@ def check_can_delete_route(row: TaskRoute) -> None:
 
 
 def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -> AuditedAction:
-    """Delete a route. Its tasks then use the default route."""
+    """Delete a route. Requests of its task type then use the default route."""
     with ledger.change(actor, AuditedAction("route.delete", "route", row.task_type)) as act:
         check_version(TaskRoute.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_route(row)
@@ -85,7 +86,7 @@ def delete_route(actor: Actor, row: TaskRoute, *, expected: int | None = None) -
 
 
 def save_alias(actor: Actor, name: str, target: str) -> AuditedAction:
-    """Set the target of an alias. An empty target removes the alias."""
+    """Create an alias or change its target. An empty target removes the alias."""
     with ledger.change(actor, AuditedAction("alias.change" if target else "alias.delete", "alias", name)) as act:
         if target:
             Alias.objects.update_or_create(name=name, defaults={"target": target})

@@ -62,7 +62,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
     if not form.is_valid():
         raise InvalidError(form_problems(form, {}))
     entry, changes = dict(form.cleaned_data), list[str]()
-    # Read, check and write under one lock, so that the expectation still holds when the alias is saved.
+    # Read, check and write under one lock, so that the `If-Match` condition still holds when the alias is saved.
     with ledger.exclusive():
         configuration = rows.read()
         before = list_alias_entries(configuration).get(alias)

@@ -1,4 +1,4 @@
-"""A route while it is edited. The draft is read from the posted form, and nothing is stored before Save.
+"""The draft of a route that is being edited. It is read from the posted form, and nothing is stored before Save.
 
 Each candidate is a card on the page. The page posts its cards in order (`card`, repeated), with each card's fields
 under `c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its buttons.
@@ -43,7 +43,7 @@ class CandidateDraft:
 
 @dataclass(slots=True)
 class Draft:
-    """The route's form, its cards in order, its own action per error class, and the version that was edited."""
+    """The draft: the route's form, its cards in order, its own action per error class, and the edited version."""
 
     form: RouteForm
     cards: list[CandidateDraft]
@@ -52,11 +52,11 @@ class Draft:
     problems: list[str] = field(default_factory=list)
 
     def valid(self) -> bool:
-        """Return whether all fields are valid, and fill in the forms' errors."""
+        """Validate all forms of the draft, and return whether they are valid."""
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """Return the draft as a route. Invalid fields keep their value in `base`."""
+        """Return the route that the draft describes. Where a field is not valid, the value in `base` is kept."""
         self.valid()
         cleaned = self.form.cleaned_data
         return replace(
@@ -74,8 +74,8 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        # The page does not show all values, so the others come from the stored candidate. If two cards have the same
-        # model, they use the stored candidates in order.
+        # The page does not show all values, so the values that it does not show are taken from the stored candidate.
+        # Two cards with the same model use the stored candidates in order.
         stored: dict[tuple[str, str | None], list[CandidateSpec]] = {}
         for candidate in base.candidates:
             stored.setdefault((candidate.provider, candidate.model), []).append(candidate)
@@ -84,7 +84,7 @@ class Draft:
             matches = stored.get((card.provider, card.model))
             current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # If the page lacks the field, the stored value is kept.
+            # If the page does not have the field, the stored value is kept.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 current,
@@ -94,7 +94,7 @@ class Draft:
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
-        # An unchanged policy keeps its notation, so that saving it changes nothing.
+        # An unchanged error policy keeps its notation, so that saving it changes nothing.
         if (preset, self.on_error) == (error_preset(base), own_actions(base)):
             return base.on_error
         fallback_on = _fallback_conditions(base)
@@ -124,13 +124,13 @@ def _content(base: RouteSpec, cleaned: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def error_preset(route: RouteSpec) -> str:
-    """Return the name of a route's error preset, by default `seed`."""
+    """Return the name of a route's preset of error actions, by default `seed`."""
     preset = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
     return str(preset) if preset in set(ErrorPreset) else ErrorPreset.SEED.value
 
 
 def own_actions(route: RouteSpec) -> dict[str, str]:
-    """Return the route's own action per error class."""
+    """Return the actions that the route itself sets, by error class."""
     table = {} if isinstance(route.on_error, str) else route.on_error
     return {key: str(action) for key, action in table.items() if key not in POLICY_KEYS and action in set(Action)}
 
@@ -140,7 +140,7 @@ def plain(value: Any) -> str:
 
 
 def build_draft(route: RouteSpec, version: int | None) -> Draft:
-    """Return a draft of a route without changes."""
+    """Build the draft of a route that has not been changed yet."""
     data = QueryDict(mutable=True)
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
@@ -169,7 +169,7 @@ def append_card(data: QueryDict, card: str, spec: CandidateSpec) -> None:
 
 
 def read_draft(data: QueryDict, version: int | None = None) -> Draft:
-    """Return the draft that a page posted."""
+    """Read the draft that a page posted."""
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     version_text = _text(data, "version")
     actions = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
@@ -190,26 +190,26 @@ def _card(data: QueryDict, card: str) -> CandidateDraft:
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """A button on the page: its verb, and the card it applies to."""
+    """A button of the chain editor: what it does, and the card to which it applies."""
 
     verb: str
     target: str = ""
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    # Each kind of button has its own field, since a button can submit only one name and value.
+    # Each kind of button has its own field, because a button can submit only one name with a value.
     if _text(data, "move"):
         card, _, direction = _text(data, "move").partition(":")
         return EditorAction(direction, card)
     if _text(data, "remove"):
         return EditorAction("remove", _text(data, "remove"))
     verb = _text(data, "act") or "check"
-    # The Enter key in the candidate's field presses the form's first button, which only validates.
+    # Pressing Enter in the field for a new candidate submits the form's first button, which only validates.
     return EditorAction("add" if verb == "check" and _text(data, "pick").strip() else verb)
 
 
 def apply_action(data: QueryDict, action: EditorAction, configuration: Configuration) -> QueryDict:
-    """Return the form data after a button that moves, removes or adds a card."""
+    """Return the form data after pressing a button that moves, removes or adds a card."""
     cards = list(dict.fromkeys(data.getlist("card")))
     changed = data.copy()
     if action.verb == "remove":
@@ -229,7 +229,7 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
 
 
 def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
-    """Return the button to focus after an action, or an empty string to leave the focus unchanged."""
+    """Return the button that gets the focus after an action, or an empty string to leave the focus unchanged."""
     # The pressed button may have been removed, or be disabled at an end of the chain. Without this, keyboard users
     # would lose the focus.
     if action.verb == "remove" and cards:
@@ -240,7 +240,10 @@ def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
 
 
 def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | None:
-    """Return the candidate that a text names (a model service, a provider, or `provider/model`), or None."""
+    """Return the candidate that a text names, or None.
+
+    The text may be a model service, a provider, or `provider/model`.
+    """
     service = configuration.service(text)
     if service is not None:
         return CandidateSpec(service.provider, service.model)
@@ -253,18 +256,21 @@ def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | N
 # A task type may be any text, so task types that a URL path cannot contain are encoded.
 
 PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
-# `new` is the URL of the page for a new route.
+# In place of a task type, `new` is the URL of the page for a new route.
 RESERVED_NAMES = frozenset({"new"})
 ESCAPE = "~"
 
 
 class TaskType:
-    """Path converter for task types. `planning` is unchanged; `a/b`, `..` and `new` become `~` and URL-safe base64."""
+    """Path converter for task types.
+
+    `planning` stays unchanged; `a/b`, `..` and `new` become `~` followed by URL-safe base64.
+    """
 
     regex = r"[^/]+"
 
     def to_python(self, value: str) -> str:
-        """Return the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
+        """Decode the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
         if not value.startswith(ESCAPE):
             return value
         # The URL omits the padding of base64.

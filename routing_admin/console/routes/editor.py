@@ -71,12 +71,12 @@ CONDITIONS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""Conditions shown between two cards, each with a failure that represents it."""
+"""Fallback conditions that are shown between two cards, each with a failure that represents it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """A card as shown, with its findings and the kinds of content that are lost from this candidate on."""
+    """A candidate's card as shown, with its findings and the kinds of content that are lost from this candidate on."""
 
     card: CandidateDraft
     checked: CheckedCandidate
@@ -88,7 +88,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The draft, and the version that another user has saved in the meantime."""
+    """The conflict between the draft and the version that another user has saved in the meantime."""
 
     saved: str
     draft: str
@@ -134,16 +134,16 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     if row is not None:
         # The name of a stored route cannot be changed.
         data["task_type"] = row.task_type
-    editor = can_edit(request)  # a viewer's page has no fields to post, so the stored route is simulated
+    editor = can_edit(request)  # A viewer's page has no fields to post, so the stored route is simulated.
     draft = read_draft(data) if editor else build_draft(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
-    if action.verb == "past":  # the page requests the retrospective alone, once a draft has settled
+    if action.verb == "past":  # The page requests the retrospective separately, once the user has stopped editing.
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if action.verb == "save" else show(request, page)
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
-    """Save the draft as one revision. The response is 422 with all problems, or 409 with both versions.
+    """Save the draft as one revision. On failure, respond with 422 and all problems, or with 409 and both versions.
 
     Raise `PermissionDenied` for viewers.
     """
@@ -165,7 +165,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 
 
 def check_draft(page: EditorPage) -> bool:
-    """Return whether the draft can be saved. If not, add the reasons to the draft."""
+    """Return whether the draft can be saved. If it cannot, add the reasons to the draft."""
     draft = page.draft
     if page.row is None:
         draft.form.fields["task_type"].validators.append(check_new_name)
@@ -184,7 +184,7 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
     current = find_route_with_chain(page.base.task_type)
     if current is None:
         return show(request, page, status=409)
-    # The page now shows the other change, so saving again overwrites it.
+    # The page now shows the other change, so saving again is allowed to overwrite it.
     page.draft.version = current.version
     base = route_spec(current)
     draft_spec = page.draft.spec(base)
@@ -213,7 +213,7 @@ def show(
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
-    """Return the panel beside the chain, with a run of the draft if Simulate or Send was pressed."""
+    """Return the panel beside the chain, with the result of running the draft if Simulate or Send was pressed."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = read_panel(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
@@ -229,7 +229,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     if draft.form.is_bound and page.action.verb == "open":
         draft.valid()
     if page.action.verb != "save" and not draft.form["task_type"].value():
-        draft.form.errors.pop("task_type", None)  # an empty name is an error only when the draft is saved
+        draft.form.errors.pop("task_type", None)  # An empty name is an error only when the draft is saved.
     spec = draft.spec(page.base)
     attention = [
         *list_problems(draft.form),
@@ -309,5 +309,5 @@ def fallback_conditions(policy: Policy) -> list[str]:
 
 
 def find_pick_problem(pick: str) -> str:
-    """Return why no candidate was added. Only in this case does the page keep the typed name."""
+    """Return why no candidate was added. If there is such a reason, the page keeps the typed name."""
     return _("No model service or provider has this name.") if pick else ""

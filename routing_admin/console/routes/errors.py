@@ -56,13 +56,13 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""Rows of the table: an error class in the policy's notation, its label, and failures that represent it."""
+"""Rows of the table: an error class in the policy's notation, its label, and the failures that represent it."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
 """Example of an error to paste."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
-"""Error classes that the collapsed table shows."""
+"""Error classes that are shown while the table is collapsed."""
 
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
@@ -75,15 +75,15 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Patterns for texts of exceptions without a status. The first match decides, so specific patterns are first."""
+"""Patterns for exception messages without an HTTP status. The first match decides, so specific patterns come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """An error class in the table: the draft's action after such an error, and the route's own action, if any.
+    """An error class in the table: the draft's action after such an error, and the action that the route itself sets.
 
-    `moved` is true if the preset makes the chain continue after an error that is otherwise raised. `short` rows are
-    always shown.
+    `moved` is true if the preset makes the chain continue after an error that is otherwise raised. Rows with `short`
+    are always shown.
     """
 
     word: str
@@ -139,7 +139,7 @@ def verdict_line(verdict: Verdict, policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastedError:
-    """A pasted error: its class, its meaning, and what this route would do."""
+    """A pasted error: its class, its meaning, and what this route would do after it."""
 
     explanation: Explanation
     failure: Failure
@@ -166,7 +166,10 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
 
 
 def failure_in(text: str) -> Failure:
-    """Return the failure that a text describes. It may be a status, a body, both, or an exception."""
+    """Return the failure that a text describes.
+
+    The text may contain a status, a response body, both, or an exception.
+    """
     status = HTTP_STATUS.search(text)
     start = text.find("{")
     body = text[start:] if start >= 0 else text[status.end() :] if status else text

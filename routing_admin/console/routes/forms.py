@@ -100,7 +100,7 @@ class RouteForm(forms.Form):
 
 
 class CandidateForm(forms.Form):
-    """A card of a chain: provider and model, and its own parameters."""
+    """The form for a candidate's card: provider and model, and the candidate's own parameters."""
 
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -114,7 +114,7 @@ class CandidateForm(forms.Form):
 
     @property
     def has_own(self) -> bool:
-        """Return whether a parameter has a value or an error, so that the parameters must be shown expanded."""
+        """Return whether any parameter has a value or an error, so that the parameters must be shown expanded."""
         return any(
             self[name].value() not in (None, "", {}) or self[name].errors
             for name in ("temperature", "max_tokens", "extra_body")

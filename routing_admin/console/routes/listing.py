@@ -47,7 +47,7 @@ from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 MAX_CHIPS = 3
-"""Maximum number of a chain's candidates that are shown. The rest are counted."""
+"""Maximum number of a chain's candidates that are shown. Further ones are only counted."""
 STATES = {
     "ready": gettext_lazy("Ready"),
     UNABLE: gettext_lazy("Cannot answer"),
@@ -68,7 +68,7 @@ class ListedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedWarning:
-    """A warning about a chain. Only a warning that the route cannot answer has a label; the editor shows all labels."""
+    """A warning about a chain. In the list, only the warning that the route cannot answer has a label."""
 
     tone: str
     icon: str
@@ -88,7 +88,7 @@ class RouteRow:
 
     @property
     def shown(self) -> tuple[ListedCandidate, ...]:
-        # A single hidden candidate is shown, since it takes no more space than the number of hidden candidates.
+        # A single hidden candidate is shown, because it takes no more space than the count of hidden candidates.
         return self.chain if len(self.chain) == MAX_CHIPS + 1 else self.chain[:MAX_CHIPS]
 
     @property
@@ -101,7 +101,7 @@ class RouteRow:
 
     @property
     def search(self) -> str:
-        """Return the log search for the route's requests of the last day."""
+        """Return the log search for the route's requests in the last day."""
         return self._search.to_text()
 
     @property
@@ -118,7 +118,7 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """Return these routes' rows with their traffic. One query for the log and one for the drifts."""
+    """Return the rows of these routes with their traffic. One query reads the log, and one the drifts of models."""
     routes = list(routes)
     traffic = map_traffic([route.task_type for route in routes], timezone.now())
     drifts = map_drifts()
@@ -180,7 +180,10 @@ def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
 
 
 def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
-    """Return the filters by state and, for routes that cannot answer, by cause. `causes` is as in `route_state`."""
+    """Return the filters: by state and, for routes that cannot answer, by cause.
+
+    `causes` is the same as in `route_state`.
+    """
     counted = Counter(filter(None, causes.values())).most_common()
     return [
         choose_state(STATES, lambda route: (route_state(route, causes),)),
@@ -235,7 +238,8 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
-        # Routes that cannot answer come first: with hundreds of routes they would otherwise be on the last page.
+        # Routes that cannot answer come first. If there are hundreds of routes, they would otherwise be on the last
+        # page.
         sorted(configuration.routes, key=lambda route: route_state(route, causes) != UNABLE),
         request.GET,
         texts=lambda route: search_texts(configuration, route),
@@ -261,7 +265,7 @@ def routes(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Enable or disable a route. Return its row. Raise `Http404` for an unknown route."""
+    """Enable or disable a route and return its row. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404

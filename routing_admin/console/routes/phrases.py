@@ -40,7 +40,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
     Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
 }
-"""Maps findings to tone, icon and label."""
+"""Maps findings about a candidate to tone, icon and label."""
 
 HINTS: Mapping[Finding, Text] = {
     Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
@@ -57,7 +57,7 @@ NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
-"""Reasons why no model describes files although the policy requires descriptions."""
+"""Reasons why no model describes files, although the content policy requires descriptions."""
 
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -79,10 +79,10 @@ FIELDS: Mapping[str, Text] = {
 
 
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """Return the context on descriptions of these routes' files; empty if no policy requires descriptions.
+    """Return the template context about describing files on these routes; empty if no policy requires descriptions.
 
-    `describing` is the state of the describe route, `no_describer` is the reason why no model describes files, and
-    `describe_url` is the page on which to change that.
+    `describing` is the state of the describe route. `no_describer` is the reason why no model describes files, and
+    `describe_url` is the page on which this can be changed.
     """
     if not any(wants_describer_along(configuration, route) for route in routes):
         return {}
@@ -162,8 +162,8 @@ def change_text(change: RouteChange) -> str:
 
 
 def position_text(action: EditorAction, draft: Draft) -> str:
-    """Return a sentence with a moved card's new position, or an empty string after any other button."""
-    # Screen readers announce this sentence, because the move is otherwise only visible.
+    """Return a sentence that says where a moved card is now, or an empty string after any other action."""
+    # Screen readers announce this sentence; otherwise, the move would only be visible.
     cards = [card.id for card in draft.cards]
     if action.verb not in ("up", "down") or action.target not in cards:
         return ""

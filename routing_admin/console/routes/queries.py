@@ -43,12 +43,15 @@ class Traffic:
         return self._percent(self.failed)
 
     def _percent(self, part: int) -> int:
-        # Show at least 1 % if there was any such request, because a rounded 0 % would hide it.
+        # If there was any such request, show at least 1 %, because a rounded 0 % would hide it.
         return max(1, round(100 * part / self.requests)) if part else 0
 
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
-    """Map each task type with requests in the last 24 hours to its traffic. The query reads only an index."""
+    """Map each task type with requests in the last 24 hours to its traffic.
+
+    The query is answered from an index alone.
+    """
     rows = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
         rows.order_by()
@@ -76,11 +79,12 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
 
 
 # Pages, alerts, `doctor` and `/metrics` share this definition of which task routes cannot answer, and why. Disabled
-# routes are omitted, since their tasks use `default`. Cooldowns are ignored, since they end by themselves.
+# routes are omitted, since requests of their task types use the route `default`. Cooldowns are ignored, since they end
+# by themselves.
 
 
 UNABLE = "unable"
-"""State, in URLs, of an enabled route that cannot answer."""
+"""The state of an enabled route that cannot answer, as it is written in URLs."""
 NO_CANDIDATE, SEVERAL = "no_candidate", "several"
 CAUSES: Mapping[str, Promise] = {
     SkipReason.NO_KEY: gettext_lazy("no key"),
@@ -112,7 +116,7 @@ def list_statuses(state: Snapshot) -> tuple[RouteStatus, ...]:
     return _list_statuses(state, get_language())
 
 
-# Snapshots are immutable, so the result is cached by snapshot and language.
+# Snapshots are immutable, so the result is cached per snapshot and language.
 @lru_cache(maxsize=4)
 def _list_statuses(state: Snapshot, _language: str | None) -> tuple[RouteStatus, ...]:
     return tuple(find_status(state, route) for route in state.configuration.routes if route.enabled)
@@ -124,7 +128,7 @@ def list_unable(standings: Sequence[RouteStatus]) -> list[str]:
 
 
 def list_ready(state: Snapshot, route: RouteSpec) -> list[PlannedCandidate]:
-    """Return the candidates that a request could call."""
+    """Return the candidates of a route that a request could call."""
     return [candidate for candidate in _plan(state, route) if candidate.skip is None]
 
 
@@ -132,7 +136,7 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
     planned = _plan(state, route)
     ready = [candidate for candidate in planned if candidate.skip is None]
     skipped = [candidate for candidate in planned if candidate.skip is not None]
-    # Several candidates often share a reason, such as a missing key.
+    # Several candidates often share a reason, for example a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
     return RouteStatus(
         task_type=route.task_type,
@@ -146,7 +150,7 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
 def _cause(skips: Collection[SkipReason | None]) -> str:
     """Return the key in `CAUSES` for the reason why all candidates are skipped.
 
-    Duplicates are ignored, because the first occurrence of the candidate was counted.
+    Candidates that are skipped as duplicates are ignored, because their first occurrence counts.
     """
     causes = [skip for skip in skips if skip is not None and skip is not SkipReason.DUPLICATE]
     if not causes:

@@ -57,9 +57,9 @@ MAX_REQUESTS = 2000
 MAX_COUNTED = 20_000
 """Maximum number of requests that are counted. Above it, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Maximum number of newest requests to `default` that are searched for a task type without a route."""
+"""Maximum number of newest requests to the route `default` that are searched for a task type without a route."""
 MAX_CALLS = 2000
-"""Maximum number of a provider's newest calls from which a model's share of answered calls is computed."""
+"""Maximum number of a provider's newest calls that are read to compute a model's share of answered calls."""
 MAX_SHARES = 3
 """Maximum number of models whose share of answered calls is computed."""
 
@@ -88,7 +88,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with the past. `shares` maps models whose outcome is unknown to their answer shares."""
+    """A draft compared with past requests. `shares` maps models whose outcome is unknown to their answer shares."""
 
     past: RoutePast
     retrospect: Retrospect
@@ -103,7 +103,7 @@ def count_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
-    """Evaluate a task type's requests of the last 24 hours with the configuration in use and with the draft.
+    """Evaluate a task type's requests of the last 24 hours with the chain in use and with the draft.
 
     This takes three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
     """
@@ -128,7 +128,7 @@ def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -
     decisions = cached_decisions(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
     places, seen = [], set[CandidateKey]()
-    # If a candidate occurs twice, only the first occurrence is ever called.
+    # If a candidate occurs twice in a chain, only the first occurrence is ever called.
     for candidate in plan.candidates:
         key = candidate.provider, candidate.model
         if candidate.skip is None and key not in seen:
@@ -144,7 +144,7 @@ def _select_rows(configuration: Configuration, task_type: str, since: datetime) 
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
-    # The search is bounded, because few requests to the default route may have named this task type.
+    # The search is bounded, because requests to the default route may rarely have named this task type.
     newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
@@ -156,7 +156,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
     rows = _select_rows(configuration, task_type, window_start(now))[0]
     start_times = dict(rows.order_by("-started_at").values_list("pk", "started_at")[:MAX_REQUESTS])
     attempts = AttemptLog.objects.filter(request__in=list(start_times)).order_by()
-    if connections[LOGS].vendor == POSTGRESQL:  # the table is partitioned by day, so this reads only two partitions
+    if connections[LOGS].vendor == POSTGRESQL:  # The table is partitioned by day, so this reads only two partitions.
         attempts = attempts.filter(at__gte=window_start(now))
     columns = ("request_id", "provider", "model", "outcome", "status", "dropped_params", "deliveries")
     by_request: dict[str, list[Any]] = {}
@@ -192,7 +192,7 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
 Text = str | Promise
 
 EXAMPLES = 10
-"""Maximum number of requests that are listed per difference."""
+"""Maximum number of requests that are listed as examples of a difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),
@@ -208,7 +208,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""Maps ends of requests to the CSS class of the bar's segment, tone and label."""
+"""Maps the ways in which a request can end to the CSS class of the bar's segment, the tone and the label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",
@@ -220,12 +220,12 @@ TONES: Mapping[DifferenceKind, str] = {
     **dict.fromkeys((DifferenceKind.LOSES_FILE, DifferenceKind.FALLS_BACK), "warn"),
     **dict.fromkeys((DifferenceKind.FIRST_CHANGES, DifferenceKind.UNKNOWN), "info"),
 }
-"""Tones of differences. Differences that are not listed are improvements."""
+"""Maps differences to tones. Differences that are not listed are improvements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastExample:
-    """A request that shows a difference: its file, if there is one, and its results before and with the draft."""
+    """A request that shows a difference: its file, if it has one, and its results without and with the draft."""
 
     request: PastRequest
     file: str
@@ -235,7 +235,7 @@ class PastExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
-    """A difference as shown. `more` is the number of requests beyond the examples."""
+    """A difference between the past and the draft, as shown. `more` is the number of requests beyond the examples."""
 
     tone: str
     text: str
@@ -246,7 +246,7 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True)
 class PastBar:
-    """A bar with its segments by CSS class, and its legend: tone, label and number of each segment."""
+    """A bar: its segments by CSS class, and its legend with the tone, label and number of each segment."""
 
     label: Text
     counts: Mapping[str, int]
@@ -254,11 +254,14 @@ class PastBar:
 
 
 def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
-    """Return the template context for a draft of the route `base`. For a new route, `base` is None."""
+    """Return the template context of a draft's retrospective.
+
+    `base` is the stored route, or None if the route is new.
+    """
     now = timezone.now()
     if not draft.task_type:
         return {}
-    # Without changes there is nothing to compare, so only the number of requests is shown.
+    # If the draft has no changes, there is nothing to compare, so only the number of requests is shown.
     if not draft.candidates or (base is not None and not route_changes(base, draft)):
         return {"past": count_past(state.configuration, draft.task_type, now)}
     draft_past = find_draft_past(state, with_route(state.configuration, draft), draft.task_type, now)
@@ -301,7 +304,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:
-    # Whether the model would have answered is unknown. Its share of answered calls is the best estimate.
+    # Whether the model would have answered is unknown. The share of calls that it answered is the best estimate.
     if share is None:
         return ""
     if not share.calls:
@@ -363,4 +366,4 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         n,
     ),
 }
-"""Maps differences to functions that return their sentence for a number of requests."""
+"""Maps differences to functions that return a sentence for a number of requests."""
