@@ -1,6 +1,6 @@
-"""Actions on model services: save, set capabilities, fill them from the catalogue, and handle doubts.
+"""Actions on model services: save, set capabilities, fill them in from the catalogue, and record or settle doubts.
 
-A cell is one capability of a service: a side (input or output) and a name.
+A cell is one capability of a service: a side (input or output) and a capability's name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def save_service(
 ) -> AuditedAction:
     """Save a new or changed service with the capabilities that an administrator declares, as one revision.
 
-    `capabilities` replaces all capabilities of the service. `cells` sets only the given capabilities.
+    `capabilities` replaces all capabilities of the service. `cells` sets only the capabilities that it contains.
     """
     new = row.pk is None
     with ledger.change(
@@ -63,7 +63,7 @@ def save_service(
 
 
 def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
-    """Declare exactly these capabilities. A capability whose value does not change keeps its source."""
+    """Declare that a service has exactly these capabilities. A capability with an unchanged value keeps its source."""
     cells = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     for (side, name), cell in stored.items():
@@ -72,7 +72,7 @@ def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
     for position, (side, name) in enumerate(cells):
         existing = stored.get((side, name))
         if existing is not None and existing.supported:
-            # Update only the position, because writing the cell would set its source to declared.
+            # Only the position is updated, because writing the cell would set its source to `declared`.
             ServiceCapability.objects.filter(pk=existing.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
@@ -94,7 +94,7 @@ def set_capabilities(
     source: Source = Source.DECLARED,
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities of one or more services as one revision. `action` is the code in the audit log."""
+    """Set capabilities of one or more services as one revision. `action` is the action's code in the audit log."""
     return set_sourced_capabilities(actor, {row: {source: cells} for row, cells in cells_by_service.items()}, action)
 
 
@@ -103,7 +103,7 @@ def set_sourced_capabilities(
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities from several sources, like `set_capabilities`."""
+    """Set capabilities as `set_capabilities` does, but with more than one source."""
     # The audit log's column holds 300 characters, so the names are truncated below.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
@@ -125,14 +125,14 @@ def declare_default_text(row: Service) -> None:
 
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
-    """Write a service's cells. The caller must save the row's `declares_capabilities`."""
+    """Write cells of a service. The caller must save the row's `declares_capabilities`."""
     declare_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
 
 
 def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:
-    """Write a cell. A new cell is added at the end of its side."""
+    """Write a cell of a service. A new cell is added at the end of its side."""
     side, name = cell
     values: dict[str, object] = {"supported": supported, "source": source.value}
     if position is not None:
@@ -144,7 +144,7 @@ def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, pos
 
 
 def check_can_delete_service(row: Service) -> None:
-    """Raise `InUseError` with the names of the agents or aliases that use the service."""
+    """Raise `InUseError` with the names of the agents and aliases that use the service."""
     agents = [agent.agent_id for agent in row.agents.all()]
     check_unused("agent", agents, _("Agents still use this service: %(users)s. Give them another one first."))
     aliases = list_target_aliases(row.service_id)
@@ -152,7 +152,10 @@ def check_can_delete_service(row: Service) -> None:
 
 
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:
-    """Delete a service that no agent or alias uses. Its provider and model remain callable, with text only."""
+    """Delete a service that no agent or alias uses.
+
+    Its model can still be called through the provider, but then counts as text-only.
+    """
     with ledger.change(actor, AuditedAction("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_service(row)
@@ -160,12 +163,12 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
     return act
 
 
-# Capabilities are filled from the catalogue for existing services and for models that are added as services.
+# The catalogue fills in capabilities of existing services, and of models that are added as services.
 
 FIRM_SOURCES = (Source.DECLARED.value, Source.PROBED.value)
-"""Sources that the catalogue overrides only if an administrator insists."""
+"""Sources of values that the catalogue overwrites only if an administrator insists."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
-"""Cells of a model that the catalogue does not contain."""
+"""Cells for a model that is not in the catalogue."""
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
@@ -177,7 +180,7 @@ def find_retirement(provider: Provider, model: str) -> Retirement | None:
 
 
 def list_catalogue_cells(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Return all standard cells with their value and source in a catalogue entry."""
+    """Return a catalogue entry's value and source for each standard cell."""
     return {cell: _catalogue_cell(entry.facts.get(cell)) for cell in CELLS}
 
 
@@ -191,9 +194,9 @@ def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
 def fill_from_catalogue(
     actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
 ) -> BulkChange:
-    """Fill unknown cells from the catalogue as one revision. Return the number of changed services.
+    """Fill unknown cells in from the catalogue, as one revision. Return the number of changed services.
 
-    Declared and probed values are kept, unless `insist` is set.
+    Declared and probed values are kept unless `insist` is true.
     """
     cells_by_service = list_open_cells(catalogue or snapshot.current().catalogue, rows, insist=insist)
     if not cells_by_service:
@@ -214,10 +217,10 @@ def list_open_cells(
 
 
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
-    """Return the cells that the catalogue may fill, by source.
+    """Return the values that the catalogue may fill in, by source and cell.
 
-    These are cells that were neither declared nor probed. With `insist`, they include all cells on which the
-    catalogue's sources agree.
+    These are the cells that are neither declared nor probed and, with `insist`, all cells on which the catalogue's
+    sources agree.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
@@ -226,7 +229,8 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
         current = stored.get(cell)
         is_firm = current.source in FIRM_SOURCES if current else knows_the_rest
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
-        # Cells that already have this value and source are omitted, since they would create an empty revision.
+        # Cells that already have this value and source are omitted, because writing them would create a revision
+        # without a change.
         if is_open and not (current and current.supported == on and current.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
@@ -234,7 +238,10 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model to be added as a service. `cells` are switched on. `alias` is another name for callers, or empty."""
+    """A model to be added as a service. `cells` are the capabilities to switch on.
+
+    `alias` is another name that callers can use, or empty.
+    """
 
     model: str
     service_id: str
@@ -252,14 +259,14 @@ def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> 
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
-    """Add a service. Cells with the catalogue's value get the catalogue as their source. Others are declared."""
+    """Add a service. Cells that equal the catalogue's value get the catalogue as their source, others are declared."""
     entry = entry_for(provider, new.model)
     row = Service(
         service_id=new.service_id,
         name=new.service_id,
         provider=provider,
         model=new.model,
-        # If the catalogue does not contain the model, only chosen capabilities are declared.
+        # If the catalogue does not contain the model, only the chosen capabilities are declared.
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
@@ -279,14 +286,15 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# A drift is evidence that a model does not read what it is declared to read. An administrator decides about it.
+# A drift is evidence that a model does not read what it is declared to read. An administrator decides what to do about
+# it.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
     """Store new evidence about a model. It replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift is hidden for a week, even if it is observed again.
+    # A dismissed drift is hidden for a week, even if it is observed again in this time.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -294,7 +302,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
 
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
-    """Delete the doubts about these capabilities, which a probe has settled."""
+    """Delete the doubts about these capabilities of a service, because a probe has settled them."""
     rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=REFUTING_KINDS)
     rows.filter(capability__in=list(capabilities)).delete()
 
@@ -307,5 +315,5 @@ def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declare that the model does not read this kind of input. Undo restores the value and the doubt."""
+    """Declare that the model does not read this kind of input. Undo restores both the value and the doubt."""
     return set_cell(actor, row, ("input", capability), supported=False)

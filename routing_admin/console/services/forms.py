@@ -47,7 +47,7 @@ else:
 
 
 class PriceForm(forms.Form):
-    """A price that replaces the listed price. If all fields are empty, the listed price applies."""
+    """The form for a price that replaces the listed price. If all fields are empty, the listed price applies."""
 
     currency = forms.CharField(label=gettext_lazy("Currency"), max_length=3, required=False)
 
@@ -62,7 +62,7 @@ class PriceForm(forms.Form):
             )
 
     def clean(self) -> dict[str, Any]:
-        """Return the price as JSON, empty if nothing is filled in. Problems are added to their fields."""
+        """Return the price as JSON, or an empty object if nothing is filled in. Add problems to their fields."""
         data = self.cleaned_data
         price: dict[str, Any] = {name: _plain(data[name]) for name in FIELDS if data.get(name) is not None}
         if currency := str(data.get("currency") or "").strip().upper():
@@ -95,7 +95,7 @@ def _plain(amount: float) -> float | int:
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
-"""Fields for capabilities, which the form for a new service does not have."""
+"""Form fields for capabilities, which the form for a new service does not have."""
 
 
 def limits_text(value: Any) -> str:
@@ -103,16 +103,19 @@ def limits_text(value: Any) -> str:
 
 
 class CellsField(forms.MultipleChoiceField):
-    """Switches for capabilities as `side:name`. Switches that the row does not have are ignored."""
+    """Switches for capabilities, each with a value of the form `side:name`.
+
+    Switches that the service does not have are ignored.
+    """
 
     def valid_value(self, value: object) -> bool:
         return True
 
 
 class ServiceForm(ServiceModelForm):
-    """A model service. Its id cannot change later, because files and agents refer to it.
+    """The form for a model service. Its id cannot change later, because files and agents refer to it.
 
-    `switch` lists all switches of the posted page, and `cell` lists those that are on.
+    `switch` lists all switches that the posted page had, and `cell` lists those that are on.
     """
 
     provider = forms.ModelChoiceField(
@@ -182,7 +185,7 @@ class ServiceForm(ServiceModelForm):
         super().__init__(*args, **kwargs)
         row = self.instance
         self.fields["service_id"].validators.append(check_new_name)
-        # An existing service's id cannot change, and only an existing service's capabilities can be set.
+        # An existing service's id cannot change, and only an existing service has switches for capabilities.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
@@ -221,11 +224,11 @@ class ServiceForm(ServiceModelForm):
         return text
 
     def apply_switches(self, squares: Iterable[MatrixCell]) -> list[MatrixCell]:
-        """Return the row's capabilities as stored, or as posted if the form is bound."""
+        """Return the service's capabilities as stored or, if the form is bound, as posted."""
         if not self.is_bound:
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
-        # A switch that the page did not have was added in the meantime. It keeps its stored value.
+        # A switch that the page did not have was added in the meantime, so it keeps its stored value.
         return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
     def cells(self, squares: Iterable[MatrixCell]) -> dict[tuple[str, str], bool]:
@@ -241,12 +244,12 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file need not be text. Unchanged tags are preserved unaltered.
+        # Tags from a file may be other values than text. Unchanged tags are therefore kept as they are.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_repaired_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
-        if "extra_body_json" in self.data:  # pages of earlier versions post neither of these two fields
+        if "extra_body_json" in self.data:  # Pages of earlier versions post neither of these two fields.
             row.extra_body = data["extra_body_json"]
             row.timeouts = read_timeouts(data, row.timeouts)
         if data["policy"] != read_policy(row.content):

@@ -1,4 +1,4 @@
-"""The page that lists model services: provider, capabilities, agents that use them, and state."""
+"""The page that lists model services with their provider, capabilities, agents and state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STATES: Mapping[str, str | Promise] = {
     "not_allowed": gettext_lazy("Address not allowed"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""States of services, which are the states of their providers' keys in `labels.BADGES`."""
+"""States of services, which are the states of their providers' keys, as keys of `labels.BADGES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

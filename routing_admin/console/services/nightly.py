@@ -1,4 +1,4 @@
-"""The nightly probe: which services are selected, which are due, and the thread that probes them."""
+"""The nightly probe: which services are selected for it, which are due, and the thread that probes them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
-"""Hour in the installation's time zone at which a night's probes may begin."""
+"""Hour in the installation's time zone from which the probes of a night may begin."""
 NIGHTLY_ACTOR = Actor("system", "nightly probe")
 
 
 def current_night(now: datetime) -> date:
-    """Return the latest night whose probes may have begun."""
+    """Return the date of the latest night whose probes may already have begun."""
     return (timezone.localtime(now) - timedelta(hours=FIRST_HOUR)).date()
 
 
@@ -45,7 +45,7 @@ def claim_due_services(now: datetime) -> Iterator[Service]:
     """Claim and yield the selected services that have not been probed this night."""
     night = current_night(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
-        # A conditional update claims the service: only one of several processes changes the row.
+        # A conditional update claims the service: of several processes, only one changes the row.
         claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
         row = find_live(name) if claimed else None
         if row is not None:
@@ -68,7 +68,7 @@ def find_live(service_id: str) -> Service | None:
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probe a service. Changes are stored as drifts, which administrators see on the pages."""
+    """Probe a service. Changes are stored as drifts, which pages show to administrators."""
     result = probe_service(NIGHTLY_ACTOR, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
@@ -99,8 +99,11 @@ class NightlyProbes:
         self._thread.stop()
 
     def round(self) -> None:
-        """Probe every service that is due. Errors are logged, and the service is due again the next night."""
-        # Django closes old connections after a request, but this thread has no requests.
+        """Probe every service that is due.
+
+        Errors are logged, and a service that could not be probed is due again the next night.
+        """
+        # Django closes outdated connections after each request, but this thread has no requests.
         renew_connections()
         try:
             for row in claim_due_services(timezone.now()):

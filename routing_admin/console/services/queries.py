@@ -1,6 +1,6 @@
-"""Queries for model services: services and their agents, drifts, transcripts, and a nightly probe's cost.
+"""Queries for model services and their agents, for drifts and transcripts, and for the cost of a nightly probe.
 
-Drifts are doubts about what models read. Pages show each drift with its sentence.
+A drift is a doubt about what a model reads. Pages show each drift with a sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from routing_admin.limits.prices.sheet import price_for
 
 
 class ServiceName(NamedTuple):
-    """The fields of a service that lists need. `provider` and `display_name` are its provider's names."""
+    """The fields of a service that lists need. `provider` and `display_name` are names of its provider."""
 
     pk: int
     service_id: str
@@ -46,7 +46,7 @@ class ServiceName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """What a service reads and writes."""
+    """What a service reads and writes, for lists."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -94,7 +94,7 @@ def find_row(pk: int) -> Service | None:
 
 
 def find_rows(pks: Iterable[str]) -> list[Service]:
-    """Return the services with these primary keys. Values that are not numbers are ignored."""
+    """Return the services with these primary keys. Keys that are not numbers are ignored."""
     rows = Service.objects.filter(pk__in=[pk for pk in pks if pk.isdecimal()])
     return list(rows.select_related("provider").prefetch_related("capabilities"))
 
@@ -104,7 +104,7 @@ def list_service_ids() -> set[str]:
 
 
 def map_models(provider: Provider) -> dict[str, str]:
-    """Map each model of a provider that has a service to the service's id."""
+    """Map each of a provider's models that has a service to the service's id."""
     return dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
 
 
@@ -120,12 +120,12 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# A drift is evidence that a model does not read what it is declared to read, or that this has changed.
+# A drift is evidence that a model does not read what it is declared to read, or that what it reads has changed.
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """A service and a drift that is still relevant for it."""
+    """A drift that is still relevant, and the service to which it applies."""
 
     row: Drift
     service_id: str
@@ -162,7 +162,7 @@ def list_service_drifts(row: Service) -> list[DriftLine]:
 
 def match_drifts(rows: Iterable[Drift], service: ServiceSpec) -> Iterator[DriftLine]:
     for row in rows:
-        # A drift is omitted if it no longer applies to the service's recorded capabilities, for example after Undo.
+        # A drift is omitted if the service's recorded capabilities no longer match it, for example after Undo.
         is_read = row.capability in service.effective_capabilities.input
         if (row.provider, row.model) == (service.provider, service.model) and is_current(DriftKind(row.kind), is_read):
             yield DriftLine(row, service.id)
@@ -176,8 +176,9 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 class NightlyEstimate:
     """The estimated calls, tokens and cost of a service's nightly probe.
 
-    `unknown` lists capabilities whose tokens cannot be estimated. `measured` is true if the numbers come from the last
-    probe. `cost` is the cost of the known tokens, and `last` is the last night that was probed.
+    `unknown` lists capabilities for which the tokens cannot be estimated. `measured` is true if the numbers come from
+    the last probe. `cost` is the cost of the known tokens, and `last` is the last night in which the service was
+    probed.
     """
 
     calls: int
@@ -215,10 +216,10 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """Return the cost of these usages at the price of the service's model, or None if it is unknown."""
+    """Return the cost of these usages at the price of the service's model, or None if the cost is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [calculate_cost(usage, price) for usage in usages] if price else []
-    if price is None or not costs or None in costs:  # if one part is missing, the sum would be too low
+    if price is None or not costs or None in costs:  # If one cost is missing, the sum would be too low.
         return None
     return Cost(sum(cost.nanos for cost in costs if cost), price.currency)
 

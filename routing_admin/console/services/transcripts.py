@@ -54,7 +54,7 @@ READINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """A question about a file: the word in the file (empty for the control), the answer or error, and the verdict."""
+    """One question about a file: the word in the file (empty for the control), the answer or error, and the verdict."""
 
     word: str
     text: str
@@ -64,7 +64,7 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """A probe of a capability. `tokens` is None if not all were reported, and `cost` is empty if unknown."""
+    """The probe of a capability. `tokens` is None unless all were reported, and `cost` is empty if unknown."""
 
     capability: str
     tone: str

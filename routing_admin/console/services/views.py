@@ -1,4 +1,4 @@
-"""Pages of a model service: its form, probes, doubts, and the catalogue's values."""
+"""Pages of a model service: its form, its probes, doubts about it, and the catalogue's values for it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Decide a doubt: `off` declares that the model lacks the capability, and `dismiss` hides it for a week."""
+    """Decide on a doubt: `off` declares that the model lacks the capability, `dismiss` hides the doubt for a week."""
     row = require_found(find_service(service_id))
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}
@@ -127,7 +127,10 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Service) -> HttpResponse:
-    """Save the form. The response is 422 with the form's errors, or 409 with both versions of the service."""
+    """Save the form.
+
+    On failure, respond with 422 and the form's errors, or with 409 and both versions of the service.
+    """
     form = ServiceForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_service_saving(form, row))
@@ -158,7 +161,7 @@ def describe_service_saving(form: ServiceForm, current: Service) -> dict[str, An
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
-    """Return the sides, input or output, whose switches differ between the form and the stored row."""
+    """Return which sides, input and output, have switches that differ between the form and the stored row."""
     stored = list_cells(current)
     submitted = form.apply_switches(stored)
     found = []
@@ -174,7 +177,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """A service's limits for one kind of input, and whether these limits are its own."""
+    """A service's limits for one kind of input, and whether the service itself sets them."""
 
     label: str | Promise
     slot: Slot | None
@@ -195,7 +198,7 @@ def list_slots(row: Service) -> list[SlotLine]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitLine:
-    """The maximum of tokens that a service reads or writes, and the limit's source. `limit` is None if unknown."""
+    """A service's maximum of input or output tokens, and where it comes from. `limit` is None if it is unknown."""
 
     label: str
     limit: TokenLimit | None
@@ -217,7 +220,7 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
-    """The listed price as the page shows it: amounts per million tokens."""
+    """The listed price as the page shows it: one amount per million tokens for each category."""
 
     input: str
     output: str
@@ -276,12 +279,12 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> list[MatrixCell]:
-    """Return the cells on which the catalogue's sources agree but differ from the stored value."""
+    """Return the cells whose stored value differs from the one on which the catalogue's sources agree."""
     stored_values = {(square.side, square.name): square.on for square in stored}
     return [
         MatrixCell(*cell, on, source.value)
         for cell, (on, source) in list_catalogue_cells(entry).items()
-        # Contested and unknown cells have another source, because the catalogue has no clear value for them.
+        # Contested and unknown cells have another source here, because the catalogue has no clear value for them.
         if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]
 
@@ -300,7 +303,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Forget that the model rejected a parameter, so that the next request sends it again."""
+    """Forget that the model rejected a parameter, so that the next request includes it again."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent again") % {"name": name})

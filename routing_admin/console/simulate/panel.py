@@ -1,4 +1,4 @@
-"""The form panel of a simulation: the posted fields, and the request that they describe."""
+"""The panel with a simulation's form: the posted fields, and the request that they describe."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RunView:
 
 @dataclass(slots=True)
 class Panel:
-    """The panel's fields, and the result of the run if one was requested."""
+    """The fields of the panel, and the result of the run if one was requested."""
 
     message: str
     language: str
@@ -79,7 +79,7 @@ class Panel:
 
     @property
     def placeholder_fields(self) -> list[tuple[str, Any, str]]:
-        """Return each kind of placeholder file, with its label and the typed sizes."""
+        """Return each kind of placeholder file, with its label and the sizes that were typed."""
         return [(kind.value, KINDS[kind], self.placeholders.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
@@ -87,7 +87,7 @@ class Panel:
 
 
 def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
-    """Return the panel as posted, or with its defaults."""
+    """Return the panel as it was posted, or with its defaults."""
     # Check boxes that are off are not posted, so the message field shows whether the form was posted.
     is_sent = "sim-message" in data
     panel = Panel(
@@ -105,7 +105,7 @@ def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: boo
 
 
 def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, str]]) -> Panel:
-    """Set the outcome of each (card, name) of a chain: the posted outcome, by default an answer."""
+    """Set the scripted outcome of each candidate, a (card, name) of the chain: as posted, by default an answer."""
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in candidates]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
@@ -125,7 +125,7 @@ def write_size(size: int) -> str:
 
 
 def build_placeholders(panel: Panel) -> list[FilePart]:
-    """Return the placeholder files. An invalid line sets the panel's problem."""
+    """Return the placeholder files. If a line of sizes is not valid, set the panel's problem."""
     parts: list[FilePart] = []
     for kind, text in panel.placeholders.items():
         try:

@@ -1,4 +1,4 @@
-"""Sentences for a run: the selectable outcomes, each candidate's result, and what each candidate receives."""
+"""Sentences about a run: the outcomes to choose from, each candidate's result, and what each candidate receives."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""Maps states of a description to sentences."""
+"""Maps states of a file's description to sentences."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""Estimates the tokens that the named describer reads for a file. None means unknown."""
+"""Estimates how many tokens the named describer would read for a file. None means unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopView:
-    """A candidate of a run as shown."""
+    """A candidate of a run, as the page shows it."""
 
     place: int
     name: str
@@ -97,7 +97,7 @@ class StopView:
 
 
 def outcome_text(outcome: str, attempt: Attempt | None) -> str:
-    """Return the text of a chip: the status, or the name of a fault or skip, with the number of tries."""
+    """Return the text of an outcome's chip: status, or name of the fault or skip reason, with the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
     code = "200" if outcome == OK else str(attempt.status_code or outcome)
@@ -109,7 +109,7 @@ def outcome_style(outcome: str, *, last: bool) -> tuple[str, str]:
         return "ok", "check"
     if outcome in SKIPPED:
         return "", "right"
-    # The caller gets only the last failure. The earlier failures led to a fallback.
+    # The caller gets only the last failure. Earlier failures only led to a fallback.
     return ("bad", "stop") if last else ("warn", "refresh")
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "POST"])
 def simulate_page(request: HttpRequest) -> HttpResponse:
-    """Show the simulation of a stored route. `?request=` repeats a logged request with its outcomes."""
+    """Show the simulation of a stored route. `?request=` repeats a logged request with its recorded outcomes."""
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
     may_read = may(request.user, PagePart.RECORDED_BODIES)
@@ -45,7 +45,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if route is not None:
         candidates = [(str(number), candidate_name(spec)) for number, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
-        # Once the form was posted, its values replace those from the log.
+        # Once the form has been posted, its values replace those from the log.
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
             repeat_request(panel, logged_request, may_read=may_read)
@@ -68,7 +68,7 @@ def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> No
     if ids:
         panel.artifacts = list_attachable(ids)
         panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in ids]
-    # A file that is not stored, or that the user may not attach, becomes a placeholder of its kind and size.
+    # If a file is not stored, or the user may not attach it, a placeholder of the same kind and size replaces it.
     for file in files:
         if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
             sizes = (panel.placeholders.get(file["kind"]), write_size(file["size"]))
@@ -76,7 +76,7 @@ def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> No
 
 
 def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
-    """Return the files of the newest message, as the first candidate with files received them."""
+    """Return the files of the newest message, as received by the first candidate that received files."""
     files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
     # Earlier messages are not repeated, so neither are their files.
     newest = max((file.get("message", 0) for file in files), default=0)
@@ -98,8 +98,8 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
 
 
 def scripted_outcome(attempt: AttemptLog) -> str:
-    """Return the scripted outcome closest to an attempt's outcome: by fault, then by status, else a default."""
-    # The order is reversed, so that of several outcomes with the same fault the first is selected.
+    """Return the scripted outcome closest to an attempt's outcome: same fault, else same status, else a default."""
+    # The order is reversed, so that of several outcomes with the same fault the first one is selected.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
     if attempt.outcome in by_fault:
         return by_fault[attempt.outcome]

@@ -62,7 +62,7 @@ CHOICES: Sequence[Choice[BudgetLine]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """A budget as shown: its limits with their use, or only the limits if each end user has a separate budget."""
+    """A budget as shown: its limits and how much of each is used, or only its limits if it applies to each end user."""
 
     line: BudgetLine
     kind: str | Promise
@@ -103,7 +103,7 @@ def make_row(number: int, line: BudgetLine) -> BudgetRow:
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    # The link shows an agent's usage by end user, or a team's or project's usage by agent.
+    # The link shows an agent's usage by end user, and a team's or project's usage by agent.
     filters = {"by": "user"} if line.kind is LabelKind.USER else {"by": "agent", line.kind.value: line.name}
     return BudgetRow(
         line=line,
@@ -121,7 +121,7 @@ def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
 
 @require_POST
 def budget_save(request: HttpRequest) -> HttpResponse:
-    # A rejected form is shown again in its dialog: that of a new budget, or that of an edited one.
+    # A rejected form is shown again in its own dialog: the one for a new budget, or the one for the edited budget.
     dialog = "edited" if "edit" in request.POST else "form"
     form = BudgetForm(request.POST, auto_id=f"id_{dialog}_%s")
     if not form.is_valid():

@@ -1,6 +1,6 @@
-"""The chart of usage: a metric over time, stacked by a dimension's values, and its change between periods.
+"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change between periods.
 
-Everything is computed from a report and its series, without queries.
+Everything is computed from a usage report and its time series, without queries.
 """
 
 from __future__ import annotations
@@ -46,12 +46,15 @@ UNITS: Mapping[str, str | Promise] = {
     FAILURES: gettext_lazy("failed requests"),
 }
 CONVERTED = "all"
-"""Selects all currencies, converted to one."""
+"""Selects all currencies, with the amounts converted to one currency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric. `weigh` returns a group's number, and `write` formats a number. Money is in units of its currency."""
+    """A metric to draw. `weigh` returns its value for a group, and `write` formats a value.
+
+    Money is in units of its currency.
+    """
 
     metric: str
     unit: str
@@ -60,7 +63,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """Return the selectable currencies with labels. If all can be converted to one, `CONVERTED` is first."""
+    """List the selectable currencies with labels. If all can be converted to one currency, `CONVERTED` comes first."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
@@ -68,7 +71,7 @@ def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
 
 
 def choose_currency(chosen: str, total: Counts, exchange: ExchangeTable) -> str:
-    """Return the requested currency if it is offered, else `CONVERTED`, else the one with the largest sum."""
+    """Return the requested currency if offered, else `CONVERTED` if offered, else the currency with the largest sum."""
     currencies = list_currencies(total, exchange)
     if chosen in currencies or not currencies:
         return chosen if currencies else ""
@@ -102,14 +105,14 @@ def _write_count(value: float) -> str:
 
 
 def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list[str]:
-    """Return the groups that get their own colour, largest first."""
+    """Return the groups that get a colour of their own, largest first."""
     weighed = [(measure.weigh(counts), name) for name, counts in groups if name != OTHERS]
     return [name for weight, name in sorted(weighed, key=lambda pair: -pair[0])[:MAX_SERIES] if weight > 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLinks:
-    """The URLs that parts of a chart link to: the requests between two times (None means now), or of a group."""
+    """Builds the URLs to which a chart links: for requests between two times (None means now), or of a group."""
 
     between: Callable[[datetime, datetime | None], str]
     group: Callable[[str], str]
@@ -127,7 +130,7 @@ def draw_usage(
     label: str,
     marks: Sequence[tuple[datetime, Mark]] = (),
 ) -> Chart:
-    """Return the chart of a report, with a colour for each of `names`, its largest groups, or a single colour."""
+    """Return the chart of a report, with a colour for each of its largest groups, `names`, or with a single colour."""
     starts = list_starts(report.since, report.until - timedelta(microseconds=1), step)
     totals = _sum_buckets(dict(report.series), starts, measure)
     stacked = [
@@ -160,7 +163,7 @@ def draw_usage(
 
 
 def _sum_buckets(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
-    """Return the sum for each bucket. The last of `starts` is the end of the last bucket."""
+    """Return the sum in each bucket. The last item of `starts` is the end of the last bucket."""
     values = [0.0] * (len(starts) - 1)
     for moment, counts in points.items():
         at = bisect_right(starts, moment) - 1
@@ -193,7 +196,7 @@ def _buckets(
 
 
 def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
-    """Return the last mark, with the number of others in its text, or None if there are no marks."""
+    """Return the last mark, with the number of other marks in its text, or None if there are no marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}
@@ -201,19 +204,19 @@ def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
 
 
 LATEST_START_DIVISOR = 10
-"""The previous period is compared only if it has a request in its first tenth; this is the divisor."""
+"""The change is shown only if the first tenth of the previous period has a request. This is the divisor for "tenth"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a number differs from the previous period's: a signed percentage, and an explanation."""
+    """How a number differs from the previous period's number: a signed percentage, and an explanation."""
 
     text: str
     explanation: str
 
 
 def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
-    """Compare the complete hours or days of a report with the previous period.
+    """Compare the complete hours or days in a report with the previous period.
 
     Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """

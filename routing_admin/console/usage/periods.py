@@ -1,4 +1,4 @@
-"""Periods of the usage page: a number of days until today, or any range of days."""
+"""Periods of the usage page: a number of days until today, or a chosen range of days."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
     "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
     "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
 }
-"""Maps days to a period's length and its chart's buckets, at most 31, so that the mouse can select each of them."""
+"""Maps a number of days to the period's length and its chart's buckets, at most 31 so that a mouse can select each one.
+"""
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
 EARLIEST = date(2000, 1, 1)
@@ -29,7 +30,7 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A period from `since` until before `until` (None means now). `params` are its query parameters."""
+    """A period from `since` until before `until` (None means now). `params` are the query parameters that select it."""
 
     since: datetime
     until: datetime | None
@@ -39,14 +40,14 @@ class Period:
 
     @property
     def name(self) -> str:
-        """Return the period as a part of a file's name."""
+        """Return the period as part of a file name."""
         return "-to-".join(self.params.values()) if self.until else f"{self.params['days']}-days"
 
 
 def read_period(params: Mapping[str, str]) -> Period:
     """Return the period of `days`, or from the day `from` to the day `to`; by default the last month.
 
-    If one of the two days is missing, the period is a month long. If they are swapped, they are put in order.
+    If only one of these two days is given, the period is a month long. Days in the wrong order are swapped.
     """
     first, last = _read_day(params.get("from", "")), _read_day(params.get("to", ""))
     if params.get("days") in PERIODS or (first is None and last is None):

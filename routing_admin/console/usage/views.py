@@ -57,10 +57,10 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""Groups by which the page can be filtered."""
+"""Labels of the groups by which the page can be filtered."""
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
-"""Metrics whose tiles show the change since the previous period."""
+"""Metrics with a tile that shows the change since the previous period."""
 DEFAULT_GROUP = "agent"
 
 
@@ -76,10 +76,10 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `costs` is the total, or the amounts in each currency without one. `parts` explains what the total adds up and
-    lacks. `share` is the group's number in the chart, in percent of the largest group's. `address` is the URL of the
-    page filtered by this group, or empty without such a filter. `searches` contains the log searches for the group's
-    requests, by ending.
+    `costs` contains the total or, if there is none, the amount in each currency. `parts` explains what the total
+    consists of and what it lacks. `share` is the group's number in the chart, in percent of the largest group's number.
+    `address` is the URL of the page filtered by this group, or empty without such a filter. `searches` contains the log
+    searches for the group's requests, by ending.
     """
 
     # A dictionary is the fastest type in templates, and there may be a thousand rows.
@@ -97,7 +97,10 @@ class UsageRow(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRead:
-    """The period, filters and data of a request for the page. `names` are the groups with their own colour."""
+    """What a request for the page selects and reads: period, filters and data.
+
+    `names` are the groups with a colour of their own.
+    """
 
     period: Period
     group: str
@@ -224,7 +227,7 @@ def _chart(read: UsageRead) -> Chart:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV or, with the parameter `chart`, the chart's numbers."""
+    """Send the table as CSV or, with the parameter `chart`, the numbers of the chart."""
     if "chart" in request.GET:
         read = _read(request)
         return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_rows(_chart(read)))
@@ -233,7 +236,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
 
 
 def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[list[object]]:
-    """Yield the head, then a line per group and currency, with exact amounts, and days as dates."""
+    """Yield the header, then a line per group and currency, with exact amounts and with days as dates."""
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     yield [group, *PLAIN_COUNTS, *money]
     exchange = snapshot.current().exchange
@@ -244,7 +247,7 @@ def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[l
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
-            # Counts are written only on a group's first line, so that the column's sum is correct.
+            # Counts are written only on the first line of a group, so that the sum of the column is correct.
             cells = count_cells if index == 0 else [""] * len(count_cells)
             # Like the counts, the total in one currency is written only on the first line.
             total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
@@ -259,14 +262,14 @@ def _choices(request: HttpRequest) -> tuple[Period, str, dict[str, str]]:
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Return the total of sums in several currencies; empty if a rate is missing or nothing needs conversion."""
+    """Return the total of amounts in several currencies; empty if a rate is missing or nothing needs conversion."""
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
 
 
 class Amounts(TypedDict):
-    """Sums of a tile: in each currency, and their total, or "" if there is none."""
+    """The sums on a tile: the amount in each currency, and the total, or "" if there is none."""
 
     total: str
     amounts: Sequence[str]
@@ -304,7 +307,7 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
 
 
 def _explain(amounts: Sequence[str], unpriced: int) -> str:
-    """Return as a tooltip what a total adds up, and how many requests it lacks."""
+    """Return the text of a tooltip: what a total consists of, and how many requests it lacks."""
     parts = [" + ".join(amounts)] if amounts else []
     if unpriced:
         parts.append(_("and %(count)s unknown") % {"count": f"{unpriced:,}"})
@@ -318,7 +321,7 @@ def _address(name: str, read: UsageRead) -> str:
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""Maps groups to their keys in the log search. Those of provider and model find every request that reached them."""
+"""Maps groups to their keys in the log search. The keys of provider and model find every request that reached them."""
 
 
 def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:
@@ -327,7 +330,7 @@ def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:
         next_day = name + timedelta(days=1)
         stop = next_day if next_day <= timezone.localtime() else None
         return _searches(max(name, since), stop, read.filters)
-    # The unnamed group and the sum of the other groups have no search.
+    # The group without a name and the sum of the other groups have no search.
     if read.group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
     return _searches(since, until, {**read.filters, SEARCH_KEYS[read.group]: name})
