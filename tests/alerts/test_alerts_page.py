@@ -85,7 +85,7 @@ def test_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: s
     facts = {"name": "X", "meter": "Tokens per day"}
     warned = build_condition(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
     spent = build_condition(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
-    for condition in (warned, spent):  # The second condition ends the first.
+    for condition in (warned, spent):  # The second condition replaces and therefore ends the first.
         record_condition(condition, timezone.now())
         page = Page(viewer.get("/alerts/"))
         (link,) = [
@@ -114,7 +114,7 @@ def test_test_button_sends_an_alert_and_reports_success(admin: Client, receiver:
 
 
 def test_rejected_test_alert_shows_the_reason(admin: Client, receiver: WebhookReceiver) -> None:
-    """Some chats reject a message with status 200 and an error code in the body."""
+    """Some chat services reject a message with status 200 and an error code in the body."""
     receiver.replies[:] = [(200, b'{"code": 19021, "msg": "sign match fail: SECRETSECRET"}')]
     alert = Page(admin.post("/alerts/test/")).region("Delivery").alert
     assert alert == "The test was not delivered. It answered with code 19021: sign match fail: …"

@@ -1,4 +1,4 @@
-"""Alerts from a server with two processes: each condition is reported once, and so is its end."""
+"""Alerts from a server with two processes: the beginning and the end of each condition are reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alert ledger: one row per kind and subject, one notice per beginning and end, one sender."""
+"""Stored alerts: one row per kind and subject, one notice per beginning and end, one sending process."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_older_observation_changes_nothing():
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
-    """An alert from a polled condition ends after a minute without a report, one from calls after a day."""
+    """An alert from a polled condition ends after a minute without an observation, an alert from calls after a day."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
     ledger.record_condition(FULL, NOON + MINUTE / 2)

@@ -65,7 +65,7 @@ def database_outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPa
 
 
 def failing_watch() -> AlertWatch:
-    """Return the watch of a process whose database has failed for longer than a restart takes."""
+    """Return the alert watcher of a process whose database has failed for longer than a restart takes."""
     watch = AlertWatch()
     watch.round()
     assert watch.querying_since is not None
@@ -109,7 +109,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
     ],
 )
 def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expected):
-    """A database that refuses writes need not be restarted."""
+    """If the database only refuses writes, the alert must not advise to restart it."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -152,7 +152,7 @@ def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(r
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
-    """A new outage may begin before the process reads the alerts again."""
+    """A new outage may begin before the process has read the stored alerts again."""
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -198,7 +198,7 @@ def test_unsent_alert_in_the_database_is_sent_from_the_file_during_an_outage(rec
 
 
 def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(receiver, monkeypatch):
-    """A slow chat must not look like a hanging database."""
+    """A slow chat service must not look like a hanging database."""
     watch, asking = AlertWatch(), []
     ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -218,8 +218,8 @@ def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
 
 
 def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):
-    """The alert is then remembered in memory."""
-    # No file can be created in /proc.
+    """Because no file can be written, the alert is then kept in memory."""
+    # No file can be created in /proc, as on a full disk.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
     watch.offline_round()
@@ -230,7 +230,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Alerts about Redis and the store follow after ten seconds, those about log and configuration after a minute."""
+    """Outages of Redis and the store are reported after ten seconds, those of log and configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -286,14 +286,14 @@ def test_webhook_that_fails_three_times_raises_an_alert_until_a_delivery_succeed
     ],
 )
 def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
-    """A job that never ran is not overdue. Two runs within hours count as one."""
+    """A job that never ran is not overdue. Two runs within a few hours count as one."""
     runs = [NOON - days * DAY for days in days_ago]
     assert is_overdue(runs, NOON) is overdue
     assert is_overdue([run - delay for run in runs for delay in (timedelta(0), MINUTE)], NOON) is overdue
 
 
 def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
-    """A copy made before a migration does not count as a backup."""
+    """The copy that is made before a migration does not count as a backup."""
     assert condition_kinds(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
@@ -329,7 +329,7 @@ def test_crash_of_a_process_is_reported_once_and_a_normal_exit_is_not(tmp_path):
 
 
 def test_alert_file_has_its_full_size_from_the_start():
-    """It can then be written even if the disk is full."""
+    """The file can therefore be written even if the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size

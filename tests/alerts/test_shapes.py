@@ -1,4 +1,4 @@
-"""The body for each chat, its signature, and the responses that count as failures."""
+"""The message body for each chat service, its signature, and the responses that count as failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.engines.webhook import hmac_signature
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
-# The fraction appears in the milliseconds that DingTalk signs.
+# The time has a fraction of a second, because DingTalk signs milliseconds.
 NOW = 1_763_800_000.25
 
 
@@ -32,12 +32,12 @@ def test_every_message_format_is_tested():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """The message bodies follow the vendors' documentation. Markup in a name must not mention users of the chat."""
+    """The message bodies follow the vendors' documentation. Markup in a name must not mention chat users."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
 def test_dingtalk_is_signed_in_the_address():
-    """DingTalk's signature is an HMAC-SHA256 of milliseconds and secret, with the secret as key."""
+    """DingTalk's signature is an HMAC-SHA256 of the time in milliseconds and the secret, with the secret as key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
     query = parse_qs(urlsplit(url).query)
     assert query["timestamp"] == ["1763800000250"]
@@ -46,14 +46,14 @@ def test_dingtalk_is_signed_in_the_address():
 
 
 def test_feishu_is_signed_in_the_body():
-    """Feishu's signature is an HMAC of an empty message. The key consists of seconds and secret."""
+    """Feishu's signature is an HMAC of an empty message, whose key consists of the time in seconds and the secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", hmac_signature("1763800000\ns3cret", ""))
 
 
 def test_long_text_is_cut_between_characters():
-    """The byte limit for all texts is that of the strictest chat."""
+    """All texts have the byte limit of the strictest chat service."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}

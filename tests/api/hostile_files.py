@@ -66,7 +66,7 @@ def chunk(name: bytes, data: bytes) -> bytes:
 
 
 def zip_with_spaces(name: str, size: int, *, method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """Return a zip archive with one entry that unpacks to `size` spaces."""
+    """Return a zip archive with one entry that unpacks to `size` space characters."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as package:
         if name.startswith(("word/", "xl/", "ppt/")):
@@ -197,7 +197,7 @@ ESCAPES = (
 
 
 def escaping_archives() -> Iterator[HostileFile]:
-    """Yield archives whose names, links and devices point outside; nothing is ever unpacked to disk."""
+    """Yield archives with names, links and devices that point outside of them; nothing is ever unpacked to disk."""
     for number, name in enumerate(ESCAPES):
         yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(build_zip, {name: b"x"}))
     for number, name in enumerate(ESCAPES[:6]):
@@ -320,7 +320,7 @@ POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
 }
 
-# Degenerate content in many formats: NULs, unbalanced brackets, endless or damaged structures.
+# Degenerate content in many formats: NULs, unbalanced brackets, and endless or damaged structures.
 ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "noughts.txt": ("text/plain", lambda: bytes(70_000)),
     "one nought.txt": ("text/plain", lambda: b"\0"),
@@ -381,12 +381,12 @@ def mail_in_mail(levels: int) -> bytes:
 
 
 def damage(data: bytes) -> bytes:
-    """Invert every fortieth byte after the first 64."""
+    """Invert every fortieth byte, except in the first 64 bytes."""
     return bytes(byte ^ 0xFF if position % 40 == 7 and position > 64 else byte for position, byte in enumerate(data))
 
 
 def overlapping(data: bytes) -> bytes:
-    """Repeat the directory entry of a zip archive three hundred times."""
+    """Repeat the central directory's entry in a zip archive three hundred times."""
     start = data.rindex(b"PK\1\2")
     end = data.rindex(b"PK\5\6")
     entry = data[start:end]

@@ -1,4 +1,4 @@
-"""The administrators' API: a token allows the same changes as the pages, with the same rules and history."""
+"""The administrators' API: a token allows the same changes as the pages do, with the same rules and history."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-ch
 def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_account: User) -> None:
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
-    # The secret has 43 characters, among them underscores, and is followed by a checksum.
+    # The secret has 43 characters, which may include underscores, and is followed by a checksum.
     secret = token.split("_", 2)[2][:43]
     for rows in (AdminToken.objects.values(), AuditEvent.objects.values()):
         assert secret not in str(list(rows))
@@ -65,7 +65,7 @@ def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_accoun
 
 
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
-    """Only the first use of a day has an audit event of its own."""
+    """Only the first use of a token on a day has an audit event of its own."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -95,7 +95,7 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
 def test_token_ends_with_its_expiry_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
-    """It remains invalid even if the owner gets the role back."""
+    """A token remains invalid even if its owner gets the role back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
     actor = Actor("person", "boss")
@@ -207,7 +207,7 @@ def test_write_with_an_outdated_etag_is_rejected(method: str, path: str, script:
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_change_of_another_entry_rejects_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag."""
+    """Each entry has its own ETag, so a change of another entry does not matter."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -277,7 +277,10 @@ def test_writing_back_a_read_entry_changes_nothing(script: Script) -> None:
 
 
 def test_one_and_true_are_different_values_in_free_objects(script: Script) -> None:
-    """Python compares `1` and `True` as equal. Another order of keys, or `1.0` for `1`, is not a change."""
+    """Python compares `1` and `True` as equal.
+
+    Another order of keys, or `1.0` instead of `1`, does not count as a change.
+    """
     route = {
         "provider": "echo",
         "fallback": [{"provider": "echo", "model": "echo-vision", "extraBody": {"a": 1, "b": 0}}],
@@ -311,7 +314,7 @@ def test_write_of_a_service_replaces_declared_and_keeps_probed_capabilities(scri
 
 
 def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: Script) -> None:
-    """Deleting an entry in use returns 409 with its uses. Deleting the same entry twice returns 204 both times."""
+    """Deleting an entry in use returns 409 and lists its uses. Deleting the same entry twice returns 204 both times."""
     used = script.call("DELETE", "/providers/echo")
     assert (used.status_code, used.json()["error"]) == (409, "in_use")
     script.call("PUT", "/services/eyes", {"provider": "echo", "model": "echo-vision"})
@@ -522,7 +525,7 @@ def test_link_to_an_agents_page_is_shown_once_and_can_be_revoked(script: Script)
     (link,) = script.get("/agents/text-agent/links")["links"]
     assert (link["name"], link["state"], link["withBodies"]) == ("Mei", "active", True)
     assert link["lastSeenAt"] is not None
-    assert path.split("_", 2)[2] not in str(link)  # The secret may begin with another underscore.
+    assert path.split("_", 2)[2] not in str(link)  # The secret may itself begin with an underscore.
     for _ in range(2):
         assert script.call("DELETE", f"/agents/text-agent/links/{link['id']}").status_code == 204
     assert Client().get(path).status_code == 404

@@ -1,4 +1,4 @@
-"""Artifacts over the agents' API: stored, routed, previewed, downloaded and deleted."""
+"""Artifacts in the agents' API: stored, routed, previewed, downloaded and deleted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILES = {
 }
 KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
 
-# The delivery that get_artifact chooses for each file and service.
+# The form of delivery that `get_artifact` chooses for each file and service.
 DELIVERIES = [
     ("png", "text-model", "image", "text"),
     ("png", "vision-model", "image", "image_url"),
@@ -64,7 +64,7 @@ def test_file_is_stored_with_its_detected_kind_type_size_and_hash(name: str, tex
     assert list_unfinished(byte_store()) == []
 
 
-# Declared type, name, bytes and resulting encoding. An invalid declaration is ignored.
+# Each case: declared type, name, bytes, and resulting encoding. An invalid declaration is ignored.
 WITH_CHARSET = [
     ("text/plain; charset=utf-8", "notes.txt", CHINESE.encode(), "utf-8"),
     ('text/plain; charset="UTF-8"', "notes.txt", CHINESE.encode(), "utf-8"),
@@ -125,7 +125,7 @@ def test_each_service_gets_each_file_in_a_form_it_can_read(
 
 @pytest.mark.requirement("MCR-4.1", "MCR-6.3", "ABR-2.1")
 def test_text_agent_hands_a_reference_to_a_vision_agent(text_agent: Any, vision_agent: Any) -> None:
-    """The calling agent's own service determines the form of delivery."""
+    """The service of the calling agent determines the form of delivery."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     description = text_agent.artifact(ref, language="zh")
     assert description["routing"] == "text"
@@ -140,7 +140,7 @@ def test_text_agent_hands_a_reference_to_a_vision_agent(text_agent: Any, vision_
 
 
 def test_run_time_agent_is_suggested_from_the_next_request_on(text_agent: Any) -> None:
-    """The preview does not name it, since the prefix of a conversation must not change."""
+    """The preview does not name the new agent, since the prefix of an ongoing conversation must not change."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     before = text_agent.get(f"/artifacts/{ref}/preview").json()["deliveries"]
     text_agent.call("PUT", "/agents/eye-1", {"serviceId": "vision-model"})

@@ -89,7 +89,10 @@ def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> 
 
 
 def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: Any) -> None:
-    """Each consequence has its severity, the affected object and a message. A pure addition has no consequences."""
+    """Each consequence has a severity, the affected object and a message.
+
+    A change that only adds entries has no consequences.
+    """
     assert text_agent.post("/config/import", NEW_ROUTE, dryRun="true").json()["consequences"] == []
     lonely = {**NEW_ROUTE, "routing": {"default": {"provider": "echo"}}}
     consequences = text_agent.post("/config/import", lonely, dryRun="true", prune="true").json()["consequences"]

@@ -42,7 +42,7 @@ def test_services_are_listed_with_capabilities_and_without_keys(text_agent: Any)
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
 def test_input_and_output_are_distinguished(direction: str | None, expected: bool, text_agent: Any) -> None:
-    """`vision` is an input capability of vision-model. The default direction is input."""
+    """`vision` is an input capability of vision-model. Without a direction, input is assumed."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
     assert answer.json() == {"supported": expected}
@@ -88,7 +88,7 @@ def test_agent_reads_its_capabilities_limits_and_capable_agents(text_agent: Any)
     assert me["capabilities"]["input"] == ["text"]
     assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
     assert me["forwardTo"]["file"] == ["multimodal-agent"]
-    # Only /agents/me has the agent's limits, and the key's limits and labels.
+    # Only the response of /agents/me contains the agent's limits, and the key's limits and labels.
     unset_fields = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **unset_fields} == me
     assert text_agent.get("/agents/unknown").status_code == 404
@@ -109,7 +109,7 @@ def test_agent_can_create_a_limited_number_of_agents(text_agent: Any, settings: 
 
 
 def test_agents_page_lists_a_limited_number_and_counts_the_rest(admin: Client) -> None:
-    """Listing two thousand agents would take seconds."""
+    """Listing all of two thousand agents would take seconds."""
     Agent.objects.bulk_create(Agent(agent_id=f"made-{number:04}") for number in range(2_000))
     page = admin.get("/agents/").content.decode()
     row_count = page.count('<th scope="row">')
@@ -148,7 +148,7 @@ def test_expired_agent_is_missing(text_agent: Any) -> None:
 
 
 def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
-    """The snapshot in memory checks the expiry itself."""
+    """The configuration snapshot in memory checks the expiry itself."""
     expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([expiring, lasting])
@@ -163,7 +163,7 @@ def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
 
 
 def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
-    """With `output` the model's outputs are searched, with `both` inputs and outputs (MCR-4.2)."""
+    """With `output`, the model's output capabilities are searched, with `both`, inputs and outputs (MCR-4.2)."""
     agents = {
         (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
         for capability in ("structured_output", "vision")

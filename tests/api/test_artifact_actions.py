@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 
 def test_media_sent_again_stays_one_artifact(demo: None) -> None:
-    """Media sent again never reuses an artifact that is deleted or belongs to another owner."""
+    """Media that are sent again never reuse an artifact that is deleted or belongs to another owner."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -90,7 +90,7 @@ def test_stream_over_the_limit_is_rejected_while_it_is_read(demo: None) -> None:
 
 
 def test_pixels_and_pages_are_measured(demo: None) -> None:
-    """A document's pages are counted in the extraction process."""
+    """A document's pages are counted in the separate extraction process."""
     image = build_file_part(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = build_file_part(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
     assert (image.width, image.height) == (30, 20)
@@ -155,7 +155,7 @@ def test_web_page_is_extracted_only_under_the_extract_policy(demo: None) -> None
 
 
 class TestAnyText(TestCase):
-    """Properties of all texts. Each example has its own transaction."""
+    """Properties that hold for any text. Each Hypothesis example has its own transaction."""
 
     databases = {"default", "logs"}
 
@@ -174,7 +174,7 @@ class TestAnyText(TestCase):
 
 
 def test_chunked_upload_of_unknown_length_is_stored_completely(demo: None) -> None:
-    """`Transfer-Encoding: chunked` needs no Content-Length, unless the server cannot measure the body."""
+    """With `Transfer-Encoding: chunked`, no Content-Length is needed, unless the server cannot measure the body."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\nwords\r\n--edge--\r\n"
@@ -237,5 +237,5 @@ def test_file_that_cannot_be_stored_is_named_and_the_others_are_stored(demo: Non
 
 
 def test_store_object_is_shared_per_directory() -> None:
-    """It remembers which files were verified."""
+    """The store object remembers which files it has verified."""
     assert byte_store() is byte_store()

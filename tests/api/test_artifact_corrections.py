@@ -89,7 +89,7 @@ def test_routed_message_without_a_type_uses_the_corrected_type(text_agent: Any) 
 
 
 def test_correction_to_a_text_type_detects_the_encoding(text_agent: Any) -> None:
-    """If no encoding fits, UTF-8 is used and marked as uncertain."""
+    """If no encoding fits the bytes, UTF-8 is chosen and marked as uncertain."""
     row = actions.store_bytes(SYSTEM, GB18030, owner="text-agent", filename="a.txt")
     Artifact.objects.filter(pk=row.pk).update(mime_type="image/x-pcx", kind="image", is_binary=True, encoding="")
     fixed = corrected(text_agent, row.ref, mimeType="text/plain")
@@ -109,7 +109,7 @@ def test_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
 
 
 def test_utf_16_without_a_bom_is_stored_with_its_byte_order(text_agent: Any) -> None:
-    """Browsers need the byte order in the name of UTF-16. With a BOM, the name stays as given."""
+    """Without a BOM, browsers need the byte order in the name of the encoding. With a BOM, the name stays as given."""
     without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"
@@ -155,7 +155,7 @@ def test_web_page_is_extracted_again_in_its_corrected_encoding(text_agent: Any) 
 
 
 def test_lossy_encoding_is_accepted_and_marked(text_agent: Any) -> None:
-    """A file may be truncated, so an encoding that does not fit all bytes is accepted."""
+    """An encoding that does not fit all bytes is accepted, because the file may be truncated."""
     stored = text_agent.stored("notes.txt", CHINESE.encode()[:-2], "text/plain; charset=latin-1")
     fixed = corrected(text_agent, stored["ref"], encoding="big5")
     assert [evidence["reason"] for evidence in fixed["evidence"]][-2:] == ["corrected_lossy", "corrected"]

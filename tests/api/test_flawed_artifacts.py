@@ -1,4 +1,4 @@
-"""Files that need a password or are damaged, requested by agents whose model reads such files natively."""
+"""Files that are damaged or need a password, requested by agents whose model reads this type of file natively."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = pytest.mark.parametrize(
 def test_get_artifact_describes_it_with_the_reason(
     language: str, name: str, data: bytes, flaw: str, text_agent: Any
 ) -> None:
-    """No agent is suggested, since none could open the file."""
+    """No other agent is suggested, since none could open the file either."""
     ref = text_agent.stored(name, data)["ref"]
     answer = text_agent.artifact(ref, serviceId="multimodal-model", language=language)
     block = parse(answer["content"])

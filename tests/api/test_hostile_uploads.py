@@ -1,4 +1,4 @@
-"""Three hundred hostile uploads: each is stored or refused with a message, and every stored one can be read."""
+"""Three hundred hostile uploads: each is stored or rejected with a message, and every stored file can be read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-# A long run of base64, which no error message may contain.
+# Matches a long run of base64 characters, which no error message may contain.
 LONG_BASE64 = re.compile(r"[A-Za-z0-9+/=]{400}")
 FORMS = dict(faulty_forms())
 SERVICES = ("text-model", "vision-model", "multimodal-model")
@@ -58,12 +58,12 @@ class Uploader:
     def check_stored_or_refused(self, answer: Any) -> bool:
         """Return whether the file was stored.
 
-        Fail unless get_artifact, preview and download work, or the upload was rejected with a message.
+        Fail unless either `get_artifact`, preview and download work, or the upload was rejected with a message.
         """
         if answer.status_code != 201:
             return not error_text(answer)
         ref = answer.json()["ref"]
-        # One service in turn, since the preview makes the same content for all of them.
+        # Only one service per file, in turn, because the preview creates the same content for all services.
         routed = self.agent.artifact(ref, serviceId=next(self.services))
         assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
         previewed = self.agent.get(f"/artifacts/{ref}/preview")
@@ -87,7 +87,7 @@ class Uploader:
 
 @pytest.fixture
 def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
-    """Upload with the demo's policies, which suffices if the upload itself is tested."""
+    """Return an uploader for the demo's content policies, which suffice for tests of the upload itself."""
     yield Uploader(text_agent)
     assert list_unfinished(byte_store()) == []
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
@@ -95,8 +95,8 @@ def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uplo
 
 @pytest.fixture
 def upload(uploader: Uploader) -> Uploader:
-    """Return an uploader for services that extract every supported document and convert every image."""
-    with ledger.exclusive():  # This reads the new configuration once.
+    """Return an uploader whose services extract text from every supported document and convert every image."""
+    with ledger.exclusive():  # Load the new configuration before the tests use it.
         for row in Service.objects.filter(service_id__in=SERVICES):
             row.policy = "convert+extract"
             save_service(SYSTEM, row)
@@ -122,7 +122,7 @@ def test_hostile_file_can_be_routed_previewed_and_downloaded(family: str, upload
             upload.chat_with(inline_part(file, data))
 
 
-# Corrections, mostly invalid, that an owner may send.
+# Corrections that a file's owner may send, most of them invalid.
 CORRECTIONS = (
     *({"mimeType": "text/plain"}, {"mimeType": "image/png"}, {"mimeType": "application/pdf"}, {"encoding": "utf-16"}),
     *({"mimeType": "text/html", "encoding": "gb18030"}, {"mimeType": "application/zip"}, {"mimeType": "video/mp4"}),
@@ -131,7 +131,7 @@ CORRECTIONS = (
 
 
 def test_corrected_hostile_file_can_be_read(upload: Uploader) -> None:
-    """Every ninth file is tested."""
+    """Only every ninth file is tested."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(multipart_form(file.filename, file.mime, file.make()))
@@ -150,7 +150,7 @@ def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Up
 
 
 def test_invalid_type_is_stored_as_given(upload: Uploader) -> None:
-    """A part header over Django's limit is rejected."""
+    """A part whose header exceeds Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(multipart_form(kind=kind))
         assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]

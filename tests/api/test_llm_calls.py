@@ -72,7 +72,7 @@ def test_exhausted_chain_returns_502_with_one_attempt_per_candidate(key):
 
 
 def test_exhausted_chain_says_whether_and_when_to_retry(key):
-    """If all candidates were rate limited, `Retry-After` is the shortest wait."""
+    """If all candidates were rate limited, `Retry-After` is the shortest of their waits."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
@@ -160,7 +160,7 @@ def test_calls_work_over_http(key):
 
 
 def test_request_is_found_only_by_its_whole_id(text_agent):
-    """A prefix of a request id may match many requests."""
+    """A prefix of an id may match many requests."""
     for number in (1, 2):
         text_agent.post("/llm/send", {"prompt": "hello"}, headers={"x-request-id": f"req_same-{number}"})
     assert text_agent.get("/requests/req_same-1").json()["id"] == "req_same-1"

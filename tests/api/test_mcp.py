@@ -45,7 +45,7 @@ ERAS = pytest.mark.parametrize("era", ["2026-07-28", "legacy"])
 
 @dataclass
 class Installation:
-    """A served installation, a key for each agent, and references of files that all agents may read."""
+    """A served installation, a key for each agent, and references to files that all agents may read."""
 
     server: Server
     keys: dict[str, str] = field(default_factory=dict)
@@ -112,7 +112,7 @@ async def test_tools_equal_those_of_the_api_in_the_requested_language(installati
 @ERAS
 @pytest.mark.parametrize("agent", READERS)
 async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
-    """Images and audio have their own content types, documents are resources, text is text."""
+    """Images and audio have content types of their own, documents are sent as resources, and text as text."""
     async with installation.client(agent, era) as client:
         for name, ref in installation.refs.items():
             by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
@@ -128,7 +128,7 @@ async def test_an_artifact_is_the_one_of_the_api(installation: Installation, age
 
 
 def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
-    """Return type, bytes and text of the first content block."""
+    """Return type, bytes and text of the first content block of an MCP result."""
     first = result.content[0]
     if first.type == "text":
         return ("", "", first.text)
@@ -138,7 +138,7 @@ def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
 
 
 def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
-    """Return type, bytes and text of an API response."""
+    """Return type, bytes and text of a response from the agents' API."""
     if routed["routing"] == "image_url":
         head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
         return (head.removeprefix("data:"), base64.b64decode(data), "")
@@ -187,7 +187,7 @@ async def test_incomplete_list_says_how_to_continue(installation: Installation) 
 
 
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
-    """Long text is taken out before the JSON is parsed, and restored for the tool call."""
+    """Long text is removed before the JSON is parsed, and put back for the tool call."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})
@@ -226,7 +226,7 @@ async def test_invalid_call_returns_a_message_that_helps_the_model(
 
 
 async def test_null_counts_as_an_absent_argument(installation: Installation) -> None:
-    """With strict function calling, models have to send null for unused parameters."""
+    """With strict function calling, models must send null for unused parameters."""
     async with installation.client("text-agent") as client:
         artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
         artifact = await client.call_tool("get_artifact", {"ref": installation.refs["readme.md"], "offset": None})
@@ -263,7 +263,7 @@ def test_requests_without_a_key_are_rejected_before_the_package_is_imported(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 def test_get_and_delete_return_405(installation: Installation, method: str) -> None:
-    """An event stream would stay open without an event for as long as its client runs."""
+    """An event stream opened by GET would stay open, without any event, for as long as the client runs."""
     headers = {"authorization": f"Bearer {installation.keys['text-agent']}", "accept": "text/event-stream"}
     answer = httpx2.request(method, f"{installation.server.url}/mcp", headers=headers)
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")

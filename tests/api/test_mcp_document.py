@@ -1,4 +1,4 @@
-"""docs/mcp.md matches `/mcp`: its table lists the tools, and its program runs."""
+"""docs/mcp.md describes `/mcp` correctly: its table lists the tools, and its example program runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binary files over MCP: the tool returns an upload link, and the host program sends the file with one PUT."""
+"""Binary files over MCP: a tool returns an upload link, and the agent's program sends the file with one PUT."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def connect_client(server: Server) -> Any:
 
 
 async def request_upload_link(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
-    """Call the tool without text, and return its response with the upload link."""
+    """Call the upload tool without text, and return its response, which contains an upload link."""
     async with connect_client(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error
@@ -64,7 +64,7 @@ async def test_file_is_uploaded_once_and_can_be_read_by_every_agent(server: Serv
 
 
 async def test_large_file_needs_only_a_link(server: Server, tmp_path: Path) -> None:
-    """A link lifts the size limit for unknown callers, with a Content-Length or chunked, as curl sends from a pipe."""
+    """A link lifts the size limit for unknown callers, with a Content-Length or chunked, as curl sends piped data."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")
     assert curl is not None

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def load_document() -> Any:
-    """Return the document without its security parts, so that generated calls keep the valid key."""
+    """Return the document without its security schemes, so that generated calls keep the valid key."""
     schema: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
     for methods in schema["paths"].values():
         for operation in methods.values():
@@ -45,14 +45,17 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 @cache
 def load_schema() -> Any:
-    """Return the schema bound to the application. It is cached, since loading it collects the program's constants."""
+    """Return the schema bound to the application.
+
+    It is cached, because loading it collects the constants in the program, which is slow.
+    """
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
     return schema
 
 
 def has_checked_input(operation: Any) -> bool:
-    """Return whether an operation has input with a format, unlike a name in a path or a file's bytes."""
+    """Return whether an operation has input that is validated, unlike a name in a path or the bytes of a file."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 
@@ -74,7 +77,7 @@ CHECKS = [
 FORM = "multipart/form-data"
 IN_PATHS = re.compile(r"\{(\w+)\}")
 SETTINGS = settings(
-    # 10 before a commit, 80 with the profile `deep`
+    # 10 examples by default, 80 with the profile `deep`.
     max_examples=settings.default.max_examples * 2 // 5,
     derandomize=True,
     database=None,
@@ -86,7 +89,7 @@ SETTINGS = settings(
 
 @pytest.fixture
 def path_values(demo: None, admin_account: Any) -> dict[str, str]:
-    """Return existing names for the parameters in paths."""
+    """Return values for path parameters that name existing objects."""
     program = AgentProgram("text-agent", create_key("text-agent", scopes=SCOPES))
     ref = program.stored("note.txt", b"Gr\xc3\xbcezi.", "text/plain")["ref"]
     request = program.post("/llm/send", {"prompt": "hello"})
@@ -114,7 +117,7 @@ def open_connections(path_values: dict[str, str]) -> Iterator[None]:
 def test_generated_call_gets_a_documented_response_and_never_5xx(
     path_values: dict[str, str], path: str, method: str, mode: GenerationMode
 ) -> None:
-    """The response's status, type and shape are documented, whether or not the input is valid."""
+    """Status, content type and schema of the response are documented, whether or not the input is valid."""
     operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [
@@ -129,7 +132,7 @@ def test_generated_call_gets_a_documented_response_and_never_5xx(
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
-            case.query.pop("wait", None)  # Without this, the call would wait for a revision.
+            case.query.pop("wait", None)  # Without this, the call would wait for the next revision.
         secret = path_values["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)

@@ -1,4 +1,7 @@
-"""An agent's own requests, listed in pages with filters, cursors and files. Administrators see those of all agents."""
+"""An agent's own requests, listed in pages with filters, cursors and files.
+
+Administrators see the requests of all agents.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def old_key(demo: None) -> None:
-    """Return an agent's key. All agents are older than the requests of the tests, and the log is empty."""
+    """Return a key of an agent. All agents are older than the tests' requests, and the log is empty."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
     RequestLog.objects.all().delete()
@@ -70,7 +73,7 @@ def test_listed_request_equals_the_single_request(old_key: None, text_agent: Age
 
 
 def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) -> None:
-    """Requests may have equal times, and new ones may be added while pages are read."""
+    """Requests may have equal times, and new requests may be logged while pages are read."""
     for number in range(7):
         make_log_row(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
@@ -79,7 +82,7 @@ def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) 
         ids_seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
-    # If times are equal, the higher id is listed first.
+    # Of requests with equal times, the one with the higher id is listed first.
     assert ids_seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 
@@ -141,7 +144,7 @@ def test_invalid_filters_are_rejected_by_name(text_agent: AgentProgram, filters:
 
 
 def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
-    """One query reads the requests and one their files. Neither reads bodies."""
+    """One query reads the requests, the other their files. Neither reads message bodies."""
     for number in range(20):
         make_log_row(number, adaptation="image=native")
     with CaptureQueriesContext(connections[LOGS]) as caught:
@@ -154,7 +157,7 @@ def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentPro
 @pytest.mark.sqlite
 @pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
 def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
-    """Otherwise it would take longer the longer the log is."""
+    """Without an index, the query would take longer the longer the log is."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **filters)
     list_query = next(query["sql"] for query in caught if "ORDER BY" in query["sql"])

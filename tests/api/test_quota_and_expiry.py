@@ -1,4 +1,7 @@
-"""A full store returns 507 with a remedy. An expired artifact is unavailable in every call."""
+"""If the artifact store is full, an upload returns 507 with a remedy.
+
+Expired artifacts are unavailable to every call.
+"""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def script() -> Script:
 
 @contextmanager
 def act_before_next_write(act: Callable[[], Any]) -> Iterator[None]:
-    """Run `act` in another connection when this thread next begins to write."""
+    """Run `act` in another connection the next time that this thread begins to write."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -92,7 +92,7 @@ def test_write_with_an_outdated_etag_never_overwrites_the_rivals_change(method: 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/aliases/gpt-4o", "/languages/ja", "/agents/lonely"])
 def test_conditional_put_does_not_recreate_a_deleted_entry(path: str, script: Script) -> None:
-    """Without If-Match, the entry is created."""
+    """Without If-Match, the deleted entry is created again."""
     script.call("PUT", "/agents/lonely", {"name": "Lonely"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
@@ -114,7 +114,7 @@ def test_put_without_a_condition_creates_or_replaces_in_every_race(script: Scrip
 
 
 def test_rotation_of_a_key_that_is_being_revoked_is_rejected(script: Script) -> None:
-    """A leaked key must not get a successor."""
+    """A key that is revoked because it has leaked must not get a successor."""
     key = script.call("POST", "/agents/text-agent/keys", {}).json()["issued"]["id"]
     before = AgentKey.objects.count()
     path = f"/agents/text-agent/keys/{key}"
@@ -144,7 +144,7 @@ def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script
 
 
 def test_bulk_change_beside_a_concurrent_change_is_rejected(script: Script) -> None:
-    """The form was opened between the two changes."""
+    """The other change is saved after the form was opened and before it is submitted."""
     row = Provider.objects.get(name="echo")
     with act_before_next_write(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)

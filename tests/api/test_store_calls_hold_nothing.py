@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 @pytest.fixture
 def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Record for each call to the bucket whether its thread was in a transaction."""
+    """Record, for each call to the bucket, whether the calling thread was in a transaction."""
     settings.ARTIFACTS_BUCKET, settings.DATA_DIR = s3_server().new_prefix(), tmp_path
     in_transaction, call = list[bool](), BucketClient.translate_errors
 
@@ -45,7 +45,7 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def test_no_transaction_is_open_during_a_transfer(calls: list[bool], admin: Client, text_agent: Any) -> None:
-    """This holds for both APIs, the pages and `prune`, for deleted artifacts and for bytes without a row."""
+    """This holds for both APIs, the pages and `prune`, for deleted artifacts and for stored bytes without a row."""
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
     text_agent.upload("large.bin", b"x" * 11_000_000)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def s3() -> S3Server:
-    """Return an S3 server whose credentials this process has."""
+    """Return an S3 server, whose credentials are in this process's environment."""
     return s3_server()
 
 
@@ -42,7 +42,7 @@ def row(text_agent: Any) -> Artifact:
 
 @pytest.fixture
 def silent_store(row: Artifact, settings: Any) -> str:
-    """Move the store to a bucket whose server does not respond, and return its URL."""
+    """Move the artifact store to a bucket whose server does not respond, and return its URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -75,7 +75,7 @@ def test_upload_is_rejected_on_both_apis_and_leaves_no_row(text_agent: Any, sile
 def test_unreachable_file_is_not_reported_as_missing(
     text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
-    """Programs would discard the reference after a 410."""
+    """If the response were 410, programs would discard their reference to the file."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
     assert is_store_unavailable(answer, silent_store)
 
@@ -126,7 +126,7 @@ def test_doctor_names_the_url_of_the_unavailable_store(
 
 
 def test_readiness_names_the_unavailable_store(row: Artifact, silent_store: str) -> None:
-    """During an outage, requests without files continue. `?full` reports the outage to monitoring."""
+    """During an outage, requests without files are still served. `?full` reports the outage to monitoring."""
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["degraded"]) == (200, ["artifacts"])
     answer = Client().get("/readyz?full")
@@ -141,12 +141,13 @@ def test_first_start_without_its_store_fails_and_creates_nothing(
     with pytest.raises(CommandError, match=r"artifact store s3://files at .* is not responding"):
         call_command("bootstrap")
     assert not Revision.objects.exists()
-    assert not User.objects.exists()  # The password would be lost, since it is printed only once.
+    # If the first start failed later, the administrator's password would be lost, since it is printed only once.
+    assert not User.objects.exists()
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later start only warns, since requests without files can be answered."""
+    """A later start only warns, because requests without files can still be answered."""
     call_command("bootstrap")
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     call_command("bootstrap")
@@ -156,7 +157,7 @@ def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys
 def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
     admin: Client, row: Artifact, silent_store: str
 ) -> None:
-    """Later uses of the store need not discover the outage again."""
+    """Once an outage is known, later uses of the store need not discover it again."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
     page_text = admin.get("/").content.decode()
@@ -167,7 +168,7 @@ def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
 def test_monitor_logs_the_start_and_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
-    """If a store's bucket is missing at first, the outage is logged once, and so is its end."""
+    """A bucket that is missing at first counts as an outage."""
     settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreMonitor()
     watch.look()
     outage = byte_store().outage

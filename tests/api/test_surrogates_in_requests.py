@@ -1,4 +1,4 @@
-"""A lone surrogate in JSON is rejected with a reason by every endpoint that reads JSON."""
+"""A lone surrogate in JSON is rejected, with the reason, by every endpoint that reads JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Upload links: one link stores one file for one agent, once, within 15 minutes. Its secret is the authentication."""
+"""Upload links: one link stores one file for one agent, once, within 15 minutes.
+
+The secret in the link authenticates the upload.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,7 @@ def test_expired_link_returns_410(text_agent: AgentProgram) -> None:
 
 @pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
 def test_unknown_link_returns_404(text_agent: AgentProgram, token: str) -> None:
-    """This includes a link with a valid signature that was never issued."""
+    """A link with a valid signature that was never issued counts as unknown, too."""
     assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")
@@ -113,7 +116,7 @@ def test_empty_file_is_stored(text_agent: AgentProgram) -> None:
 
 
 def test_type_of_the_link_outranks_the_type_of_the_request(text_agent: AgentProgram) -> None:
-    """Default types that programs send unasked are ignored."""
+    """If the link has no type, the request's type counts, unless it is only curl's default type."""
     assert put(create_link(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
@@ -127,7 +130,7 @@ def test_type_of_the_link_outranks_the_type_of_the_request(text_agent: AgentProg
     ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
 )
 def test_multipart_form_is_rejected(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
-    """Its envelope would otherwise be stored."""
+    """Otherwise, the form's envelope would be stored with the file."""
     link = create_link(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201
@@ -149,7 +152,7 @@ def test_link_requested_on_behalf_of_another_agent_stores_for_that_agent(text_ag
 
 
 def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> None:
-    """The link is claimed before the first byte is read."""
+    """A link is claimed before the first byte of the upload is read."""
     link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
 
     def blocks() -> Any:
@@ -198,7 +201,7 @@ def test_redacted_logs_contain_no_secret_of_a_link() -> None:
 def test_link_has_the_host_that_the_agent_used(
     settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
 ) -> None:
-    """It uses https if the server, a trusted proxy or the public URL does."""
+    """The link uses https if the server, a trusted proxy or the public URL uses it."""
     settings.PUBLIC_URL, settings.SECURE_PROXY_SSL_HEADER, settings.ALLOWED_HOSTS = public, proxies, ["*"]
     headers = {"host": host, **({"x-forwarded-proto": forwarded} if forwarded else {})}
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -1,4 +1,4 @@
-"""A value of the wrong type or out of bounds is rejected with its path by every call of the API."""
+"""Every call of the API rejects a value of the wrong type or out of bounds, and names its path."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IN_PATHS = {
     "alias": "gpt-4o",
     "code": "pt",
 }
-# This call accepts a file that has its own validation.
+# This call accepts a configuration file, which has its own validation.
 FILES = "/config/import"
 
 _written = agents_api().get_openapi_schema(path_prefix="")
@@ -65,7 +65,7 @@ QUERIES: dict[str, list[Schema]] = {
 
 
 def schemas_by_type(schema: Schema) -> dict[str, Schema]:
-    """Map each accepted JSON type to its schema."""
+    """Map each JSON type that a schema accepts to the schema for this type."""
     found = {branch.get("type", "string"): branch for branch in schema.get("anyOf") or schema.get("allOf") or [schema]}
     return found | ({"integer": found["number"]} if "number" in found else {})
 
@@ -79,7 +79,7 @@ def minimal_value(schema: Schema) -> Any:
 
 
 def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
-    """Yield values of the right type that are out of bounds."""
+    """Yield values of a schema's type that are out of its bounds."""
     for branch in schemas_by_type(schema).values():
         yield from (
             "x" * (branch[bound] + step) for bound, step in (("maxLength", 1), ("minLength", -1)) if bound in branch
@@ -93,7 +93,7 @@ def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
 
 
 def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield pairs of a path and a value whose only error is at this path."""
+    """Yield pairs of a path and an invalid body, whose only error is at this path."""
     allowed = schemas_by_type(schema)
     yield from ((path or "body", value) for kind, value in VALUE_OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in out_of_bounds_values(schema))
@@ -142,7 +142,7 @@ def error_fields(response: Any) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_body_with_one_error_is_rejected_with_its_path(agent: Any, call: str) -> None:
-    """`false` is not 0, and `"7"` is not 7."""
+    """`false` does not count as 0, nor `"7"` as 7."""
     wrong_values = list(values_with_one_error(BODIES[call]))
     refusals = [error_fields(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [
