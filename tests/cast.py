@@ -1,4 +1,4 @@
-"""The users and agents of the tests: people with their browsers, agents with their keys, and the demo.
+"""The users and agents of the tests: users with their browsers, agents with their keys, and the demo they share.
 
 Their fixtures are in conftest.py.
 """
@@ -31,11 +31,11 @@ from routing_admin.models import Person
 HTMX = {"HX-Request": "true"}
 """The header of requests for a fragment."""
 
-PASSWORD = "correct horse battery staple"  # password of users who exist for one test only
+PASSWORD = "correct horse battery staple"  # Password of users who exist only for one test.
 
 
 COPY_SECONDS = 60.0
-"""Maximum age of the cached demo rows in seconds. Pages show relative times, so older rows are loaded again."""
+"""Maximum age in seconds of cached demo rows. Pages show relative times, so older rows are replaced."""
 
 Rows = Mapping[str, list[tuple[Any, ...]]]
 """Table rows by table name."""
@@ -53,7 +53,8 @@ _loaded: list[_LoadedDemo] = []
 def load_demo() -> None:
     """Load the demo's rows, after clearing what other tests left in this process's caches.
 
-    If SQLite's tables are empty, rows kept from an earlier load are copied, which takes a hundredth of the time.
+    If the tables are empty and the database is SQLite, rows kept from an earlier load are copied, which takes a
+    hundredth of the time.
     """
     renew()
     if connection.vendor != "sqlite":
@@ -62,7 +63,7 @@ def load_demo() -> None:
     newest = next((demo for demo in _loaded if time.monotonic() < demo.until), None)
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
-        snapshot.current()  # as after a real load: a process without a configuration is not ready
+        snapshot.current()  # As after a real load, read the configuration: a process without one is not ready.
         return
     models = apps.get_models(include_auto_created=True)
     tables = [model._meta.db_table for model in models if router.db_for_write(model) == DEFAULT_DB_ALIAS]
@@ -79,7 +80,7 @@ def _read_rows(tables: Iterable[str]) -> Rows:
 
 
 def _insert(rows_of_tables: Rows) -> None:
-    # One transaction: rows refer to tables that are filled later.
+    # One transaction: rows refer to rows of tables that are filled later.
     with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in rows_of_tables.items():
             marks = ", ".join(["%s"] * len(rows[0]))
@@ -103,7 +104,7 @@ def open_browser(account: Any = None, **options: Any) -> Client:
 
 
 def limit_agent(agent: str = "text-agent", /, **limits: Any) -> None:
-    """Set an agent's limits, by the names of the API."""
+    """Set an agent's limits. Limits have the names that the API uses."""
     row = Agent.objects.get(agent_id=agent)
     row.limits = limits
     save_agent(SYSTEM, row)
@@ -121,7 +122,7 @@ def create_token(owner: Any, *scopes: str, name: str = "deploy") -> str:
 
 
 def join_pieces(answer: Any) -> Any:
-    """Return the response with its streamed JSON joined into one body."""
+    """Join the streamed JSON of a response into one body, and return the response."""
     joined: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
     joined.json = lambda: json.loads(joined.content)
     return joined

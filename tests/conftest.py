@@ -1,4 +1,4 @@
-"""Shared by all tests: Hypothesis profiles, the switches, and fixtures for users and agents (see cast.py)."""
+"""Shared by all tests: Hypothesis profiles, command-line options, and fixtures for users and agents (see cast.py)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ FAST = {
     *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
     *("test_plurals.py", "test_readme.py"),
 }
-"""What `--fast` runs below tests/: repository checks and the cores. Elsewhere it runs tests marked `smoke`."""
+"""What `--fast` runs below tests/: repository checks and the cores. Elsewhere, it runs only tests marked `smoke`."""
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
-"""Fixtures whose tests `--fast` skips even in these folders, unless they are marked `smoke`."""
+"""Fixtures that are too slow for `--fast`: tests that use them are skipped even in these folders, unless marked
+`smoke`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Exclude all modules and collected tests from garbage collection, since they live as long as the run."""
+    """Exclude all modules and collected tests from garbage collection, since they exist until the end of the run."""
     gc.disable()
     try:
         return (yield)
@@ -61,7 +62,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--fast`, skip importing files without a selected test."""
+    """With `--fast`, do not import files that contain no selected test."""
     if not config.getoption("--fast") or collection_path.suffix != ".py" or is_fast(collection_path):
         return None
     return "mark.smoke" not in collection_path.read_text("utf-8") or None
@@ -80,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def _flush_with_audit(style: Any, connection: Any, **options: Any) -> list[str]:
     """Return Django's statements that empty the tables, preceded by statements that drop the audit log's triggers.
 
-    The triggers would reject the deletions. They are created again afterwards, as after every migration.
+    The triggers would reject the deletions. The triggers are created again afterwards, as after every migration.
     """
     return [*statements_to_allow(connection.vendor), *sql_flush(style, connection, **options)]
 
@@ -111,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(autouse=True)
 def _fresh_snapshot(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Reset the configuration snapshot, since the rollback of a test's rows does not invalidate it."""
+    """Reset the configuration snapshot, since rolling back a test's rows does not invalidate it."""
     yield
     if (
         "db" in request.fixturenames
@@ -131,7 +132,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 @pytest.fixture
 def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
-    """Run a separate Redis server for a test, which may stop and start it."""
+    """Run a separate Redis server for one test, which may stop and restart the server."""
     with redis_running(tmp_path) as server:
         yield server
 
@@ -154,20 +155,20 @@ def _store(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for the limits' quotas, so that a busy machine does not cause a 503."""
+    """Let calls wait longer for quotas of limits, so that a busy machine does not cause a 503."""
     monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture
 def returned_quotas(db: None) -> Iterator[None]:
-    """Return this process's unused parts of the limits after the test."""
+    """After the test, return the parts of limits' quotas that this process has reserved but not used."""
     yield
     keeper().stop()
 
 
 @pytest.fixture
 def loopback(demo: None) -> Iterator[Loopback]:
-    """Create providers behind a real socket, which a test serves with `loopback.serve()`."""
+    """Create providers that call a real socket, which the test serves with `loopback.serve()`."""
     from tests.gateway.asgi_caller import loopback_providers
 
     with loopback_providers() as providers:
@@ -211,7 +212,7 @@ def anonymous() -> Client:
 
 @pytest.fixture
 def caller(demo: None) -> Callable[..., AgentProgram]:
-    """Return a factory of agents' programs with new keys, by default with every scope."""
+    """Return a factory of agent programs with new keys, by default with every scope."""
 
     def make(agent_id: str, *scopes: str) -> AgentProgram:
         return AgentProgram(agent_id, create_key(agent_id, scopes=scopes or SCOPES))

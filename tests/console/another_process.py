@@ -34,7 +34,7 @@ for line in sys.stdin:
 
 
 FIRST_STATEMENTS = ("BEGIN", "SELECT pg_advisory_xact_lock")
-"""The first statement of a change: on SQLite, and on PostgreSQL the advisory lock that serializes changes."""
+"""The first statement of a change: BEGIN on SQLite, and on PostgreSQL the advisory lock that serializes changes."""
 
 
 class AnotherProcess:
@@ -68,7 +68,7 @@ def another_process() -> Iterator[AnotherProcess]:
 
 @contextmanager
 def before_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` once, just before this process begins its next transaction."""
+    """Call `act` once, just before the test's own process begins its next transaction."""
     waiting = [act]
 
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
@@ -83,11 +83,12 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def after_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` once, right after this process has committed its next revision and before its next query."""
+    """Call `act` onceafter the test's own process has committed its next revision and before its next query."""
     waiting = [act]
     is_audited = False
 
-    # A revision writes an audit event in its own transaction. The first query outside of it is after the commit.
+    # A revision writes an audit event in its own transaction. The first query outside of this transaction follows the
+    # commit.
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal is_audited
         if waiting and is_audited and not connection.in_atomic_block:

@@ -28,7 +28,7 @@ Found = TypeVar("Found")
 
 
 class Part:
-    """Finders for a whole page or one of its elements."""
+    """Finders for elements within a whole page or within one of its elements."""
 
     children: list[Control | str]
 
@@ -81,7 +81,7 @@ class Part:
         return _required(next((summary for summary in named if f"{summary} ".startswith(f"{name} ")), name), named)
 
     def chip(self, words: str) -> Control:
-        """Return the chip or badge with these words."""
+        """Return the chip or badge with this text."""
         chips = [one for one in self.controls if {"chip", "badge"} & set((one.attributes.get("class") or "").split())]
         return _required(words, {chip.text: chip for chip in chips})
 
@@ -142,7 +142,7 @@ class Part:
         return next((form for form in forms if form.attributes.get("action") == action), None)
 
     def loading(self, url: str) -> Control | None:
-        """Return the element whose content htmx loads from this URL."""
+        """Return the element whose content is loaded by htmx from this URL."""
         return next((control for control in self.controls if control.attributes.get("hx-get") == url), None)
 
     @property
@@ -313,7 +313,7 @@ class _Reader(HTMLParser):
         self.open = [self.root]
 
     def updatepos(self, _start: int, end: int) -> int:
-        # Lines and columns, which nothing asks for, take a tenth of the time.
+        # Positions in lines and columns are not tracked, because no test needs them and they take a tenth of the time.
         return end
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

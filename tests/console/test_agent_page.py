@@ -1,4 +1,4 @@
-"""An agent's public page, opened by a link that an administrator creates and can revoke."""
+"""An agent's public page, opened with a link that an administrator creates and can revoke."""
 
 from __future__ import annotations
 
@@ -151,13 +151,13 @@ def test_a_calls_page_shows_what_each_model_received_but_no_internals(admin: Cli
     assert received.shows("plan.png")
     assert received.shows("too large")
     assert Page(answer).region("Attempts").shows("54 in, 92 out")
-    # A 503 is the provider's fault, and its message, which may name internal hosts, stays hidden.
+    # A 503 is the provider's fault. Its message stays hidden, because it may name internal hosts.
     for hidden in ("the spare key", "10.0.0.7", "USD", "meet me at noon", "/artifacts/"):
         assert hidden not in answer.content.decode()
 
 
 def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
-    """A parameter that the model rejects is the caller's to fix, so the provider's message is quoted."""
+    """A parameter that the model rejects must be corrected by the caller, so the provider's message is quoted."""
     row = log_request("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make_link(admin)
@@ -218,7 +218,7 @@ def test_calls_are_listed_newest_first_twenty_to_a_page(admin: Client) -> None:
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
-    """An unknown, mistyped, revoked or expired link, or one to an expired or deleted agent, are indistinguishable."""
+    """Unknown, mistyped, revoked and expired links, and links to expired or deleted agents, are indistinguishable."""
     links = [make_link(admin, "vision-agent") for _ in range(4)]
     revoked, expired = AgentLink.objects.order_by("id")[:2]
     admin.post(f"/links/{revoked.public_id}/revoke/vision-agent/")
@@ -264,18 +264,18 @@ def test_guessed_links_block_an_address_for_links_but_not_for_signing_in(admin_a
 
 
 def test_requests_caused_by_another_site_are_not_counted() -> None:
-    """Requests caused by another site are not counted, so a site with guessed links cannot lock out its visitors."""
+    """Otherwise, a site whose pages request guessed links could lock out its visitors."""
     assert {guess_link(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
-    """A link opens from another site, since it is often clicked in a chat program's web page."""
+    """A link must open from another site, since links are often clicked in web pages of chat services."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make_link(admin)).status_code == 200
 
 
 def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
-    """A link's response sets no cookie, sends no referrer and is neither stored nor indexed, even if it is invalid."""
+    """The response sets no cookie, sends no referrer and is neither stored nor indexed, even if the link is invalid."""
     address = make_link(admin)
     for url in (address, call_page(address, "x"), "/agent-page/nonsense/"):
         answer = Client().get(url)

@@ -69,7 +69,7 @@ def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
 
 
 def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
-    """The column of states, unlike that of last uses, has no class that hides it on narrow pages."""
+    """The column of states, unlike that of last uses, has no CSS class that hides it on narrow screens."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
     AgentKey.objects.create(agent=agent, public_id="ending", digest="0", expires_at=now + timedelta(days=2))
@@ -144,7 +144,7 @@ def test_the_dialog_says_that_keys_and_links_stop_working_with_the_agent(admin: 
 
 
 def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Client) -> None:
-    """On an agent's page, service and route are text fields with suggestions, since there may be many of both."""
+    """Service and route are not drop-down lists, since an installation may have many of both."""
     page = Page(admin.get("/agents/vision-agent/"))
     field = page.field("Model service")
     assert field

@@ -64,7 +64,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 
 def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_rest(viewer: Client, demo: None) -> None:
-    """Only models that get the pages as images have to wait for the drawing, and only on the first visit."""
+    """Only previews for models that receive pages as images must wait until these are rendered, on the first visit."""
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
     assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
@@ -143,13 +143,13 @@ def test_served_bytes_cannot_run_in_the_browser(admin: Client) -> None:
 
 
 def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
-    """A thumbnail is cached in the data directory and is served even if the original bytes are missing."""
+    """A thumbnail is cached in the data directory, and served from there even if the original bytes are missing."""
     decodable, undecodable = store_file(), store_file("broken.png", png()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     byte_store().delete(decodable.sha256)
     repeated = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
     assert (first.status_code, first.content) == (repeated.status_code, repeated.content)
-    # The list requests the thumbnail of every image, so a missing thumbnail is not a 404.
+    # The list requests a thumbnail for every image, so a missing thumbnail must not be a 404.
     assert admin.get(reverse("artifact_thumbnail", args=[undecodable.pk])).status_code == 204
     assert admin.get(reverse("artifact_thumbnail", args=["unknown"])).status_code == 404
 

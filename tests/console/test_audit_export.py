@@ -59,7 +59,7 @@ def test_the_csv_has_the_pages_filters_and_no_cell_is_a_formula(admin: Client) -
 
 
 def test_a_file_is_found_by_its_name(admin: Client) -> None:
-    """The page shows a file's name, so its search must match names, but still also references."""
+    """The page shows a file's name, so the search must match names as well as references."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "计划.pdf"}))
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0c2d", {"size": 3}))
     for text in ("计划", "0a1"):
@@ -137,7 +137,7 @@ def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> N
 
 
 def test_narrow_screens_keep_the_file_of_an_event_by_its_name(admin: Client) -> None:
-    """Phones hide the columns of objects, numbers and addresses, so the action's cell repeats them."""
+    """On phones, the columns of objects, numbers and addresses are hidden, so the action's cell repeats them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
     (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())

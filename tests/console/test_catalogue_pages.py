@@ -1,4 +1,4 @@
-"""The catalogue's page: sources, and versions that are previewed, applied, undone and dropped."""
+"""The page of the catalogue: its sources, and its versions, which are previewed, applied, undone and dropped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ API = {
         }
     }
 }
-"""A list of models.dev that agrees with LiteLLM, unlike the shipped one."""
+"""A model list of models.dev that agrees with LiteLLM's, unlike the list that is shipped."""
 
 
 @pytest.fixture
 def flash_service() -> Service:
-    """A service without catalogue capabilities whose model is described differently by two sources."""
+    """A service not filled in from the catalogue, whose model two catalogue sources describe differently."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )
@@ -144,7 +144,7 @@ def test_the_shipped_catalogue_is_used_if_the_database_lost_the_configured_one(
 
 @pytest.fixture
 def model_list_url() -> Iterator[str]:
-    """The URL of a provider whose model list includes capabilities."""
+    """Return the URL of a provider whose model list includes capabilities."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

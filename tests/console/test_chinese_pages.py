@@ -168,7 +168,7 @@ def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
 
 @pages
 def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
-    """The messages beside a seed export are in the user's language. The command's sentences are always in English."""
+    """The page shows omissions in the user's language. The command always prints them in English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")
@@ -229,7 +229,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 @pages
 def test_failed_request_is_in_chinese(admin: Client) -> None:
-    """The gateway's own log messages are translated with their values. A provider's message is shown as a quotation."""
+    """The gateway's own log messages are translated with their values. A provider's message is quoted as it is."""
     key = logged(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,

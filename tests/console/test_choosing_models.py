@@ -53,7 +53,10 @@ def test_select_all_leaves_out_models_that_already_are_services(admin: Client) -
 
 
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
-    """Adding models makes one revision. If a name is taken, the service's id is prefixed with the provider's name."""
+    """Adding several models creates one revision.
+
+    If a name is taken, the service's id is prefixed with the provider's name.
+    """
     before = Revision.objects.count()
     response = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
     assert response["Location"] == "/matrix/?provider=echo"

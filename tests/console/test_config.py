@@ -138,7 +138,10 @@ def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> Non
 
 
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
-    """Applying makes one revision with Undo. The form carries the pasted text, so no session is needed."""
+    """Applying creates one revision, which can be undone.
+
+    The form itself contains the pasted text, so the session need not store it.
+    """
     page = import_files(admin, config_json())
     form = {"expected": Page(page).hidden("expected"), "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [config_json()], "mode": "merge", **form}, follow=True)
@@ -215,7 +218,7 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """The first import is compared with an empty configuration; a first revision in between is a conflict."""
+    """The first import is compared with an empty configuration. A first revision in the meantime is a conflict."""
     page = import_files(admin, config_json())
     assert Page(page).hidden("expected") == "0"
     assert Page(page).shows("against an empty configuration")

@@ -58,7 +58,8 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary_f
     assert corrected_page.region("The file").fact("Type used").shows("corrected")
     binary_file.refresh_from_db()
     assert (binary_file.kind, binary_file.encoding, binary_file.encoding_certain) == ("text", "cp1252", True)
-    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")  # viewing the page is also an event
+    # Viewing the page is also recorded as an event.
+    event = AuditEvent.objects.filter(action="artifact.correct").latest("pk")
     assert (event.actor, event.object_name) == ("admin", binary_file.pk)
 
 

@@ -1,4 +1,4 @@
-"""Every page has an expected number of queries in one of two tables."""
+"""Every page has an expected number of queries in one of the two tables of query counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard: health and figures as text, the checklist, removing the demo with Undo."""
+"""The dashboard: health and figures as text, the checklist, and removing the demo, which can be undone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 
 def make_samples(*outcomes: str, ms: float = 100) -> list[Sample]:
-    """Return samples a minute apart, newest first."""
+    """Return samples of figures, one per minute, newest first."""
     return [Sample(NOW - timedelta(minutes=minutes), outcome, ms) for minutes, outcome in enumerate(outcomes)]
 
 
@@ -243,7 +243,7 @@ def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
 
 @pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
 def test_a_single_line_is_never_hidden(number: int, hidden: int) -> None:
-    """A line that says "and 1 more" would be as long as the one that it hides."""
+    """A line that says "and 1 more" would take as much space as the hidden line."""
     lines = [NoticeLine(f"route-{place}", "", "no key") for place in range(number)]
     group = NoticeGroup(tone="bad", icon="stop", sentence="", url="", lines=lines)
     assert (len(group.first_lines), group.more) == (number - hidden, hidden)
@@ -282,7 +282,7 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """The queries read hours, times to first content, attempts, fallbacks and failures, and any answer."""
+    """Queries read hours, times to first content, attempts, fallbacks and failures, and whether any answer exists."""
     for number in range(3):
         log_request(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))

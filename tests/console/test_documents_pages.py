@@ -48,7 +48,7 @@ def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: Document) -> None:
-    """HTML outside of code would be shown as text, so no document may have any. Comments are left out."""
+    """HTML outside of code would be shown as text, so no document may contain HTML. Comments are not shown."""
     prose = CODE.sub("", document.html)
     assert document.title
     assert "&lt;" not in prose
@@ -116,7 +116,7 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
 
 
 def test_the_search_has_the_sections_of_the_pages() -> None:
-    """The search does not parse documents as the pages do, so their headings and anchors could differ."""
+    """Search and pages parse documents differently, so their headings and anchors could differ."""
     found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
     assert found == [
         (document.title, url, section.heading, section.anchor)
@@ -145,7 +145,7 @@ def test_every_page_that_an_alert_names_exists(viewer: Client, kind: AlertKind) 
 
 
 def test_examples_for_clients_use_this_installations_url(admin: Client, settings: Any) -> None:
-    """Documents for operators keep the address of the example, on which the server listens."""
+    """Documents for operators keep the example's address, because the server listens on it."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))
     assert recipes.shows('base_url = "https://llm.example.org/v1"')

@@ -1,4 +1,4 @@
-"""A model that rejects a modality it is declared to read is flagged as doubtful, with the request as evidence."""
+"""If a model rejects content that it is declared to read, its service is flagged, with the request as evidence."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def refuse_once(key: str) -> str:
 def test_a_rejected_image_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, vision_service: Service, lab: Lab
 ) -> None:
-    """A rejected image flags the service on its page, the dashboard and the matrix.
+    """The service is flagged on its page, the dashboard and the matrix.
 
-    The next image is still sent to the model.
+    A later image is still sent to the model.
     """
     request_id = refuse_once(key)
     drift = Drift.objects.get()
@@ -108,8 +108,9 @@ def test_one_click_declares_the_capability_absent_and_undo_restores_the_doubt(
 
 
 def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
-    """For a week after a dismissal further rejections are ignored. The declaration is kept, and the dismissal is
-    audited.
+    """For a week after a dismissal further rejections are ignored.
+
+    The declared capability is kept, and the dismissal is audited.
     """
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})

@@ -1,4 +1,4 @@
-"""A route's draft compared with the requests of the last 24 hours, from the log, without calling a provider."""
+"""A route's draft compared with the requests of the last 24 hours, using only the log and calling no provider."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PICTURE = {
 def log_request(
     key: str, *attempts: tuple[str, str], at: datetime | None = None, picture: bool = False, **columns: Any
 ) -> None:
-    """Log a request of the route `design` with an attempt of echo for each (model, outcome)."""
+    """Log a request to the route `design` with an attempt at the provider echo for each (model, outcome)."""
     started_at = at or timezone.now()
     values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, **columns}
     row = RequestLog.objects.create(id=key, **values)
@@ -104,7 +104,7 @@ def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client
 def test_newest_requests_are_examined_and_the_total_is_shown(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The comparison is limited to the newest requests, so that a busy day costs no more than a quiet one."""
+    """Only the newest requests are compared, so that a busy day costs no more than a quiet one."""
     monkeypatch.setattr(retrospect, "MAX_REQUESTS", 2)
     monkeypatch.setattr(retrospect, "MAX_COUNTED", 3)
     for number in range(5):

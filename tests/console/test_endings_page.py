@@ -1,4 +1,4 @@
-"""Models that are being retired are shown on the dashboard, services and routes, with a successor and Undo."""
+"""Models that are being retired are shown on the dashboard and the pages of services and routes, with a successor."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_route_that_loses_nothing_shows_no_loss(admin: Client, ending_model: A
 def test_the_successor_is_one_click_and_an_undo_away(admin: Client, ending_model: Any) -> None:
     """Replacing a retired model changes services, candidates and the provider's default.
 
-    Declared capabilities are kept, but probed ones and the price are removed. Undo restores everything.
+    Declared capabilities are kept, while probed capabilities and the price are removed. Undo restores all of this.
     """
     answer = admin.post("/successor/claude/", {"model": MODEL, "successor": ending_model.successor})
     number = offered_undo(admin, answer)

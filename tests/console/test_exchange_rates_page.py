@@ -1,4 +1,4 @@
-"""Exchange rates on the settings page; totals of usage and budgets use them."""
+"""Exchange rates on the settings page, and their use in totals of usage and budgets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 @pytest.fixture
 def priced_requests() -> datetime:
-    """Two requests of one agent, which cost one dollar and two yuan."""
+    """Two requests of one agent: one costs one dollar, the other two yuan."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": amount, "output": amount}
@@ -98,7 +98,7 @@ def test_savings_have_a_total_with_their_currencies_below(admin: Client, priced_
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_requests: datetime) -> None:
-    """If a currency has no rate there is no total, because a total of the others would be wrong."""
+    """A total of the other currencies would be wrong."""
     set_rate(admin, currency="EUR")
     page = Page(admin.get("/usage/"))
     assert not page.shows("9.10 CNY")
@@ -106,7 +106,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_request
 
 
 def test_groups_are_ordered_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
-    """Groups are ordered by converted cost, so that a dollar precedes two yuan."""
+    """A dollar is worth more than two yuan, so its group comes first."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(row["provider"], row["total_cost"], row["total_currency"]) for row in rows] == [

@@ -1,4 +1,4 @@
-"""The Find dialog: what a query finds, by role and language, and the database queries it makes."""
+"""The Find dialog: what a search finds, by role and language, and how many database queries it makes."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Cl
 
 
 def test_exact_id_is_first(demo: None, admin: Client) -> None:
-    """Enter on a pasted id must open that request."""
+    """Pressing Enter after an id was pasted must open that request."""
     log_request("req_6741a2b3c4d5e6f7")
     log_request("req_6741a2b3c4d5e6f7b")
     page = find(admin, "req_6741a2b3c4d5e6f7")
@@ -184,7 +184,7 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_scripts_are_found_in_any_case(demo: None) -> None:
-    """The database determines for which letters case is ignored."""
+    """The database alone determines for which letters case is ignored."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
@@ -204,7 +204,7 @@ def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admi
 
 
 def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
-    """Requests are not counted: if there are more than are shown, the total has a plus sign."""
+    """The number of requests is not counted: if there are more than are shown, the total has a plus sign."""
     for number in range(MAX_OF_KIND + 3):
         log_request(f"req_6741a2b3c4d5e6f{number}")
     assert find(admin, "req_6741").shows(f"{MAX_OF_KIND} of {MAX_OF_KIND + 1}+ found")

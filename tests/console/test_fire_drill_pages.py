@@ -52,7 +52,7 @@ def end_drill(drill: FireDrill) -> FireDrill:
 
 
 def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> None:
-    """Before a drill the page shows routes that would fail, recently answered calls, and 60 seconds as default."""
+    """The page also shows recently answered calls, and 60 seconds as the default duration."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = Page(admin.get(PAGE))
     assert page.shows("planning has no model left that can be called.")
@@ -152,7 +152,7 @@ def test_the_end_of_a_drill_is_audited_once_with_its_result(admin: Client) -> No
 
 
 def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
-    """Calls during a drill do not affect the provider's health, because the provider was not called."""
+    """During a drill, the provider is not called, so these calls say nothing about its health."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]

@@ -50,7 +50,7 @@ def send_call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
 
 
 def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
-    """A poll without changes returns 204, so that screen readers announce nothing twice."""
+    """If nothing has changed, a poll returns 204, so that screen readers announce nothing twice."""
     page = Page(panel(admin, key))
     assert page.heading("Waiting for the first call")
     assert page.code("http://127.0.0.1:8000/v1")
@@ -113,7 +113,10 @@ def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> Non
     ],
 )
 def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
-    """A rejected call without this key is shown with the kind of its key. Earlier calls are not shown."""
+    """A rejected call that did not name this key is shown with the kind of text sent as its key.
+
+    Earlier calls are not shown.
+    """
     assert send_call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
     page = Page(panel(admin, key, since=since))
@@ -133,7 +136,7 @@ def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
 
 
 def issue_new_key(admin: Client) -> tuple[Any, str]:
-    """Issue the agent's only key. Return the response and the key."""
+    """Issue a key, which is the agent's only key. Return the response and the key."""
     AgentKey.objects.all().delete()
     answer = admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""})
     issued = Page(answer).region("Copy it now. It is shown only once.").control("issued")
@@ -145,7 +148,7 @@ def issue_new_key(admin: Client) -> tuple[Any, str]:
 def test_snippets_contain_a_key_only_right_after_it_was_issued(admin: Client, viewer: Client) -> None:
     answer, issued = issue_new_key(admin)
     assert Page(answer).region("Use it").text.count(issued) == 7
-    assert response_text(answer).count(issued) == 8  # nowhere else, not even in an attribute
+    assert response_text(answer).count(issued) == 8  # The key is nowhere else in the page, not even in an attribute.
     for client in (admin, viewer):
         answer = client.get("/agents/text-agent/")
         assert Page(answer).region("Use it").shows("$ROUTING_ADMIN_KEY")
@@ -165,7 +168,7 @@ def test_the_panel_of_an_unknown_key_is_404(admin: Client, key: str) -> None:
 
 
 def test_number_of_recorded_calls_is_limited() -> None:
-    """A flood of rejected calls adds five rows every two seconds and keeps 200, without secrets and queries."""
+    """A flood of rejected calls writes only five rows every two seconds and keeps 200, without secrets or queries."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

@@ -1,4 +1,4 @@
-"""Every form marks its required fields, lists all errors together, and names its changes in a save bar."""
+"""Every form marks required fields, lists all errors together, and has a save bar that names its changes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ FORMS = {
     "/services/text-model/": ["Name", "Provider", "Model name"],
     "/providers/echo/": ["Base URL", "Default model"],
 }
-"""Page → the labels of its required fields."""
+"""Maps pages to the labels of their required fields."""
 
 
 @pytest.mark.parametrize("address", FORMS)
 def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
-    """The attribute `required` is for screen readers. The stylesheet draws the mark that a sentence explains."""
+    """The attribute `required` is for screen readers.
+
+    For others, the stylesheet adds a mark, which a sentence explains.
+    """
     page = Page(admin.get(address))
     assert page.text.count(REQUIRED_NOTE) == 1
     for label in FORMS[address]:
@@ -70,7 +73,7 @@ EMPTY: dict[str, tuple[str, dict[str, str], list[str]]] = {
         ["Model service", "Task route"],
     ),
 }
-"""Form → its URL, the posted data, and the labels of the fields with errors."""
+"""Maps forms to their URL, the posted data, and the labels of the fields with errors."""
 DJANGO_MESSAGES = re.compile(
     "This field is required|Enter a valid|Select a valid|Ensure this|Ensure that"
     "|这个字段是必填项|输入一个|选择一个有效|确保"

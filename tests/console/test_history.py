@@ -182,7 +182,10 @@ def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> 
 
 
 def test_restoring_names_its_consequences_and_keeps_newer_agents(admin: Client, demo: None) -> None:
-    """Agents created since then are kept with their keys; a route that no longer exists is cleared from an agent."""
+    """Agents created since the restored revision are kept with their keys.
+
+    If an agent's route no longer exists, it is cleared.
+    """
     before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
     for name, task in (("newer", "fresh"), ("steady", "default")):
@@ -244,7 +247,10 @@ def test_each_filter_of_the_audit_log_has_a_chip_that_removes_it(admin: Client) 
 
 
 def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
-    """The line shows each sign-in with its number and time. An event in between, or another user, starts a new line."""
+    """The line shows each sign-in with its number and time.
+
+    After another event, or with another user, a new line begins.
+    """
     for name in ("ada", "ada", "ada", "bob"):
         write_event(Actor("person", name), AuditedAction("user.sign_in", "user", name))
     for name in ("a", "b"):
@@ -332,7 +338,7 @@ def edit_cells(client: Client, *names: str) -> None:
 
 
 def test_a_users_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
-    """The edits share a line, but each can be viewed and restored. Another action has its own line."""
+    """Each of these edits can still be viewed and restored. Other actions have lines of their own."""
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
     set_alias("gpt-4o")

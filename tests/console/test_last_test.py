@@ -93,13 +93,13 @@ def test_worst_provider_is_first(admin: Client) -> None:
 def test_a_provider_has_one_state_that_agrees_with_its_last_test(
     admin: Client, fault: str, word: str, state: str
 ) -> None:
-    """A test that failed for lack of a key is ignored once a key was entered."""
+    """A test that failed because there was no key is ignored once a key has been entered."""
     add_provider("tested", fault=fault)
     assert read_state_everywhere(admin, "tested") == (word, state)
 
 
 def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
-    """Return the word and the code of a provider's state, and check that all places agree."""
+    """Return the label and the code of a provider's state, and check that all pages and the API agree."""
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
     lead = next(one for one in page.controls if one.attributes.get("class") == "lead").name
@@ -116,7 +116,7 @@ def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
 
 
 def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Client) -> None:
-    """A cooldown outweighs tests and calls, unless a route can call another model of the provider."""
+    """Cooldowns take precedence over tests and calls, unless a route can call another model of the provider."""
     add_provider("two", fault="http_401")
     route, provider = TaskRoute.objects.create(task_type="new", position=90), Provider.objects.get(name="two")
     for position, model in enumerate(("a", "b"), start=1):
@@ -163,7 +163,7 @@ MINUTES = st.integers(0, 59)
 
 @given(test=MINUTES, answer=st.none() | MINUTES, failure=st.none() | MINUTES)
 def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, failure: int | None) -> None:
-    """A failed test counts until a call is answered. A successful test outweighs earlier failed calls."""
+    """A failed test counts until a call is answered. A successful test takes precedence over earlier failed calls."""
     calls = [
         Sample(minutes_before_now(ago), outcome, 1)
         for ago, outcome in ((answer, OK), (failure, "http_500"))

@@ -1,4 +1,4 @@
-"""Charts of response times: percentiles from the histograms of roll-ups equal those from rows."""
+"""Charts of response times: percentiles from histograms in roll-ups equal those computed from rows."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_ended_hours_and_days_are_not_read_from_rows(
 def test_requests_in_roll_ups_do_not_count_as_rows_read(
     logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Requests in roll-ups do not count toward the limit of rows read, so the partial first hour is still shown."""
+    """Requests in roll-ups do not count toward the maximum number of rows, so the partial first hour is still shown."""
     fold_all(now)
     whole = draw_latencies(parse("since:79h", now), Latency.WHOLE, now)
     monkeypatch.setattr(volume, "MAX_SCANNED", 40)

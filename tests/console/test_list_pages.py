@@ -112,25 +112,25 @@ LISTS: dict[str, Callable[[int], None]] = {
     "/requests/": add_requests,
     "/usage/": add_requests,
 }
-"""URL of a list → the function that adds so many rows to it."""
+"""Maps the URL of a list to the function that adds a number of rows to it."""
 NOTHING = {
     **dict.fromkeys(LISTS, "q=no-such-thing"),
     "/history/audit/": "object=no-such-thing",
     "/requests/": "q=agent:no-such-thing",
 }
-"""URL of a list → a search that finds nothing."""
+"""Maps the URL of a list to a search that finds nothing."""
 TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "/requests/")
 
 
 def count_rows(page: Page) -> int:
-    # The list is the last table of its page; charts have tables, too.
+    # The list is the last table of its page; charts contain tables, too.
     tables = [control for control in page.controls if control.tag == "table"]
     return len(tables[-1].rows)
 
 
 @pytest.mark.parametrize("address", LISTS)
 def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
-    """A page of a list has 25 rows, or the number in the URL, or else the number last chosen in this browser."""
+    """A page of a list has as many rows as the URL says, else as last chosen in this browser, else 25."""
     LISTS[address](MANY)
     page = Page(admin.get(address))
     assert count_rows(page) == 25
@@ -148,14 +148,14 @@ def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, addre
 
 
 def sorting_in(page: Page) -> list[str]:
-    """Return the URLs that the headings of columns lead to."""
+    """Return the URLs of the links in the column headings."""
     heads = [control for control in page.controls if control.tag == "th"]
     return [address for head in heads for address in head.link_urls if "sort=" in address]
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
-    """Assistive technology learns which column is sorted. Lists of events and the matrix cannot be sorted."""
+    """Assistive technology is informed which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address](FEW)
     heads = sorting_in(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
@@ -255,7 +255,7 @@ def test_large_numbers_of_budgets_have_thousands_separators(admin: Client) -> No
 
 
 def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
-    """Matching files on other pages are deleted as well, and files that do not match the search are kept."""
+    """Matching files on other pages are deleted as well; files that do not match the search are kept."""
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     page = Page(admin.get("/artifacts/?sort=-size&kind=text"))

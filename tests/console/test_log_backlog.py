@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture
 def two_unwritten_requests() -> Iterator[None]:
-    """Two entries that are in the spool but not in the log yet."""
+    """Two entries that are in the spool file but not in the request log yet."""
     journal().behind_since = timezone.now()
     journal().spool.append(build_rows([build_entry(RequestFacts(name, timezone.now(), "v1")) for name in ("a", "b")]))
     yield

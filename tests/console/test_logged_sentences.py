@@ -1,6 +1,7 @@
-"""The log stores error messages as a code and values (facts), and pages render them in the user's language.
+"""The log stores error messages as a code with values, called facts.
 
-Earlier versions stored English text, which is shown unchanged (docs/decisions/0007).
+Pages render these messages in the user's language. Earlier versions stored English text, which is shown unchanged
+(docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ CARRIERS = (
     *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
     "BadRequestError",
 )
-"""Classes and functions that carry a failure's message: `Failure` as its second argument, the others as their first."""
+"""Classes and functions that take a failure's message: `Failure` as its second argument, the others as their first."""
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
@@ -69,7 +70,8 @@ def string_value(node: ast.expr) -> str | None:
 
 
 TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and (text := string_value(call.args[0]))})
-"""Every message template outside the pages, and therefore every message of ours that a log can contain."""
+"""Every message template outside the pages, and therefore every message that the program itself can write to the log.
+"""
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -94,7 +96,7 @@ def test_the_search_for_message_templates_finds_some() -> None:
 
 
 def test_failure_message_is_translatable_or_foreign_text() -> None:
-    """A plain English string would be shown as if a provider had sent it."""
+    """A plain English string would be shown as if it came from a provider."""
     untranslated = {
         text for call in find_calls(*CARRIERS) for message in message_arguments(call) for text in literal_texts(message)
     }

@@ -1,4 +1,4 @@
-"""The page of an artifact shows the beginning and end of a long text that a model gets whole."""
+"""The page of an artifact shows the beginning and end of a long text, of which a model receives the whole."""
 
 from __future__ import annotations
 

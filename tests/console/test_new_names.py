@@ -1,4 +1,4 @@
-"""New objects' names and ids are rejected, with our own message, if URLs or files cannot contain them."""
+"""The name or id of a new object is rejected, with our own message, if URLs or files cannot contain it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nightly probe: enabled on a service's page, run by one process, its results shown on the pages."""
+"""The nightly probe: enabled on a service's page, run by one process, with results that pages show."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ STOPPED = "The nightly probe found that gem no longer reads files."
 
 
 def make_model(*blind_to: str, unclear_about: str = "") -> Callable[[ReceivedRequest], str | int]:
-    """Return a model that reads every type except these and answers unclearly about one type."""
+    """Return a model that reads all types except the given ones, and gives an unclear answer about one type."""
 
     def model(request: ReceivedRequest) -> str | int:
         if not request.media:
@@ -137,9 +137,9 @@ def test_only_one_of_several_processes_probes_a_service(gemini_service: Service)
 
 
 def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_service: Service, lab: Lab) -> None:
-    """A lost capability is shown in History with Undo, on the dashboard, on its page and in the chain.
+    """It is shown in the history with Undo, on the dashboard, on the service's page and in the chain.
 
-    Undo removes the message.
+    Undo removes these messages.
     """
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     lab.model = make_model("application/pdf")
@@ -173,7 +173,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
 
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
-    """A probe changes nothing if it is unclear or if the model does not even answer plain text."""
+    """Likewise, nothing changes if the model does not even answer plain text."""
     lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)
@@ -212,6 +212,6 @@ def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) 
     lab.requests.clear()
     NightlyProbes().round()
     request_count = len(lab.requests)
-    assert request_count == 13  # a plain call, and three files for each of four types
+    assert request_count == 13  # One plain text call, and three files for each of four types.
     NightlyProbes().round()
     assert len(lab.requests) == request_count

@@ -43,7 +43,7 @@ def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **f
 
 
 def prefix_fact(browser: Client, request_id: str, language: str = "en") -> str:
-    """Return what the page of a request says about its prefix."""
+    """Return what the page of a request says about the conversation's prefix."""
     logged(request_id)
     page = Page(browser.get(reverse("request", args=[request_id]), headers={"accept-language": language}))
     return page.fact("前缀" if language == "zh-hans" else "Prefix").text
@@ -88,7 +88,7 @@ def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key:
 
 
 def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, key: str) -> None:
-    """An image's description lists the agents that can read it."""
+    """The description of an image lists the agents that can read it, so a new agent changes an earlier message."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
@@ -97,7 +97,7 @@ def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, ke
 
 
 def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
-    """The file's content cannot be read, so its message differs."""
+    """The content of a missing file cannot be sent, so the message with the file differs."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     next_turns = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]
