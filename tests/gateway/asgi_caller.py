@@ -1,4 +1,4 @@
-"""A caller of the ASGI application without a server in between, and a provider behind a real socket."""
+"""Call the ASGI application directly, without a server, while its providers are behind real sockets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
 TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
-"""The usage of each answer, and its cost in nanos at the price of `price_plain_provider`: 11 tokens at 10 per million,
-7 at 100.
+"""The token usage of each answer, and its cost in nanos at the prices that `price_plain_provider` sets: 10 per million
+for 11 input tokens, 100 per million for 7 output tokens.
 """
 PROVIDER_NAMES = ("plain", "stream", "silent", "stall", "calls", "uncounted")
 
@@ -33,7 +33,7 @@ CALLED: Sequence[dict[str, Any]] = (
 
 
 class LoopbackProvider(upstream.Provider):
-    """The bench's provider with four more responses, chosen by the first segment of the path.
+    """The benchmark's stub provider with four more responses, chosen by the first segment of the path.
 
     `silent` sends nothing. `stall` stops a stream after some text. `calls` stops a stream after 400 characters of
     reasoning and 400 of a tool call's arguments. `uncounted` sends the same and ends the stream without usage. Every
@@ -72,7 +72,7 @@ class LoopbackProvider(upstream.Provider):
 
 @dataclass
 class Loopback:
-    """Providers on a local socket, served by the running event loop, without a task for each."""
+    """Providers on a local socket, served by the running event loop without a task for each connection."""
 
     listening: socket.socket
     requested: asyncio.Event = field(default_factory=asyncio.Event)
@@ -119,7 +119,9 @@ def price_plain_provider(**price: Any) -> None:
 
 @dataclass
 class Call:
-    """One request, passed to the application in `pieces` as by a server, and the messages that the application sent."""
+    """One request, whose body is passed to the application in `pieces` as a server would pass it, and the messages
+    that the application sent.
+    """
 
     pieces: Sequence[bytes]
     headers: Sequence[tuple[bytes, bytes]] = ()
@@ -130,7 +132,7 @@ class Call:
     received: int = 0
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)
-    """`disconnected` is set by a test when the client disconnects, `begun` by the first bytes of the response."""
+    """A test sets `disconnected` to disconnect the client. The first bytes of the response set `begun`."""
 
     @property
     def scope(self) -> dict[str, Any]:
@@ -144,7 +146,7 @@ class Call:
         }
 
     async def receive(self) -> dict[str, Any]:
-        """Return the next piece of the body, and after the last one only the disconnect."""
+        """Return the next piece of the body, and after the last piece wait for the disconnect."""
         if self.received < len(self.pieces):
             self.received += 1
             more = self.received < len(self.pieces)

@@ -1,4 +1,4 @@
-"""Fixtures of several modules: the vendors' SDKs as clients of a module's `server`, and stored responses."""
+"""Fixtures that several modules share: the vendors' SDKs as clients of a module's `server`, and stored responses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def claude(server: Server) -> anthropic.Anthropic:
 
 @pytest.fixture
 def google(server: Server) -> genai.Client:
-    """Return a client with its default API version, `v1`."""
+    """Return a google-genai client with its default API version, `v1`."""
     from google import genai
 
     local: Any = {"client_args": {"verify": NO_CERTIFICATES}, "async_client_args": {"ssl": NO_CERTIFICATES}}
@@ -43,13 +43,13 @@ def google(server: Server) -> genai.Client:
 
 @pytest.fixture
 def reset_lab(server: Server) -> None:
-    """Clear the lab's script and its record of requests."""
+    """Clear the fault lab's script and its record of requests."""
     server.lab.play({})
 
 
 @pytest.fixture
 def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove responses of other tests that are waiting to be written, and do not wait for other processes."""
+    """Remove the responses that other tests left waiting to be written, and do not wait for other processes."""
     from routing_admin.gateway.responses import references
     from routing_admin.request_log.kept_answers import kept_answers
 

@@ -1,4 +1,4 @@
-"""Every fault of the lab as a call to /v1: plain and streamed, with and without a second candidate.
+"""Every fault of the fault lab as a call to /v1: plain and streamed, with and without a second candidate.
 
 One server answers all calls, many of them concurrently. Each call has its own provider and route, since a fault may put
 a whole provider on cooldown. The expected results are written by hand in tests/fallback/expected_faults.py.
@@ -32,7 +32,9 @@ ANSWER = f"You said: {QUESTION}"
 CONCURRENCY = 24
 HEAVY = frozenset({"huge_body", "gzip_bomb", "giant_event"})
 HEAVY_CONCURRENCY = 2
-"""Concurrent calls. The heavy cases have a lower limit, since each takes as much memory as its oversized response."""
+"""Numbers of concurrent calls. The heavy cases have a lower limit, since each takes as much memory as its oversized
+response.
+"""
 PATIENT = {"connect": 20.0, "firstContent": 60.0, "between": 60.0}
 IMPATIENT = {
     "connect_timeout": {"connect": 0.3},
@@ -41,18 +43,20 @@ IMPATIENT = {
     "stream_stall": {"between": 0.5},
     "slow_body": {"between": 0.5},
 }
-"""For each fault, only the timeout that causes it is short, so that a busy machine causes no other timeout."""
+"""The timeout that each fault exceeds. Only this timeout is short, so that a busy machine causes no other timeout."""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
 NOT_SENT = ("origin_refused", "key_missing")
-"""`OUT_OF_REACH` are connection faults. `NOT_SENT` are faults for which no request is sent."""
+"""`OUT_OF_REACH` are connection faults, and `NOT_SENT` are faults for which no request is attempted."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
-"""Only the request's total deadline ends these streams."""
+"""Faults whose stream only the request's total deadline ends."""
 
 
 @dataclass(frozen=True)
 class FaultCase:
-    """One call: protocol and fault of the first candidate, streamed or not, and whether it is the only candidate."""
+    """One call: the protocol and fault of the first candidate, whether it is streamed, and whether there is a second
+    candidate.
+    """
 
     protocol: str
     scenario: str
@@ -73,7 +77,7 @@ class FaultCase:
 
     @cached_property
     def fault(self) -> str | None:
-        """Return the fault of the first candidate, or None if it answers after all."""
+        """Return the fault of the first candidate, or None if that candidate answers after all."""
         if (self.scenario, self.stream) in ENDLESS:
             return "deadline"
         known = SCENARIOS.get(self.scenario)
@@ -112,7 +116,9 @@ class FaultCase:
 
     @property
     def step(self) -> str:
-        """Return the lab's scenario. A provider that refuses the request repeats the key it received in its message."""
+        """Return the lab's script step. A provider that refuses the request repeats the key it received in its
+        message.
+        """
         return f"{self.scenario}:message=No to {PLANTED_KEY}" if self.scenario.startswith("http_") else self.scenario
 
 
@@ -145,9 +151,9 @@ CASES = [
     and (case.alone or case.scenario in BYTES_DIFFER | HEAVY or case.protocol == protocol_in_turn(case.scenario))
 ]
 """Scenarios without a fault run only streamed and with a second candidate, which must not be called. The heavy
-scenarios run in one protocol only, and so do all others whose bytes are the same in every protocol: each in the next
-protocol. Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault has
-it in one protocol.
+scenarios and all others whose bytes are the same in every protocol run in one protocol only, each in the next one.
+Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault runs in one
+protocol.
 """
 
 
@@ -231,7 +237,7 @@ def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
         file["routing"][case.name] = {
             "provider": case.name,
             "fallback": [] if case.alone else [f"good-{case.fallback_protocol}"],
-            # The deadline is short only if the deadline is the fault.
+            # The deadline is short only if the fault under test is the deadline.
             "deadline": 6 if case.fault == "deadline" else 120,
         }
     return file
@@ -273,7 +279,7 @@ async def call_all(server: Server) -> list[CaseResult]:
 def check_cases(
     results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]
 ) -> None:
-    """Compare a value of each result with the value that its case expects. A failure shows the case's name."""
+    """Compare one value of each result with the value that its case expects. A failure shows the names of the cases."""
     assert results
     assert {result.case.name: actual(result) for result in results} == {
         result.case.name: expected(result.case) for result in results

@@ -1,4 +1,4 @@
-"""Calls to the demo installation and their log rows. The agents and keys are in tests/cast.py."""
+"""Calls to the demo installation, and their log rows. Its agents and keys are in tests/cast.py."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer_text(response: Any) -> str:
 
 
 def logged(request_id: str) -> RequestLog:
-    """Return the request's log row after flushing the journal."""
+    """Flush the journal and return the request's log row."""
     journal().flush()
     return RequestLog.objects.using("logs").get(pk=request_id)
 

@@ -40,7 +40,7 @@ MESSAGES_NULLS = re.compile(
     r"|(content\[\]\.citations\[\]|delta\.citation)\.(title|document_title|file_id)"
 )
 CALLERS = re.compile(r"(response\.|message\.)?(content\[\]\.input|content_block\.input|metadata)\..*")
-"""Paths whose values the caller or the model chooses."""
+"""Paths to values that the caller or the model chooses."""
 
 
 def nulls_in(value: Json, path: str = "") -> Iterator[str]:
@@ -79,7 +79,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def members_by_type(union: Any) -> Mapping[str, Any]:
-    """Return the members of a union of events, by their `type`."""
+    """Return the members of a union of event types, by their `type`."""
     members: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):
@@ -154,7 +154,9 @@ def accumulate_message(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a complete response, its nullable keys, and the text of a stream."""
+    """How an SDK reads one API: the type of a complete response, its nullable keys, and a function that reads a
+    stream's text.
+    """
 
     whole: Any
     nulls: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""A real server in its own process with its own data directory. Its providers are the fault lab."""
+"""A real server in its own process with its own data directory. Its providers are in the fault lab."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OURS = ("ROUTING_ADMIN_", "LLM_", "DJANGO")
 
 @dataclass(frozen=True)
 class Server:
-    """A running server: its port, the key of its text agent, and the lab behind it."""
+    """A running server: its port, the key of its text agent, and the fault lab that plays its providers."""
 
     port: int
     key: str
@@ -111,7 +111,9 @@ json.dump(outputs, sys.stdout)
 
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
-    """Run management commands in one process and return their outputs. One process saves a second per command."""
+    """Run management commands in one process and return their outputs. Sharing the process saves a second per
+    command.
+    """
     completed = run_python(environment, "-c", MANAGE_ALL, json.dumps(commands))
     assert completed.returncode == 0, completed.stderr
     outputs: list[str] = json.loads(completed.stdout)
@@ -131,7 +133,7 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
 def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) -> str:
     """Fill a data directory, import the files in order, and return a key of the text agent.
 
-    What was prepared from the same files and settings is copied, with its key.
+    If a directory was prepared from the same files and settings before, it is copied with its key.
     """
     contents = tuple(json.dumps(file) for file in files)
     if is_of_its_own(environment, directory):
@@ -143,7 +145,7 @@ def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) 
 
 
 def is_of_its_own(environment: dict[str, str], directory: Path) -> bool:
-    """Return whether the installation has a database or bytes outside its directory, which no copy would have."""
+    """Return whether the installation has a database or bytes outside its directory, which a copy would not include."""
     return (
         environment.get("DATABASE_URL") != database_environment(directory).get("DATABASE_URL")
         or "ROUTING_ADMIN_ARTIFACTS_URL" in environment
@@ -166,10 +168,10 @@ ONLY_SERVED = frozenset(
         *("BODY_SECONDS", "CONNECTIONS_PER_ADDRESS", "CORS_ORIGINS", "DRAIN_SECONDS", "HEAD_SECONDS"),
         *("KEEP_ALIVE_SECONDS", "LOG_FORMAT", "MAX_JSON_BYTES", "MAX_UPLOAD_BYTES", "METRICS_PORT"),
         *("ALERT_WEBHOOK", "NEWCOMERS", "NEWCOMER_DOMAINS", "PUBLIC_URL", "TRUSTED_PROXIES"),
-        *("ALLOWED_ORIGINS", "DATA_DIR"),  # the template has its own values for these
+        *("ALLOWED_ORIGINS", "DATA_DIR"),  # The template has its own values for these settings.
     )
 )
-"""Settings on which nothing depends that `bootstrap` or `import_config` writes."""
+"""Settings that affect nothing that `bootstrap` or `import_config` writes."""
 
 
 def written_settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:
@@ -216,10 +218,10 @@ def served(
     options: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Start a server with the demo and the lab's providers.
+    """Start a server with the demo configuration and the lab's providers.
 
     `configured` returns the configuration to import, `settings` are environment variables without their prefix,
-    `options` are options of `serve`, and `prefix` is a command that runs the server.
+    `options` are options of the command `serve`, and `prefix` is a command that runs the server.
     """
     with (
         Lab(script, port=usual_port()) as lab,
@@ -251,7 +253,7 @@ def serving(
     options: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Start a server with the demo and import these files in order."""
+    """Start a server with the demo configuration and import these files in order."""
     environment = server_environment(directory, lab) | {
         f"ROUTING_ADMIN_{name}": value for name, value in settings.items()
     }
@@ -266,7 +268,9 @@ def serving(
 
 
 def server_environment(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return the server's environment: its own data directory, and the lab as the only private address it may call."""
+    """Return the server's environment: its own data directory, and the lab as the only private address that it may
+    call.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}
@@ -282,7 +286,7 @@ def listening(
     tries: int = 5,
     prefix: Sequence[str] = (),
 ) -> Server:
-    """Start the server and wait until it accepts its key. Try another port if another process took the free one."""
+    """Start the server and wait until it accepts its key. If another process took the free port, try another port."""
     for _ in range(tries):
         port = free_port()
         command = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]
@@ -297,7 +301,7 @@ def listening(
 
 
 def answers(server: Server) -> bool:
-    """Return whether this server, not another process on the port, responds within half a minute."""
+    """Return whether this server, and not another process on its port, responds within half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.process.poll() is None:
         try:

@@ -1,4 +1,4 @@
-"""Readers of the streams of each chat API. While reading, they check the API's rules for streams."""
+"""Readers of each chat API's streams. While reading, they check the API's rules for streams."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 ParsedAnswer = tuple[str, str, list[tuple[str, str, Json]]]
-"""The text, the reasoning, and the calls with id, name and input."""
+"""The text, the reasoning, and the tool calls with id, name and input."""
 
 
 def events_in(stream: bytes) -> Iterator[Json]:
@@ -32,7 +32,9 @@ def read_chat(stream: bytes) -> ParsedAnswer:
 
 
 def read_gemini(stream: bytes) -> ParsedAnswer:
-    """Read consecutive parts. Each call must be whole in one part, and only the last chunk may have a finish reason."""
+    """Read consecutive parts. Each tool call must be complete in one part, and only the last chunk may have a finish
+    reason.
+    """
     chunks = [json.loads(line.removeprefix(b"data: ")) for line in stream.split(b"\r\n\r\n")[:-1]]
     candidates = [chunk["candidates"][0] for chunk in chunks]
     assert ["finishReason" in candidate for candidate in candidates] == [False] * (len(candidates) - 1) + [True]
@@ -72,7 +74,9 @@ def read_messages(stream: bytes) -> ParsedAnswer:
 
 
 def read_responses(stream: bytes) -> ParsedAnswer:
-    """Read items that are added, extended and done. A done item must repeat its deltas, and the response all items."""
+    """Read items that are added, extended and completed. A completed item must repeat its deltas, and the completed
+    response all items.
+    """
     opened: dict[str, str] = {}
     text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()
     for number, event in enumerate(events_in(stream)):

@@ -1,4 +1,6 @@
-"""Keys in the URL, wrong methods, damaged files, and a start without the development packages."""
+"""Requests refused before a call: keys in the URL, wrong methods, damaged files. The server starts without the
+development packages.
+"""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from tests.lab.response_recordings import RESPONSE_RECORDINGS
 
 ORIGIN = "0123456789ab"
 CALL = ChatCall(ChatRequest((), extra={"thinking": {"type": "enabled", "budget_tokens": 1024}}), "m")
-"""A request that asks for the reasoning."""
+"""A request that asks for the model's reasoning."""
 WHOLE: Mapping[str, Callable[[Answer], dict[str, Any]]] = {
     "chat completions": lambda answer: completion_json(answer, "m", ORIGIN),
     "messages": lambda answer: message_json(answer, CALL, "m", ORIGIN),
@@ -53,7 +53,7 @@ STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
     "responses": lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
 }
 FEW = settings(max_examples=max(settings().max_examples // 8, 20))
-"""Fewer examples than usual, since validating each one with an SDK is slow."""
+"""Fewer generated examples than usual, since validating each one with an SDK is slow."""
 KNOWN_KINDS = members_by_type(anthropic.types.ContentBlock) | members_by_type(openai.types.responses.ResponseOutputItem)
 each_api = pytest.mark.parametrize("api", SDK_APIS)
 

@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(client: openai.OpenAI, model: str, *, stream: bool) -> tuple[str, list[Any]]:
-    """Return the request id and the chunks of the response. A response that is not streamed is a single chunk."""
+    """Return the request id and the response's chunks. A response that is not streamed is a single chunk."""
     more: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     with client.chat.completions.with_streaming_response.create(model=model, messages=HELLO, **more) as raw:
         request_id = raw.headers["x-request-id"]
@@ -125,7 +125,7 @@ def field_values(chunks: list[Any], name: str) -> list[Any]:
 
 
 def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> None:
-    """Check that the request's log row describes the media and that neither log contains the media's bytes."""
+    """Check that the request's log row describes the media and that neither log contains the bytes of the media."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
     assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(data), 1)

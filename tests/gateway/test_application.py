@@ -59,7 +59,7 @@ async def test_a_body_that_grows_too_large_is_read_no_further(key):
 
 
 async def test_a_body_a_little_too_large_is_refused_by_the_call(key, loopback):
-    """The call must be able to refuse the body with its own error, so the body is read to its end."""
+    """A call must be able to refuse the body with its own error, so the body is read to its end."""
     call = await run_served(loopback, Call([b" " * (body_limit(PATH) + 1)], headers(key, 5)))
     assert (call.status, call.error_code) == (413, "body_too_large")
 

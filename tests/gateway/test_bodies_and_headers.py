@@ -71,7 +71,7 @@ def test_wrongly_declared_encoding_is_refused(key: str, encoding: str, body: byt
 
 
 def test_byte_order_mark_before_a_body_is_ignored(key: str) -> None:
-    """Some editors and languages put a byte order mark before every text."""
+    """Some editors and languages write a byte order mark before every text."""
     assert "你好" in answer_text(post(key, b"\xef\xbb\xbf" + QUESTION))
 
 
@@ -83,8 +83,8 @@ def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: s
 
 
 def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
-    """Some programs prefix every file id with `file-`. The id of a file that is stored at OpenAI is unknown to the
-    gateway.
+    """Some programs prefix every file id with `file-`. The gateway does not know the ids of files that are stored at
+    OpenAI.
     """
     client, sent = Client(), {"authorization": f"Bearer {key}"}
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}

@@ -1,6 +1,6 @@
-"""A body with one wrong value anywhere is accepted, or is refused with the path of the value.
+"""A body with one wrong value at any path is accepted, or refused with the path of that value.
 
-No internal error occurs.
+It never causes an internal error.
 """
 
 from __future__ import annotations
@@ -148,7 +148,9 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """Parse the body. The model and whether to stream are parameters, since Gemini's API has them in the path."""
+    """Parse the body. The model and the choice of a stream are parameters, since Gemini's API has them in the URL's
+    path.
+    """
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 
@@ -160,7 +162,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the body with each odd value at this path, then the body without a value at this path."""
+    """Yield the body with each odd value at this path, and then the body without this path."""
     for value in ODD:
         changed = copy.deepcopy(body)
         find_container(changed, path)[path[-1]] = copy.deepcopy(value)

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def test_chat_request_is_answered_without_provider_keys(key):
-    """The chain of `task:planning` ends with the echo provider."""
+    """The demo's fallback chain of `task:planning` ends with the echo provider, which needs no key."""
     response = post(key, chat_body("Plan a picnic"))
     assert response.status_code == 200, response.content
     body = response.json()

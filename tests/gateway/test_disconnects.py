@@ -1,4 +1,6 @@
-"""Clients that disconnect or stop reading: the upstream connection is closed, and the log says who ended the call."""
+"""Clients that disconnect or stop reading: the upstream connection is closed, and the log tells which side ended the
+call.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,13 @@ from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, check_cases, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
-"""On a kept-alive connection, these faults look like a connection that was closed while idle, so the request is sent
-once more.
+"""Faults that look, on a kept-alive connection, like a connection that was closed while idle. The request is therefore
+sent once more.
 """
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""The Retry-After in seconds that the caller receives, by the scenario in which the provider names a wait."""
+"""The Retry-After in seconds that the caller receives, for each scenario in which the provider asks the caller to
+wait.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +82,9 @@ def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
-    """A stream that broke off has neither a finish reason nor `[DONE]`, so no client mistakes it for a complete one."""
+    """A stream that broke off has neither a finish reason nor `[DONE]`, so that no client mistakes it for a complete
+    one.
+    """
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]

@@ -1,5 +1,5 @@
-"""How a file reaches a model on /v1 without a content policy: as text, as page images or converted. Every loss is
-reported.
+"""How a file reaches a model on /v1 without a content policy: as text, as page images or in a converted form. Every
+loss is reported.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Inline and stored documents have the same page count, so that they are delivered in the same way."""
+    """Inline and stored documents are delivered in the same way, since their page counts are equal."""
     data = pdf(*["x"] * 610)
     inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))
@@ -94,7 +94,7 @@ def test_inline_and_stored_documents_have_the_same_page_count(key):
 
 
 def test_pages_are_counted_only_for_inline_pdfs(key):
-    """The pages of an artifact are counted at its upload."""
+    """The pages of a stored artifact were counted at its upload already."""
     dot = bytes_part(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)

@@ -1,4 +1,6 @@
-"""A fire drill over real sockets with two workers. The provider is not called, and the drill always ends."""
+"""A fire drill over real sockets with two workers. The provider under drill is not called, and the drill always
+ends.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def shell(server: Server, code: str) -> str:
 
 
 def providers_reached(server: Server) -> list[str]:
-    """Return the providers that answered twenty calls to the chain, each call over its own connection."""
+    """Return the providers that answered twenty calls to the fallback chain, each call over its own connection."""
     server.lab.requests.clear()
     answers = [chat(server, "", "task:chain") for _ in range(CALLS)]
     assert {answer.status for answer in answers} == {200}
@@ -61,7 +63,7 @@ def logged(server: Server, query: str, database: str = "logs") -> list[Any]:
 
 
 def ends_of(provider: str, server: Server) -> list[Any]:
-    """Return the audit events of the ends of a provider's drills."""
+    """Return the audit events that record the ends of a provider's drills."""
     query = f"SELECT * FROM routing_admin_auditevent WHERE action = 'provider.drill_end' AND object_name = '{provider}'"
     return logged(server, query, "routing_admin")
 

@@ -144,7 +144,9 @@ def test_key_in_the_url_is_refused_in_googles_shape(key):
     ],
 )
 def test_every_api_version_is_served(key, path):
-    """From its third release on, google-genai uses `v1` unless configured otherwise. Every version is served."""
+    """From its third release on, google-genai uses `v1` unless configured otherwise. The gateway serves every
+    version.
+    """
     assert ask(key, gemini_body("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
@@ -219,7 +221,7 @@ def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
 
 
 def test_fields_without_an_equivalent_are_listed_as_dropped(key):
-    """Google's own tools and the content parts that belong to them reach only a Gemini model."""
+    """Google's own tools, and the content parts that belong to them, are sent only to Gemini models."""
     body = gemini_body("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
@@ -237,8 +239,8 @@ def test_fields_without_an_equivalent_are_listed_as_dropped(key):
 
 
 def test_functions_and_the_choice_among_them_are_read():
-    """Functions may use either kind of schema. If a call is required and a single function is allowed, that function is
-    selected by its name.
+    """Functions may use either kind of schema. If a call is required and only one function is allowed, that function
+    is selected by its name.
     """
     first = {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minItems": "1"}}}}
     second = {
@@ -283,7 +285,7 @@ def test_mode_without_functions_is_ignored():
 
 
 def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
-    """Clients of Gemini omit ids, so results are matched to calls by name and order. A reported failure is kept."""
+    """Gemini clients omit ids, so results are matched to calls by name and order. A reported failure is kept."""
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {key: name}}}
@@ -343,7 +345,9 @@ def test_a_picture_for_a_text_model_is_described(key):
 
 
 def test_reasoning_of_every_vendor_survives_in_a_signature():
-    """Reasoning of any vendor survives in the signature that google-genai returns: bytes in URL-safe base64."""
+    """The reasoning of any vendor survives in the signature that google-genai sends back, which is bytes in URL-safe
+    base64.
+    """
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
@@ -388,7 +392,7 @@ def test_reasoning_text_appears_only_if_requested():
 
 
 def test_usage_and_finish_reason_have_geminis_names():
-    """Reasoning tokens are not part of `candidatesTokenCount`, and Gemini's own finish reason is kept."""
+    """`candidatesTokenCount` excludes reasoning tokens, and Gemini's own finish reason is kept."""
     usage = Usage(10, 7, 17, cached_tokens=4, reasoning_tokens=5, tool_tokens=2, prompt_image_tokens=3)
     reasons = [
         ("stop", None),
@@ -415,7 +419,9 @@ def test_usage_and_finish_reason_have_geminis_names():
 
 
 def test_generated_media_have_data_and_artifact():
-    """Generated media have their data and a reference to their artifact. Citations have offsets in bytes."""
+    """Generated media arrive with their data and a reference to their artifact. The offsets of citations are in
+    bytes.
+    """
     cited = {
         "type": "url_citation",
         "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2},

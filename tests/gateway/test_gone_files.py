@@ -1,4 +1,6 @@
-"""Deleted and expired files never end a conversation, and an agent learns nothing about other agents' private files."""
+"""Deleted and expired files never stop a conversation, and an agent learns nothing about other agents' private
+files.
+"""
 
 from __future__ import annotations
 
@@ -119,8 +121,8 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_tool_result_that_names_a_gone_file_is_described(key, how):
-    """A tool result may name an unknown artifact, since a program wrote it. The description uses the filename in the
-    tool result.
+    """A tool result may name an unknown artifact, since a program wrote it. The description contains the filename from
+    the tool result.
     """
     row = store_file()
     end(row, how)

@@ -1,4 +1,4 @@
-"""Lone surrogates in a provider's text never make an API's response fail, complete or streamed."""
+"""Lone surrogates in a provider's text never make a response fail in any API, complete or streamed."""
 
 from __future__ import annotations
 

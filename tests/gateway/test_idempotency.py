@@ -1,4 +1,6 @@
-"""`Idempotency-Key`: a repeated call gets the first call's outcome. A different call with the same key is refused."""
+"""`Idempotency-Key`: a repeated call gets the first call's outcome, and a different call with the same key is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def count_records() -> int:
 
 @pytest.mark.parametrize("path", CHAT_APIS)
 def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> None:
-    """Every answer has a new id, so equal bytes mean the same answer."""
+    """Every answer has a new id, so equal bytes show that the answer was replayed."""
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     replay = post(key, CHAT_APIS[path], path, **{"idempotency-key": "once"})
     assert (first.status_code, replay.status_code) == (200, 200)
@@ -125,7 +127,7 @@ def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
 
 
 def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
-    """A 400 depends only on the request, so it is stored. The replay is logged with the same outcome."""
+    """A 400 depends only on the request, so it is stored. The log row of the replay has the same outcome."""
     wrong = chat_body("hello", temperature="warm")
     first = post(key, wrong, **{"idempotency-key": "k"})
     replay = post(key, wrong, **{"idempotency-key": "k"})
@@ -136,7 +138,7 @@ def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])
 def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
-    """A 5xx is not stored, and neither is a 404 for a name that an administrator may add later."""
+    """A 5xx is not stored. Neither is a 404 for a model name, which an administrator may add later."""
     for _ in range(2):
         answer = post(key, chat_body("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)
@@ -153,7 +155,7 @@ def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
 
 
 def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
-    """An outcome that cannot be decrypted is a 410, and the call is not made a second time."""
+    """An outcome that cannot be decrypted is answered with 410, and the call is not made a second time."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
     answer = post(key, chat_body("hello"), **{"idempotency-key": "k"})

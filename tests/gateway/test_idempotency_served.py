@@ -1,4 +1,4 @@
-"""`Idempotency-Key` with the official clients over real sockets, several processes and a restart."""
+"""`Idempotency-Key` with the official clients over real sockets, with several processes and after a restart."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI
 
 
 def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: openai.OpenAI, server: Server) -> None:
-    """A call that is repeated while the first is running returns 409 with Retry-After, which the official client obeys.
+    """A call that is repeated while the first one is running gets a 409 with Retry-After, which the official client
+    obeys.
 
     The provider receives one request.
     """
@@ -72,7 +73,7 @@ def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Se
     body: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **with_key("broken")}
     with pytest.raises(openai.APIError):
         list(client.chat.completions.create(**body))
-    # The status is 409 until the key is released.
+    # The status is 409 until the first call releases the idempotency key.
     again = client.with_options(max_retries=8).chat.completions.create(**body)
     assert [chunk.choices[0].finish_reason for chunk in again][-1] == "stop"
 

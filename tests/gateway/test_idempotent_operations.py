@@ -58,7 +58,7 @@ CALLS: dict[str, CallWithKey] = {
         model="one/draw", image=PICTURE, **with_key(word)
     ),
 }
-"""A call to each API. For forms, the client generates a new boundary for every call."""
+"""One call to each API. For forms, the client generates a new boundary for every call."""
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_gemini, r
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""A chunk of an answer: `text`, `reasoning`, or `call` with the number of the call. The first chunk of a call is
-empty and represents its name. Vendors send calls one after another. The generated chunks may be mixed, but the
+"""One chunk of an answer: `text`, `reasoning`, or `call` with the number of the tool call. The first chunk of a call
+is empty and represents its name. Vendors send calls one after another. The generated chunks may be mixed, but the
 arguments of a call begin no later than those of the calls named after it.
 """
 Call = tuple[str, Json]
@@ -53,8 +53,8 @@ def joined(pieces: Iterable[str]) -> str:
 
 @st.composite
 def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Generate calls and the chunks of an answer in any order that keeps each call's own chunks in sequence. A call
-    without input may have no argument chunks, because some hosts send none for tools without parameters.
+    """Generate tool calls, and the chunks of an answer in any order that keeps each call's own chunks in sequence. A
+    call without input may have no argument chunks, because some hosts send none for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", arguments) for number, arguments in enumerate(inputs)]
@@ -69,7 +69,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    # Calls whose name was sent, but none of their arguments.
+    # Tool calls whose name was sent, but none of their arguments.
     waiting: list[int] = []
     while tracks := [track for track in tracks if track]:
         allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]
@@ -102,7 +102,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send the name of a call in its second chunk, if the call has one, as some hosts do."""
+    """Send a tool call's name in the second chunk of the call, if it has one, as some hosts do."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
@@ -169,7 +169,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send each call in one chunk, in place of its first chunk, since Gemini does not split calls."""
+    """Send each tool call in one chunk, in place of its first chunk, since Gemini does not split calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue
@@ -198,7 +198,7 @@ APIS: Mapping[str, tuple[Callable[[], Any], Callable[[bytes], ParsedAnswer]]] = 
 
 
 def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
-    """Decode what a provider sent, and encode it as the stream of an API."""
+    """Decode what a provider sent, and encode it as a stream of the given API."""
     decoder, out = PROTOCOLS[protocol].decoder(), b""
     decoded = [event for value in sent for event in decoder.feed(f"data: {json.dumps(value)}\n\n".encode())]
     for event in [*decoded, *decoder.close()]:

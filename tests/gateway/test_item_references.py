@@ -74,10 +74,10 @@ def test_the_rows_are_written_with_the_log(key: str) -> None:
     logged(answer["x-request-id"])
     rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    # One row has the answer's items, the other the input that they answer.
+    # One row contains the answer's items, the other the input that they answer.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
-        # Without `msg_` and the item's two digits, the id is the answer's id.
+        # Without the prefix `msg_` and the item's two digits, an item's id is the id of its answer.
         assert item["id"][4:-2] not in row.digest
         assert b"picnic" not in bytes(row.ciphertext)
         assert row.size == len(bytes(row.ciphertext))
@@ -210,7 +210,7 @@ def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
 
 @pytest.mark.parametrize("how", ["broke", "disconnected"])
 def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
-    """The client has seen the ids of complete items and may refer to them. A call that was cut off has incomplete
+    """The client has seen the ids of complete items and may refer to them. A tool call that was cut off has incomplete
     arguments and is not stored.
     """
     kept: list[Any] = []
@@ -283,7 +283,7 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that continues immediately with another worker may arrive before the row is written, so the look-up is
+    """A client that immediately continues on another worker may arrive before the row is written, so the look-up is
     retried.
     """
     item = answered_item(key)

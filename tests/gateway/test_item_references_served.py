@@ -25,8 +25,8 @@ def local_client(server: Server) -> openai.OpenAI:
 
 
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
-    """Return the request that the provider receives second in a round with a tool call. The second call uses a new
-    connection.
+    """Hold a conversation with one tool round, and return the second request that the provider receives. The second
+    call uses a new connection.
     """
     server.lab.play({})
     options: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}
@@ -58,10 +58,10 @@ def test_references_reach_the_provider_as_the_items_would(server: Server, upstre
 
 
 def without_ids(value: Any) -> Any:
-    """Return the request without call ids, which the lab generates for each answer, and without Gemini's signatures of
-    calls.
+    """Return the request without call ids, which the lab generates for each answer, and without Gemini's call
+    signatures.
 
-    No item contains the signatures, so only the worker that received them knows them.
+    No item contains these signatures, so only the worker that received them knows them.
     """
     if isinstance(value, dict):
         return {

@@ -1,5 +1,5 @@
-"""A stream that waits for its content begins with comments and ends as every stream of its API does, no matter what the
-chain does.
+"""A stream that waits for its content begins with comments and ends as every stream of its API does, whatever happens
+in the fallback chain.
 
 The provider responds when the test tells it to, so nothing in this module depends on timing.
 """
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
 SOON = 0.001
-"""Seconds after which a stream of these routes begins early."""
+"""The number of seconds after which a stream of these routes begins early, before any content."""
 ID = (b"x-request-id", b"the-call")
 HELLO = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
@@ -44,8 +44,9 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 
 @pytest.fixture
 def loopback(loopback: Loopback) -> Loopback:
-    """Create providers and routes. In `slow`, a test triggers the response of the first candidate, and a second
-    candidate responds immediately. `alone` has only the first candidate. `never` does not begin a stream early.
+    """Create providers and routes. In the route `slow`, a test triggers the response of the first candidate, and a
+    second candidate responds immediately. `alone` has only the first candidate. `never` does not begin a stream
+    early.
     """
     add_route("slow", "silent", "stream", seconds=SOON)
     add_route("alone", "silent", seconds=SOON)
@@ -65,7 +66,7 @@ def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/c
     data = json.dumps(request).encode()
     call = chat_call(key, "silent", *more)
     call.pieces, call.path = [data], path
-    # This header has the length of the body that was replaced.
+    # This header states the length of the body that was replaced.
     call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     return call
 
@@ -87,7 +88,7 @@ def read_comments(call: Call) -> dict[str, str]:
 
 
 def read_events(call: Call) -> list[Any]:
-    """Return the data of the events as a parser of server-sent events sees them, without pings."""
+    """Return the data of the events as a server-sent events parser sees them, without pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
@@ -211,7 +212,7 @@ async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loop
 
 
 async def test_comments_are_repeated_until_the_first_content(key, loopback, monkeypatch):
-    """Each comment is sent on its own, so that a proxy forwards it immediately."""
+    """Each comment is sent as a separate piece, so that a proxy forwards it immediately."""
     monkeypatch.setattr(keep_alive, "REPEAT_SECONDS", SOON)
     call = call_to("alone", key)
     async with loopback.serve():

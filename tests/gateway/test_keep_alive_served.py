@@ -27,7 +27,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def gate(server: Server) -> Iterator[threading.Event]:
-    """Block every provider until the event is set. If a client gets headers before, its stream began early."""
+    """Block every provider until the event is set. If a client gets response headers before that, its stream began
+    early.
+    """
     opened = threading.Event()
     server.lab.on_request = lambda _: opened.wait(60) and None
     yield opened
@@ -99,8 +101,8 @@ def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
 
 
 def test_official_clients_raise_errors_after_the_comments(server, gate, client, claude):
-    """The clients raise the vendor's own error for an error event. A Responses stream ends with `response.failed`, as
-    OpenAI's streams do.
+    """The clients raise their vendor's own error for an error event. A Responses stream ends with `response.failed`,
+    as OpenAI's own streams do.
     """
     server.lab.play(NO_ANSWER)
     chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)

@@ -1,4 +1,4 @@
-"""Several keys of one provider over real sockets. The upstream's response depends on the key of each request."""
+"""Several keys of one provider over real sockets. The upstream's response depends on the key that a request uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAMES = ("main", "two", "three", "four", "five")
 
 
 POOLS = ("dead", "dead-stream", "limited", "limited-stream", "affine", "passing", "refused")
-"""A provider and a route for each test, so that the state of their keys is separate."""
+"""One provider and one route for each test, so that the states of their keys are separate."""
 
 
 def pooled(lab: Lab) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(client: openai.OpenAI, pool: str, question: str, **headers: str) -> str:
-    """Return the request id of a complete response."""
+    """Request a complete response and return its request id."""
     stream = pool.endswith("-stream")
     request = {"model": f"task:{pool}", "messages": [{"role": "user", "content": question}], "extra_headers": headers}
     raw = client.chat.completions.with_raw_response.create(**request, stream=stream)

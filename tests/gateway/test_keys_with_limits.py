@@ -1,5 +1,5 @@
-"""Limits on a single key, which narrow its agent's limits. They are set when the key is issued, changed later, and
-undone.
+"""Limits on a single key, which narrow its agent's limits. They are set when the key is issued, and can be changed and
+undone later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def key_row(key: str) -> AgentKey:
 
 
 def forbids(key: str) -> bool:
-    """Return whether the key is barred from using models outside the planning route."""
+    """Return whether the key may not use models outside the planning route."""
     return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
 
@@ -42,8 +42,8 @@ def own_limits(key: str) -> Any:
 
 
 def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
-    """A key's limits do not affect the agent's other keys. A limit that the agent gets later applies to the key as
-    well.
+    """A key's limits do not affect the agent's other keys. A limit that is set on the agent later applies to the key
+    as well.
     """
     free, narrow = create_key("text-agent"), create_key("text-agent", terms=PLANNING)
     assert [forbids(key) for key in (free, narrow)] == [False, True]
@@ -99,7 +99,7 @@ def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
 
 
 def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
-    """Issuing a key is not a revision, so restoring one does not undo it. A rolled key inherits the limits."""
+    """Issuing a key creates no revision, so restoring a revision does not undo it. A rolled key inherits the limits."""
     before = Revision.objects.order_by("-number").first()
     key = create_key("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before

@@ -40,8 +40,8 @@ def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
 
 
 def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
-    """If the configuration's version in the database has changed, the snapshot's next refresh invalidates the cached
-    keys.
+    """If the configuration's version in the database has changed, the next refresh of the snapshot invalidates the
+    cached keys.
     """
     assert is_accepted(key)
     AgentKey.objects.update(revoked_at=timezone.now())
@@ -51,7 +51,7 @@ def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
 
 
 def test_cached_key_expires_on_time(key):
-    """The time of expiry is cached with the key and compared at each call."""
+    """The expiry time is cached with the key and compared at each call."""
     moment = timezone.now()
     AgentKey.objects.update(expires_at=moment + timedelta(hours=1))
     cache, headers = key_cache.KeyCache(snapshot.newest(), now=lambda: moment), {"authorization": f"Bearer {key}"}

@@ -1,4 +1,4 @@
-"""An agent's limits in one process, over real sockets: reserved before a call, settled after it."""
+"""An agent's limits in one process, over real sockets. They are reserved before a call and settled after it."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ async def test_failed_call_releases_its_reservation(key, loopback, within_one_mi
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
-    # This header has the length of another body.
+    # This header states the length of another body.
     failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     assert (await failing.run()).status == 502
     assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}
@@ -258,8 +258,8 @@ async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
-    """Without an exchange rate or a price, a call is not counted. Different currencies are never added, and costs are
-    not guessed.
+    """A call without an exchange rate or without a price is not counted. Different currencies are never added, and
+    costs are never guessed.
     """
     await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():

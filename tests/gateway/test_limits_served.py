@@ -1,4 +1,4 @@
-"""Limits across processes over real sockets: two processes share one ledger, workers are killed, the database is
+"""Limits across processes, over real sockets: two processes share one ledger, workers are killed, the database is
 locked.
 """
 
@@ -40,13 +40,13 @@ BUDGET = (
     "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; save_service(SYSTEM, row); "
     "save_budget(SYSTEM, LabelKind.TEAM, 'search', {'moneyPerDay': '0.30', 'currency': 'USD'})"
 )
-"""Set a price of the lab's model and a team's spending limit."""
+"""Code that sets a price of the lab's model and a team's spending limit."""
 
 
 def limit(server: Server, **limits: Any) -> None:
     """Set the text agent's limits from another process, and wait until no call uses the previous limits."""
     manage(server_environment(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
-    # The snapshot that calls use is never older than `FRESH_SECONDS`; the agents' API reads the rows.
+    # The snapshot that calls use is never older than `FRESH_SECONDS`. The agents' API reads the rows themselves.
     refreshed_at = time.monotonic() + FRESH_SECONDS
     reported: list[dict[str, Any]] = []
     while time.monotonic() <= refreshed_at:
@@ -107,7 +107,7 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
     statuses = Counter(answer.status_code for answer in answers)
-    # On a busy machine a call is a 503 if a share of the limit takes too long to arrive.
+    # On a busy machine, a call gets a 503 if a share of the limit takes too long to arrive.
     assert {200, 429} <= statuses.keys() <= {200, 429, 503}
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers if answer.status_code == 200)
     assert used_tokens <= 50_000
@@ -116,12 +116,12 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
 
 
 async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Server) -> None:
-    """No more calls than the limit are answered per minute, and nearly as many as the limit, since no process keeps a
+    """The number of calls answered per minute never exceeds the limit, and almost reaches it, since no process keeps a
     share that another process needs.
     """
     limit(server, requestsPerMinute=50)
     answers = await ask_together(server, 200)
-    # The Date header without seconds and time zone.
+    # The Date header without seconds and time zone identifies the minute.
     minutes = Counter(answer.headers.get("date", "")[:-7] for answer in answers if answer.status_code == 200)
     assert all(count <= 50 for count in minutes.values()) or len(minutes) > 1
     assert sum(minutes.values()) <= 50 * len(minutes)
@@ -136,7 +136,7 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
     spent = sum(usage["prompt_tokens"] * 10 + usage["completion_tokens"] * 100 for usage in usages) / 10**6
     assert spent <= 0.3
     assert len(usages) < 200
-    # The agent's own budget may be refused first while the other process still holds shares of it.
+    # The agent's own budget may refuse a call first, while the other process still holds shares of that budget.
     async with asyncio.timeout(60):
         refusal = ""
         while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
@@ -183,23 +183,23 @@ async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> Non
 
 
 async def test_while_the_database_is_locked_a_share_is_extended_once(server: Server) -> None:
-    """Each process extends its share once without the ledger. After that, a call is a 503 with Retry-After, never a
-    429. Calls are answered again after the lock.
+    """Each process extends its share of the limit once without the ledger. After that, a call gets a 503 with
+    Retry-After, never a 429. When the database is unlocked, calls are answered again.
     """
     limit(server, tokensPerDay=20_000)
     async with asyncio.timeout(120):
         statuses = Counter[int]()
-        # A process that has just returned its share has none to extend.
+        # A process that has just returned its share of the limit has none to extend.
         while not statuses[200]:
             await ask_until(server, 200, max_tokens=2000)
-            # No call is settled before all are accepted or refused.
+            # No call is settled before all calls are accepted or refused.
             server.lab.play({"one": ["delay:seconds=8"] * CALLS})
             with locked(server.directory):
                 answers = await ask_together(server, CALLS, max_tokens=2000)
             server.lab.play({})
             statuses = Counter(answer.status_code for answer in answers)
             assert statuses.keys() <= {200, 503}
-    # All shares together are at most the limit, and each share is extended by one draw.
+    # All shares together are at most the limit, and each share is extended by one withdrawal from the ledger's pool.
     assert statuses[200] <= 2 * 20_000 / 2000
     refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.json()["error"]["code"] == "unavailable"
@@ -208,8 +208,8 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
 
 
 async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
-    """The processes that replace the killed ones can use immediately what was not drawn from the limit, and the rest
-    after the lease has expired.
+    """The processes that replace the killed ones can immediately use what was not drawn from the limit, and the rest
+    when the lease has expired.
     """
     limit(server, tokensPerDay=400_000)
     await ask_together(server, 8, max_tokens=2000)

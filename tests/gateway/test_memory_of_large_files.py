@@ -1,4 +1,4 @@
-"""A file of 25 MiB passes through a real server, and there are never three copies of it in memory."""
+"""A file of 25 MiB passes through a real server, which never holds three copies of it in memory."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def read_memory(server: Server, field: str) -> int:
-    """Return the server process's memory in bytes: the present size for `VmRSS`, the peak since `reset_peak` for
-    `VmHWM`.
+    """Return the server process's memory in bytes: for `VmRSS` its current size, for `VmHWM` the peak since
+    `reset_peak`.
     """
     match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert match is not None
@@ -108,12 +108,12 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     assert all(len(received.body) > SIZE * 4 // 3 for received in server.lab.requests)
     whole = measure("download", lambda: ask(server, "GET", f"/api/v1/artifacts/{artifact['ref']}/raw"))
     assert len(whole) == artifact["size"]
-    # The limits are in MiB; the file has almost 25 MiB.
+    # The limits are in MiB, and the file has almost 25 MiB.
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
 def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> None:
-    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The upload was sent without a
+    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The file was uploaded without a
     Content-Length.
     """
     ref = upload(server).json["ref"]
@@ -124,7 +124,7 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
     }
     peaks = {}
     for name, call in calls.items():
-        # Measured for each call, since the one before may have left memory to the garbage collector.
+        # Memory is measured for each call, since the previous call may have left memory to the garbage collector.
         before = reset_peak(server)
         reply = ask(server, *call)
         peaks[name] = (read_memory(server, "VmHWM") - before) / MIB

@@ -1,4 +1,4 @@
-"""Blocks of the Messages API other than text, files and calls: search results, and blocks that only Anthropic
+"""Content blocks of the Messages API other than text, files and calls: search results, and blocks that only Anthropic
 understands.
 """
 
@@ -28,7 +28,7 @@ ENOUGH = {
     "thinking": {"thinking": "hm", "signature": ""},
     "redacted_thinking": {"data": "x"},
 }
-"""The required fields of a block, by its type."""
+"""The required fields of each block type."""
 OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
 
 
@@ -43,8 +43,8 @@ KINDS = {kind for param in PARAMS for kind in literals_in(get_type_hints(param)[
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
-    """Every block type of Anthropic's client is read or listed by its path, so that a conversation that began with
-    Anthropic can continue. If a new version of the client adds a type, this test fails.
+    """Every block type of Anthropic's client is read, or listed as dropped with its path, so that a conversation that
+    began with Anthropic can continue. If a new version of the client adds a type, this test fails.
     """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
@@ -54,15 +54,15 @@ def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
 
 
 THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
-"""Parameters that other vendors have as well. They are passed on."""
+"""Parameters that other vendors also have. They are passed on."""
 
 
 REFUSED = {"thread"}
-"""Parameters whose omission would change the meaning of a call."""
+"""Parameters that are refused, because dropping them would change the meaning of a call."""
 
 
 def test_every_parameter_of_anthropics_client_is_read_passed_on_or_listed():
-    """Claude Code sends parameters such as `context_management`. None of them is refused."""
+    """Claude Code sends parameters such as `context_management`, none of which is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
     assert known == (known & PARSED_FIELDS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}

@@ -69,7 +69,9 @@ def block_kinds(stream: bytes) -> list[object]:
 
 
 def test_unsigned_thinking_gets_a_signature_of_ours():
-    """Clients drop a block with an empty signature, so unsigned reasoning gets a signature of the gateway."""
+    """Clients drop a thinking block with an empty signature, so unsigned reasoning gets one of the gateway's own
+    signatures.
+    """
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta("Yes")]))
     signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
     assert signed == [UNSIGNED]
@@ -88,8 +90,8 @@ def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
 
 
 def test_stream_without_thinking_has_only_text():
-    """If a call requests neither thinking nor tools, the response has only text, because such clients read
-    `content[0]`.
+    """If a call requests neither thinking nor tools, the response contains only text, because clients of such calls
+    read `content[0]`.
     """
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
@@ -115,8 +117,8 @@ def test_parallel_calls_are_written_one_after_another():
 
 @pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
 def test_call_without_a_visible_end_ends_with_the_next_one(first: ToolCallDelta):
-    """A tool call without arguments or with free text has no recognisable end, so it ends when the next call sends
-    arguments.
+    """A tool call without arguments, or with free text as input, has no recognisable end, so it ends when the next
+    call sends arguments.
     """
     events = MessageEvents("m")
     second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
@@ -165,7 +167,7 @@ def test_text_and_reasoning_arrive_complete_and_in_order(sent):
     ("finish_reason", "reason"), [("stop", "end_turn"), ("length", "max_tokens"), ("odd", "end_turn")]
 )
 def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
-    """The input tokens exclude cached tokens."""
+    """In the Messages API, the input tokens exclude cached tokens."""
     last = dict(read_events(encode_stream([Delta("x")], Finish(finish_reason, Usage(5, 7, cached_tokens=2)))))[
         "message_delta"
     ]
@@ -174,7 +176,9 @@ def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
 
 
 def test_generated_image_becomes_text_that_names_its_artifact():
-    """A message cannot contain a generated image, so text with the reference to its artifact takes its place."""
+    """A message cannot contain a generated image, so it contains a text with the reference to the image's artifact
+    instead.
+    """
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
     assert "[image/png artifact:a1]" in stream.decode()

@@ -70,7 +70,7 @@ def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, server, streamed):
-    """MCP servers use tool names with dots."""
+    """MCP servers use tool names with dots, which some vendors refuse."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
     request_fields["messages"] = [{"role": "user", "content": "double 4"}]
@@ -122,7 +122,7 @@ async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream
 
 
 class Doubled(BaseModel):
-    """The structured output that is requested."""
+    """The structured output that the test requests."""
 
     number: int
     doubled: int
@@ -171,8 +171,8 @@ def test_broken_stream_raises_in_the_client(claude):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_is_sent_back_only_to_its_model(claude, server, streamed):
-    """The caller holds a signature marked with its origin. The model that made the signature receives it back, and
-    another model receives none.
+    """The caller holds a signature that is marked with its origin. The model that made it receives it back, and other
+    models do not.
     """
     request_fields = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
     to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}
@@ -196,7 +196,7 @@ def test_thinking_is_sent_back_only_to_its_model(claude, server, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_empty_answer_after_a_tool_result_is_valid(claude, server, streamed):
-    """Claude may end a turn without content after a tool result. In any other place, an empty answer is a fault."""
+    """Claude may end a turn without content after a tool result. Anywhere else, an empty answer is a fault."""
     server.lab.play({"by-anthropic": "empty_content"})
     request_fields = {"model": "by-anthropic/lab", "max_tokens": 50}
     if streamed:
@@ -211,8 +211,8 @@ def test_empty_answer_after_a_tool_result_is_valid(claude, server, streamed):
 
 
 def test_thread_is_refused_and_the_client_continues_without_one(claude, server):
-    """The tool runner of the newest SDK first requests a thread. If the thread is refused, the tool runner sends the
-    whole conversation in each turn.
+    """The newest SDK's tool runner first requests a thread. If the thread is refused, the tool runner sends the whole
+    conversation in each turn.
     """
 
     @anthropic.beta_tool

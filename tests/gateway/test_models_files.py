@@ -1,4 +1,4 @@
-"""/v1/models, /v1/files, URLs that resemble an API's, keys and scopes."""
+"""/v1/models, /v1/files, URLs that resemble those of an API, and keys and their scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The model's name in a response, the headers that name the provider, and the directive to respond in a language."""
+"""The model's name in a response, the headers that name the provider, and the directive to respond in a certain
+language.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ DIRECTIVE = "请使用中文回答。"
 
 @pytest.fixture
 def key_with_aliases(key: str) -> str:
-    """Create aliases of a service, of a provider and model, and of a route, and a catch-all alias. Return the agent's
+    """Create aliases of a service, of a provider's model and of a route, and a catch-all alias. Return the agent's
     key.
     """
     for name, target in ALIASES.items():
@@ -33,7 +35,7 @@ def key_with_aliases(key: str) -> str:
 
 
 async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[dict[str, str], set[str], str]:
-    """Return the headers, the model names in every object of the response, and its text."""
+    """Return the headers, the model name in every object of the response, and the response's text."""
     body = json.dumps(chat_body("hello", model=model, stream=stream, **more)).encode()
     call = await Call([body], headers(key, len(body))).run()
     assert call.status == 200, call.answer
@@ -46,8 +48,8 @@ async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[di
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
 async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str, model: str, stream: bool) -> None:
-    """The name of an alias, a service id or a `provider/model` is repeated in the response. A call to a route returns
-    the name of the model that answered. The headers always name the model that answered.
+    """An alias, a service id or `provider/model` is repeated in the response as the caller wrote it. A call to a route
+    returns the name of the model that answered. The headers always name the model that answered.
     """
     response_headers, models, _ = await answer(key_with_aliases, model, stream=stream)
     assert models == {model if model in REPEATED_NAMES else "echo-text"}

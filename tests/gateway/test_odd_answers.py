@@ -1,4 +1,4 @@
-"""No matter what values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
+"""Whatever values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) 
 
 
 def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
-    """Encode an event as an API does, without stored media. A failure is encoded as its message."""
+    """Encode an event as an API would, without stored media. A failure is encoded as its message."""
     if isinstance(event, Delta):
         return events.write_delta(event)
     if isinstance(event, Supplement):
@@ -124,7 +124,9 @@ def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
 def test_number_beyond_64_bits_becomes_a_float(number: int) -> None:
-    """No encoder accepts such a number as an integer. The lone surrogate makes the gateway use the slower parser."""
+    """No encoder accepts such a number as an integer. The lone surrogate makes the gateway use its slower JSON
+    parser.
+    """
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
     answer = repair_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)

@@ -1,4 +1,4 @@
-"""What the APIs other than chat refuse before any upstream call: bodies, files, keys, methods."""
+"""Requests to the APIs other than chat that are refused before any upstream call: bodies, files, keys, methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faults of the table in calls other than chat: embeddings as a complete response, transcripts as a stream.
+"""The faults of the fault table in calls other than chat: embeddings as a complete response, transcripts as a stream.
 
 Each fault has its own provider, with and without a second provider of the same model. The expected results are in
 tests/fallback/expected_faults.py.
@@ -30,15 +30,17 @@ from tests.lab import SCENARIOS, Lab
 
 CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""Scenarios that exist only in chat: the lab's strict hosts, and an answer that is empty in chat but complete in
-these calls.
+"""Scenarios that apply only to chat: the lab's strict hosts, and an answer that is empty in chat but complete in these
+calls.
 """
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once."""
+"""The number of tries where it differs from chat. A call that passes through unchanged is never repeated with fewer
+parameters, so these faults are tried once.
+"""
 
 
 def is_played(scenario: str, *, stream: bool) -> bool:
-    """Return whether the bytes of this call can show the fault."""
+    """Return whether the response bytes of this API can show the fault."""
     known = SCENARIOS.get(scenario)
     if known is None:
         return not stream
@@ -63,7 +65,7 @@ def configured(lab: Lab, unreachable: dict[str, str]) -> dict[str, Any]:
     file["providers"] += [good, *(build_provider(case, lab, unreachable) for case in CASES)]
     for case in CASES:
         fallback = [] if case.alone else [{"provider": "good", "model": "lab-model"}]
-        # The deadline is short only if the deadline is the fault.
+        # The deadline is short only if the fault under test is the deadline.
         deadline = 6 if case.fault == "deadline" else 120
         file["routing"][case.name] = {"provider": case.name, "fallback": fallback, "deadline": deadline}
     return file

@@ -53,7 +53,7 @@ def post(server: Server, path: str, body: Any, **headers: str) -> httpx.Response
 
 
 def facts(server: Server, response: Any) -> dict[str, Any]:
-    """Return fields of the request's log entry whose values are the same in every run."""
+    """Return the fields of the request's log entry whose values are the same in every test run."""
     row = server.timeline(response.headers["x-request-id"])
     names = ("surface", "outcome", "status", "stream", "taskType", "model", "usage")
     return {name: row[name] for name in names if name in row}
@@ -64,9 +64,6 @@ def stored(server: Server, response: Any) -> list[bytes]:
     headers = {"authorization": f"Bearer {server.key}"}
     with httpx.Client(base_url=server.url, headers=headers, verify=NO_CERTIFICATES) as files:
         return [files.get(f"/v1/files/{ref}/content").content for ref in refs]
-
-
-# Embeddings
 
 
 @pytest.mark.smoke
@@ -118,7 +115,7 @@ def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, serv
 
 
 def test_embeddings_never_go_to_another_model(client, server):
-    """Embeddings of different models are not comparable."""
+    """Embeddings of different models are not comparable, so there is no fallback to another model."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
     assert raw.headers["x-routing-provider"] == "two"
@@ -148,9 +145,6 @@ def test_idempotency_key_makes_one_request(client, server):
     sounds = [client.audio.speech.create(model="one/tts", voice="v", input="a", **speech_key).content for _ in range(2)]
     assert sounds == [SOUND, SOUND]
     assert len(server.lab.requests) == 2
-
-
-# Candidates
 
 
 @pytest.mark.parametrize(
@@ -189,9 +183,6 @@ def test_rerank_results_are_passed_on_unchanged(server):
     assert answer.json()["results"] == [{"index": 0, "relevance_score": 1.0}, {"index": 1, "relevance_score": 0.5}]
     assert server.lab.requests[0].json == {**body, "model": "ranker"}
     assert facts(server, answer)["surface"] == "v1/rerank"
-
-
-# Completions and moderations
 
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
@@ -249,9 +240,6 @@ def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
-
-
-# Audio
 
 
 def test_form_of_a_transcription_reaches_the_provider(client, server):
@@ -340,9 +328,6 @@ def test_streamed_speech_is_stored_as_one_artifact(client, server):
     row = server.timeline(raw.headers["x-request-id"])
     assert [item["size"] for item in row["answer"]["media"]] == [len(SOUND)]
     assert row["usage"]["completionTokens"] == 30
-
-
-# Images
 
 
 def test_generated_image_is_returned_and_stored(client, server):

@@ -1,5 +1,5 @@
-"""More calls than a process accepts: calls are refused, slots are shared fairly between agents, and every reservation
-is released.
+"""When a process receives more calls than it accepts, calls are refused, slots are shared fairly between agents, and
+every reservation is released.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def four_slots(settings: Any) -> Iterator[None]:
-    """Limit chat calls and other requests to four, of which one has to wait."""
+    """Limit both chat calls and other requests to four, one of which has to wait."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for semaphore in (calls, requests, lookups):
         renew(semaphore)
@@ -46,7 +46,7 @@ def four_slots(settings: Any) -> Iterator[None]:
 
 
 async def fill(semaphore: FairSemaphore, unanswered: list[Call]) -> list[asyncio.Task[Call]]:
-    """Start the calls of one caller. Three of them get a slot, and one waits."""
+    """Start one caller's calls. Three of them get a slot, and one waits."""
     running = []
     for call in unanswered:
         running.append(asyncio.create_task(call.run()))
@@ -101,8 +101,8 @@ async def test_requests_in_threads_are_limited_but_not_the_health_check(key, fou
 
 
 async def test_memory_of_large_bodies_is_limited(key, loopback):
-    """Memory is reserved by Content-Length before a body is read. If too little memory is left, the call is a 503.
-    Reservations are released.
+    """Memory is reserved by Content-Length before a body is read. If too little memory is left, the call gets a 503.
+    All reservations are released.
     """
     large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
     async with loopback.serve():

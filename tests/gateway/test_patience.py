@@ -1,4 +1,6 @@
-"""Clients that read too slowly, and a database that does not answer."""
+"""Sending to a client that reads too slowly times out, and a database that does not answer becomes an error
+response.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ LOCKED = OperationalError("database is locked")
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
 def test_own_exception_is_an_error_object_without_details(fault, status, retry):
-    """A locked database is a 503 with Retry-After, any other exception a 500. Neither message contains the text of the
-    exception.
+    """A locked database is reported as a 503 with Retry-After, any other exception as a 500. Neither message contains
+    the exception's text.
     """
 
     @open_endpoint("GET")

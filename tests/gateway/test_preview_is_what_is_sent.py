@@ -47,8 +47,8 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 OTHERS = ("vision", "everything")
-"""Readers in the protocols other than OpenAI's: one that most files are converted or described for, and one that takes
-every form.
+"""Services in the protocols other than OpenAI's: one for which most files are converted or described, and one that
+accepts every form.
 """
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")
@@ -90,8 +90,8 @@ MADE = {
     "locked.pdf": locked_pdf(),
     "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }
-"""A text that is truncated, texts with stray bytes, an image that is scaled down, and a document without text that
-becomes page images.
+"""Files made for this test: a text that is truncated, texts with stray bytes, an image that is scaled down, and a
+document without text that becomes page images.
 """
 
 TAKEN_APART = {
@@ -99,23 +99,25 @@ TAKEN_APART = {
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""Files that a separate process parses or may parse. Inline, these files go only to `everything`."""
+"""File types that a separate process parses or may parse. Inline files of these types are sent only to the service
+`everything`.
+"""
 
 WINDOW = {"contextTokens": 30_000}
-"""A known window, which decides how much of the long text arrives."""
+"""A known context window, which decides how much of the long text arrives."""
 
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 4, Kind.OTHER: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""For these kinds, every second, third or fourth type is enough, since tests/artifacts reads all types.
+"""For these kinds of files, every second, third or fourth type is enough, since tests/artifacts reads all types.
 
-Audio and video are measured by a separate process as well.
+Audio and video are also measured by a separate process.
 """
 
 
 def files() -> dict[str, bytes]:
-    """Return one sample of each type. Of the images and documents, return only those named above."""
+    """Return one sample of each type. For images and documents, return only the types named above."""
     types: dict[str, tuple[str, bytes]] = {}
     kinds: dict[Kind, list[str]] = {kind: [] for kind in Kind}
     for sample in SAMPLES:
@@ -140,7 +142,7 @@ class ReaderService:
         return f"{self.protocol}-{self.reader.replace('+', '-')}"
 
     def use_as_default(self) -> None:
-        """Make this service the only candidate of the default route, which has parameters of its own."""
+        """Make this service the only candidate of the default route, which has its own parameters."""
         TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
         route = TaskRoute.objects.get(task_type="default")
         route.candidates.filter(position__gt=1).delete()
@@ -150,16 +152,16 @@ class ReaderService:
 
 @dataclass
 class PreviewedFile:
-    """A file of the text agent, and its previewed payloads by service."""
+    """A file of the text agent, and its previewed payload for each service."""
 
     name: str
     data: bytes
     row: Artifact
     payloads: Mapping[str, Any] = field(default_factory=dict)
     outcomes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The outcome of the delivery to each service, and what the card shows of it."""
+    """The outcome of the delivery to each service, and what the service's card shows of it."""
     only_converted: frozenset[str] = frozenset()
-    """Services that receive the whole file in a converted form."""
+    """The services that receive the whole file in a converted form only."""
     native: frozenset[str] = frozenset()
 
     def arrives_inline(self, body: bytes, reader_service: ReaderService) -> bytes:
@@ -206,7 +208,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
     """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
-    opened = {"fragment": "card", "language": "zh"}  # the language of calls that name none
+    opened = {"fragment": "card", "language": "zh"}  # This is the language of calls that name none.
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
         for reader_service in services
@@ -228,7 +230,7 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 @pytest.fixture
 def services(demo: None, lab: Lab) -> list[ReaderService]:
-    """Create services at a provider of each protocol in the lab. They replace the demo's services."""
+    """Create services at a provider for each protocol of the lab. They replace the demo's services."""
     Service.objects.update(enabled=False)
     made = []
     for protocol in PROTOCOLS:
@@ -279,8 +281,8 @@ def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[P
 def choose_services(
     artifacts: Sequence[PreviewedFile], services: Sequence[ReaderService]
 ) -> Iterator[tuple[PreviewedFile, list[ReaderService]]]:
-    """Yield each file with the services whose cards are opened: one, in turn, and each that is the first to receive
-    this kind of file in this way.
+    """Yield each file with the services whose cards are opened: one service, in turn, and each service that is the
+    first to receive this kind of file in this form.
     """
     seen = set()
     for number, artifact in enumerate(artifacts):

@@ -1,4 +1,4 @@
-"""`previous_response_id`: a call continues from an earlier answer to the same agent as if it had sent the whole
+"""`previous_response_id`: a call continues from an earlier answer to the same agent, as if it had sent the whole
 conversation.
 """
 
@@ -43,8 +43,8 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_written: bool) -> None:
-    """A call may continue the last answer or an earlier one, found in memory or in the database. Instructions are not
-    inherited.
+    """A call may continue the last answer or an earlier one, which is found in memory or in the database. Instructions
+    are not inherited.
     """
     first = answered(key, "Plan a picnic", instructions="Be brief.")
     conversation = [FIRST, *first["output"], SECOND]
@@ -76,7 +76,7 @@ def test_reference_to_an_item_of_the_conversation_is_refused(key: str) -> None:
 
 
 def test_files_of_the_conversation_are_included(key: str) -> None:
-    """Paths in errors refer to the new input. Those into earlier input begin with `previous_response_id`."""
+    """Paths in errors refer to the new input. Paths into earlier input begin with `previous_response_id`."""
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
     first = answered(key, [picture])
     assert "image" in answer_text(answered(key, [SECOND], first["id"]))
@@ -98,10 +98,10 @@ REFUSED = [
     "resp_1",
     "",
     "x" * 100_000,
-    # An id begins with its time. These are from 1970 and 2106.
+    # An id begins with its creation time. These ids are from 1970 and 2106.
     f"resp_{'0' * 24}",
     f"resp_{'f' * 24}",
-    # Arabic digits, which `int` accepts.
+    # These are Arabic digits, which `int` accepts.
     "resp_٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠٠",
     "resp_\x00",
 ]
@@ -206,7 +206,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
     store.MAX_TURNS = longest
     try:
         for number, (drawn, items, is_written) in enumerate(turns):
-            # Place 0 begins a conversation.
+            # The item at position 0 begins a conversation.
             place, key = drawn % (number + 1), f"{number:024x}"
             before, earlier = kept.find_conversation("one", keys[place - 1], 10**6) or ([], []) if place else ([], [])
             assert earlier == conversations[place]
@@ -227,7 +227,7 @@ def test_every_branch_of_a_conversation_is_found_complete(
 
 
 def test_conversation_with_a_missing_row_is_refused() -> None:
-    """The remaining rows would be another conversation."""
+    """Without the missing row, the remaining rows would form a different conversation."""
     kept = KeptAnswers()
     kept.keep("one", Turn.of(["a"]), "0" * 24, [])
     kept.keep("one", Turn.of(["a", "b"], ["0" * 24], 1), "1" * 24, [])

@@ -1,4 +1,4 @@
-"""Both kinds of secrets are rotated during calls, and no call fails."""
+"""Both kinds of secrets are rotated while calls are running, and no call fails."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ def test_no_call_fails_while_both_secrets_change(installation_with_key: Installa
         assert at_once(call, change) == []
         assert set(statuses) == {200}
     files = {name: (installation_with_key.directory / name).read_text() for name in ("secret_key", "keys")}
-    # If an older secret were left, the files would contain a comma between the secrets.
+    # If an older secret remained, a file would contain a comma between the secrets.
     assert not any("," in text for text in files.values())
     with installation_with_key.serve() as server:
         assert chat(server, "after-it-all").status == 200
 
 
 def rotate_and_drop(installation: Installation, server: Server, person: Person) -> None:
-    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that every process reads
-    everything again.
+    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that every process reads it
+    again.
     """
     before = (installation.directory / "secret_key").read_text()
     rotated = rotate(installation, "--new")
@@ -82,7 +82,7 @@ def rotate_and_drop(installation: Installation, server: Server, person: Person) 
 
 
 def rows_behind(installation: Installation) -> list[str]:
-    """Return the agents whose used keys are still signed with the older secret."""
+    """Return the agents that have used keys which are still signed with the older secret."""
     newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
     return [
         name

@@ -25,7 +25,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def scenario(server: Server, **script: object) -> None:
-    """Give the lab a new script, and clear the requests received under the old script."""
+    """Give the lab a new script, and clear the requests that it received under the old script."""
     server.lab.play(script)  # type: ignore[arg-type]
 
 
@@ -275,7 +275,7 @@ def test_disconnect_from_the_agents_api_ends_the_call(server):
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
 def test_chat_call_is_served_only_under_known_hosts(server, host, status):
-    """Chat calls run outside Django's middleware."""
+    """Chat calls run outside Django's middleware, so the gateway checks the Host header itself."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "host": host}
     connection.request("POST", "/v1/chat/completions", json.dumps({"model": "auto", "messages": HELLO}), headers)

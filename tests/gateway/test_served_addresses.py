@@ -36,7 +36,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_call_with_extra_slashes_is_served(server, path, stream):
-    """Clients follow redirects without the request's body."""
+    """The call is not redirected, since clients follow redirects without the request's body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
     assert answer.endswith(b"data: [DONE]\n\n") is stream
@@ -89,7 +89,7 @@ def test_a_whole_answer_to_http_1_0_has_its_length(server):
 
 
 def test_a_stream_to_http_1_1_is_chunked(server):
-    """The end of a chunked stream differs from a broken connection."""
+    """The end of a chunked stream can be told from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

@@ -1,4 +1,4 @@
-"""Several answers to one request (`n`, `candidateCount`) if the route allows them, with the official clients."""
+"""Several answers to one request (`n`, `candidateCount`), if the route allows them, with the official clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The official client through a served process to fake hosts that are as strict as the real ones, over real sockets."""
+"""The official client calls a served process, whose providers are fake hosts as strict as the real ones, over real
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) 
 
 
 def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the message as the client sends it back, followed by the results of its calls."""
+    """Return the message as the client sends it back, followed by the results of its tool calls."""
     message.pop("parsed", None)
     for call in message.get("tool_calls") or ():
         call["function"].pop("parsed_arguments", None)
@@ -54,8 +56,8 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
 def test_tool_rounds_continue_with_the_next_host(client, name, stream):
-    """Each host receives back what it sent. The next host, which continues the conversation, receives nothing that only
-    the first one understands.
+    """Each host receives back what it sent. The host that continues the conversation receives nothing that only the
+    first host understands.
     """
     following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
     messages: list[Any] = [{"role": "user", "content": "Look three times."}]

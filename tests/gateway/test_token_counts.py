@@ -1,5 +1,5 @@
-"""Token counts: the provider's own count if its API has a counter, and otherwise an estimate that is marked in a
-header.
+"""Token counts: the provider's own count if its API has a counter, otherwise an estimate, which a header marks as
+such.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ACCEPTED_FIELDS = {
     "anthropic": set(get_type_hints(MessageCountTokensParams)),
     "gemini": {"generateContentRequest"},
 }
-"""The fields that each counter accepts, taken from the vendors' clients."""
+"""The fields that each counting API accepts, taken from the vendors' clients."""
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """A token count stores no image. The counted description's placeholder id is as long as a real one."""
+    """A token count stores no image. The placeholder id in the counted description is as long as a real id."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

@@ -1,4 +1,6 @@
-"""Spending limits and calls without a known price. Such calls pass uncounted, are refused or are counted."""
+"""Spending limits and calls without a known price. Such calls pass uncounted, are refused, or are counted at a set
+price.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
-    """The price set in the limit applies only to calls that have no price."""
+    """The price that is set in the limit applies only to calls without a price of their own."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, **BUDGET, **policy)
     async with loopback.serve():
@@ -93,7 +95,7 @@ def test_free_call_is_not_unpriced(text_agent):
 
 
 def test_policy_for_unpriced_calls_is_read_from_the_row():
-    """Without `unpriced`, calls pass. Rows from before the policy existed have no `unpriced`."""
+    """If the row has no `unpriced`, as in rows from before the policy existed, calls pass."""
     assert parse_limits(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
         parse_limits(BUDGET | {"unpriced": "refuse"}),

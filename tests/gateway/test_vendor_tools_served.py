@@ -1,4 +1,6 @@
-"""A vendor's own tools through a served process. A route that refuses drops only calls candidates with the tool."""
+"""A vendor's own tools through a served process. A route that refuses to drop a tool calls only candidates that
+support it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
 PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
-"""The path that is reported if the tool is dropped, by API."""
+"""The path that each API reports if the tool is dropped."""
 KINDS = {
     "/v1/messages": "invalid_request_error",
     "/v1/responses": "invalid_request_error",
