@@ -1,4 +1,4 @@
-"""Contract types for import-linter that it does not include."""
+"""Contract types that import-linter lacks."""
 
 from __future__ import annotations
 

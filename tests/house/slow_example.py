@@ -1,4 +1,4 @@
-"""A test that is marked slow. `test_slow_switch.py` runs it. Its file name keeps pytest from collecting it."""
+"""A test that is marked slow, for `test_slow_switch.py` to run. Its file name keeps pytest from collecting it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 A protocol, a host or a file type has to be in several tables, which are compared with one another. Additional pages are
 checked by `tests/ui/test_every_page.py`, `tests/console/test_counted_pages.py` and `tests/permissions`, and additional
-faults by `tests/fallback/test_fault_outcomes.py` and `test_fault_matrix.py` beside it.
+faults by `test_fault_outcomes.py` and `test_fault_matrix.py` in `tests/fallback`.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from tests.lab.shapes import VENDORS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
-"""Protocols without a vendor, which neither the lab nor exports have."""
+"""Protocols without a vendor, which neither the fault lab nor exports support."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
-"""Protocols that no program with a seed file supports. An export for such a program says what it omits."""
+"""Protocols that no program with a seed file supports. An export for such a program lists what it omits."""
 
 CALL_NAMES_THE_MODEL = {"gemini"}
-"""Protocols whose calls have no fixed path at the end of an endpoint."""
+"""Protocols whose call URLs do not end with a fixed path."""
 
 WITHOUT_SAMPLE = {"video/x-ms-asf"}
-"""Types with a signature that have no sample yet. Remove a type from this set when you add its sample."""
+"""File types with a signature that have no sample yet. Remove a type from this set when you add its sample."""
 
 WITHOUT_EXTENSION = {
     *("application/x-mach-binary", "application/x-ole-storage"),
 }
-"""Types that can be identified only by their bytes."""
+"""File types that can be identified only by their bytes."""
 
 WITHOUT_NAME = {
     *("image/fits", "image/x-adobe-dng", "image/x-canon-cr2", "image/x-canon-cr3", "image/x-nikon-nef"),
     "image/x-xcf",
     "audio/x-dsf",
 }
-"""Media without a common name, which are named by their MIME type."""
+"""Media types without a common name, which are named by their MIME type."""
 
 
 def test_protocol_is_in_every_table() -> None:
@@ -90,7 +90,7 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
 
 
 def test_host_name_belongs_to_one_preset() -> None:
-    """The preset for a URL must not depend on the order of the rows."""
+    """The preset found for a URL must not depend on the order of the table's rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 

@@ -1,4 +1,6 @@
-"""No module imports itself through others. The import contracts check only packages, and not the console's."""
+"""No module imports itself through others. The import contracts check only packages, and leave out the console's
+packages.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ APPS = ("capabilities", "artifacts", "routing_admin")
 
 
 def find_circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return the modules of an import cycle, with the first module repeated at the end, or nothing if there is none."""
+    """Return the modules of an import cycle with the first module repeated at the end, or an empty result if there is
+    no cycle.
+    """
     try:
         TopologicalSorter(imports).prepare()
     except CycleError as error:

@@ -29,7 +29,7 @@ def read_document(document: str) -> str:
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word in code style is a path in this repository, or the end of one."""
+    """Return whether a word in code style is a path in this repository, or the end of such a path."""
     if re.search(r"[\s<>…]|NAME", word) or word.startswith("/"):
         return False
     return word.endswith(ENDINGS) or (word.split("/")[0] in TOPS and "/" in word)
@@ -40,7 +40,7 @@ def paths_in(text: str) -> list[str]:
 
 
 def missing_files(text: str) -> list[str]:
-    """Return the paths named in a text that do not exist. A path may be shortened to its end."""
+    """Return the paths named in a text that do not exist. A path may be shortened to its last parts."""
     files = [path.relative_to(ROOT).as_posix() for top in TOPS for path in (ROOT / top).rglob("*.*")]
     return [
         path
@@ -50,18 +50,18 @@ def missing_files(text: str) -> list[str]:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Return the modules that cannot be run although a text says so."""
+    """Return the modules that a text tells the reader to run and that cannot be run."""
     modules = [ROOT / module.replace(".", "/") for module in COMMAND.findall(text)]
     return [str(module) for module in modules if not (module.with_suffix(".py").exists() or module.is_dir())]
 
 
 def tree_in(text: str) -> str:
-    """Return the drawing of the folder tree: the fenced block that begins with an app."""
+    """Return the folder tree drawn in a document: the fenced block that begins with an app."""
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
 def folders_in(tree: str, *, coming: bool = False) -> Iterator[str]:
-    """Yield the folders in a drawing, relative to the root: the existing ones, or with `coming` the planned ones."""
+    """Yield the folders in a drawing, relative to the root: the existing folders, or with `coming` the planned ones."""
     app = ""
     for line in tree.splitlines():
         names, _, explanation = line.strip().partition("  ")

@@ -1,4 +1,6 @@
-"""The `core` packages need only the standard library: no Django, no third-party packages, no other code of ours."""
+"""The `core` packages need only the standard library: no Django, no third-party packages, no other code of this
+project.
+"""
 
 from __future__ import annotations
 

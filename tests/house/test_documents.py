@@ -44,7 +44,7 @@ def long_lines(text: str) -> list[str]:
 
 
 def not_in_the_index(index: str) -> list[str]:
-    """Return the pages in docs/ that the index does not link. The pages of the runbook have their own index."""
+    """Return the pages in docs/ that the index does not link to. The runbook's pages have their own index."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
     return [document_name(page) for page in pages if page not in linked]

@@ -1,4 +1,4 @@
-"""`python -m tests.mutants` changes one place at a time that a test could notice, and no other line."""
+"""`python -m tests.mutants` changes one place at a time, and only places where a test could notice the change."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
-    """Type annotations, prose, log messages and tuning constants are not mutated."""
+    """No test could notice a change to type annotations, prose, log messages or tuning constants, so they are not
+    mutated.
+    """
     assert list_mutants(source) == []
 
 
@@ -72,7 +74,7 @@ def test_a_survivor_is_shown_with_its_line_before_and_after() -> None:
 
 
 def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
-    """Another seed chooses other mutants. Each file has one before any file has a second."""
+    """Another seed chooses other mutants. Every file has one mutant before any file has a second."""
     chosen = choose(1, 6, "routing_admin/upstream")
     assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
     assert set(Counter(mutant.path for mutant in chosen).values()) == {1}

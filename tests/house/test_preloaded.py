@@ -1,4 +1,4 @@
-"""Programs forked from the helper run as those that Python starts."""
+"""Programs that are forked from the preloaded helper process run like programs that Python starts."""
 
 from __future__ import annotations
 

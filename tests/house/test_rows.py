@@ -1,4 +1,4 @@
-"""Database rows are read and written only in the modules listed for this, as far as the syntax shows.
+"""Database rows are read and written only in the modules that are allowed to do so, as far as the syntax shows.
 
 The import contract of the same name limits which modules may import models. This test limits which modules may use
 managers and queries, including those for Django's users and sessions. Both use the contract's list of modules.
@@ -25,7 +25,7 @@ QUERIES = {
     *("select_related", "prefetch_related", "select_for_update", "values_list", "order_by", "annotate", "aggregate"),
     *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
 }
-"""Methods that only model rows and querysets have in this code."""
+"""Methods that, in this code, only model rows and querysets have."""
 
 
 def contract() -> dict[str, list[str]]:
@@ -37,11 +37,11 @@ IN_THE_CONSOLE = re.compile(
     r"routing_admin\.console\.(.+[._](queries|actions)|backups\..+|demo\..+|base\.keyset|dashboard\.metrics"
     r"|providers\.stored_keys|requests\.prefix_story|routes\.retrospect|services\.(nightly|probing)|settings\.pruning)"
 )
-"""Modules of the console that may read or write rows. Its pages, forms and API may not."""
+"""Modules of the console that may read or write rows. The console's pages, forms and API may not."""
 
 
 def packages() -> tuple[str, ...]:
-    """Return the modules outside the console that may use rows: those that the contract lists."""
+    """Return the packages outside the console that may use rows, as listed in the import contract."""
     contract_values = contract()
     return (
         *contract_values["protected_modules"],

@@ -1,4 +1,4 @@
-"""Templates are rendered without the indentation that makes them readable."""
+"""Templates are rendered without the indentation that makes their source readable."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ TOKEN = re.compile(
 class Enclosure:
     """What encloses the following text, and the indentation of the line that opened it.
 
-    `kind` is `control` (a template tag with an end), `tag` (an HTML tag before its `>`), `quote` (of a tag's
-    attribute), `element`, or `template` for the file itself.
+    `kind` is `control` (a template tag with an end), `tag` (an HTML tag before its `>`), `quote` (the quoted value of
+    an attribute), `element`, or `template` for the file itself.
     """
 
     kind: str
@@ -50,7 +50,9 @@ class Enclosure:
 
     @property
     def inside(self) -> int:
-        """Return the indentation inside the enclosure. Attributes are indented deeper than an element's content."""
+        """Return the indentation of lines inside the enclosure. Attributes are indented deeper than an element's
+        content.
+        """
         return self.indent + (2 * STEP if self.kind == "tag" else STEP)
 
 
@@ -106,7 +108,9 @@ class Reader:
         self.enclosures.append(Enclosure("tag", name, self.indent))
 
     def take_end(self, text: str) -> None:
-        """Handle the `>` of a tag. An element begins unless it is void, and verbatim content is skipped."""
+        """Handle the `>` that ends a tag. It begins an element, unless the element is void. Verbatim content is
+        skipped.
+        """
         last = self.enclosures[-1]
         if last.kind != "tag":
             return
@@ -191,7 +195,7 @@ SHOWN_AS_WRITTEN = re.compile(
     r'|<ol class="crumbs">(?:(?!</ol>).)*<li>[ ]*\n',
     re.DOTALL,
 )
-"""A line break at the start of an element whose white space is shown (`said`, cells of `diff`, `crumbs`)."""
+"""A line break at the start of an element whose white space is preserved (`said`, `diff` cells, `crumbs`)."""
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -216,11 +220,11 @@ SUBMIT = re.compile(r'<button(?![^>]*type="button")(?:"[^"]*"|\{%.*?%\}|[^">{])*
 SENTENCE = re.compile(r"\{% (?:translate \"|blocktranslate[^%]*%\}\s*)([A-Z]\w*)(?!\w)[^%]*?(…)?(?=\"|\s*\{%)")
 VERBS = set(re.findall(r"`(\w+)`", (ROOT / "templates/components/README.md").read_text().split("## One verb")[-1]))
 ANSWERS = {"All", "Dark", "It", "Light", "System"}
-"""Submit buttons that answer a question above them instead of naming an action."""
+"""Labels of submit buttons that answer a question above them instead of naming an action."""
 
 
 def button_verbs(source: str) -> set[str]:
-    """Return the first words of the buttons that submit a form, and of the verbs given to dialogs that ask first."""
+    """Return the first words of submit buttons, and of the verbs in dialogs that ask for confirmation."""
     submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 
@@ -236,5 +240,5 @@ def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
 
 
 def test_templates_are_found() -> None:
-    """Without this test, the checks above would pass if they found no templates."""
+    """The checks above would pass without checking anything if they found no templates."""
     assert len(TEMPLATES) > 100

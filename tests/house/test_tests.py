@@ -18,14 +18,14 @@ TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
 
 Sources = Mapping[str, str]
-"""The sources of the tests by path below tests/."""
+"""Maps paths below tests/ to the sources of these test files."""
 
 PACED: Mapping[str, str] = {
     "lab/wire.py": "the lab plays a provider that sends byte after byte, slowly",
     "bench/upstream.py": "a measurement plays a provider that takes its time",
     "bench/load.py": "a measurement asks so many times a second",
 }
-"""Files in which the passing of time is part of the test."""
+"""Files whose tests depend on the passing of time."""
 
 OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "bench": "what is measured",
@@ -40,7 +40,7 @@ OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "ui": "every page in a real browser",
     "upgrade": "installations of earlier versions",
 }
-"""Folders of tests that concern the whole repository."""
+"""Test folders that concern the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
 CONVENTIONS = {"_meta", "_replace", "_exit"}
@@ -54,7 +54,7 @@ parsed = cache(ast.parse)
 
 
 def waits_for_time(sources: Sources) -> list[str]:
-    """Return each `time.sleep` and `asyncio.sleep`, except `sleep(0)` and those in a loop with a deadline."""
+    """Return each `time.sleep` and `asyncio.sleep`, except `sleep(0)` and sleeps in a loop with a deadline."""
     found = []
     for path, source in sources.items():
         tree = parsed(source)
@@ -68,7 +68,7 @@ def waits_for_time(sources: Sources) -> list[str]:
 
 
 def imports_nothing(sources: Sources) -> list[str]:
-    """Return each name that is imported from another test file, even inside a function, but does not exist there."""
+    """Return each name that is imported from another test file, even inside a function, but is not defined there."""
     found = []
     for path, source in sources.items():
         for node in ast.walk(parsed(source)):
@@ -84,7 +84,7 @@ def imports_nothing(sources: Sources) -> list[str]:
 
 @cache
 def names_in(source: str) -> set[str]:
-    """Return the names that a file defines, assigns or imports at its top level, even under a condition."""
+    """Return the names that a file defines, assigns or imports at its top level, including under a condition."""
     found: set[str] = set()
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -109,14 +109,14 @@ def is_sleep(node: ast.AST) -> bool:
 
 
 def has_deadline(node: ast.AST) -> bool:
-    """Return whether a node is a `while` loop that reads a clock, and so polls a condition with a deadline."""
+    """Return whether a node is a `while` loop that reads a clock, which polls a condition until a deadline."""
     return isinstance(node, ast.While) and any(
         isinstance(part, ast.Attribute) and part.attr in CLOCKS for part in ast.walk(node)
     )
 
 
 def private_attributes(sources: Sources) -> list[str]:
-    """Return each private attribute of anything but `self`, and each private name that is imported."""
+    """Return each private attribute that is used on anything but `self`, and each private name that is imported."""
     return [f"{path}: {name}" for path, source in sources.items() for name in private_names(parsed(source))]
 
 
@@ -149,12 +149,12 @@ def is_private(name: object) -> bool:
 
 
 def test_no_test_sleeps() -> None:
-    """Tests wait for an event or a condition, or use a clock whose time they set."""
+    """Tests wait for an event or a condition, or use a clock whose time the test sets."""
     assert waits_for_time(sources_of_tests()) == []
 
 
 def test_names_imported_from_other_tests_exist() -> None:
-    """A benchmark that rarely runs would otherwise break unnoticed."""
+    """An import of a missing name in a benchmark that rarely runs would otherwise break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
@@ -165,7 +165,7 @@ def test_planted_import_of_a_missing_name_is_found() -> None:
 
 
 def test_no_test_uses_a_private_attribute() -> None:
-    """A test uses only public names. If it needs more, the class must expose it."""
+    """A test uses only public names. If a test needs more, the class must expose it."""
     assert private_attributes(sources_of_tests()) == []
 
 
@@ -207,7 +207,7 @@ def test_own_private_names_and_public_conventions_are_allowed(source: str) -> No
 
 
 def test_every_file_listed_for_postgresql_exists() -> None:
-    """If a listed file were missing, pytest would run none of them."""
+    """If a listed file did not exist, pytest would run no tests at all."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 

@@ -33,7 +33,7 @@ def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admissio
 
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
 def test_a_domain_is_the_whole_one_of_a_verified_address(email):
-    """The whole domain of the e-mail address has to match. An unverified address has no domain."""
+    """The whole domain of the e-mail address has to match. An address that is not verified has no domain."""
     identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 
@@ -49,5 +49,5 @@ def test_a_domain_is_the_whole_one_of_a_verified_address(email):
     ],
 )
 def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):
-    """A new user's name has only characters allowed in user names, with room for a number."""
+    """A new user's name contains only characters that are allowed in user names, and leaves room for a number."""
     assert suggest_username(identity) == name

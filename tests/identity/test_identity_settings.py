@@ -1,4 +1,4 @@
-"""Settings of identity providers from the environment; incomplete ones are rejected."""
+"""Identity provider settings from the environment. Incomplete settings are rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def rules(**variables: str) -> IdentityRules:
 
 
 def test_nothing_is_on_until_it_is_configured():
-    """Without configuration no identity provider is offered, and signing in creates no user."""
+    """Without configuration, no identity provider is offered, and signing in creates no user."""
     assert rules() == IdentityRules((), "none", ())
 
 
@@ -40,7 +40,7 @@ def test_what_is_configured_is_offered():
     ],
 )
 def test_incomplete_settings_are_refused_with_one_line(variables, message):
-    """Incomplete settings are rejected with the missing or wrong variable.
+    """Incomplete settings are rejected with an error that names the missing or wrong variable.
 
     Signing in cannot create an administrator.
     """

@@ -1,4 +1,4 @@
-"""Signing in with OpenID Connect, with a real provider in this process and a real server in another."""
+"""Signing in with OpenID Connect, with a real identity provider in this process and a real server in another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oidc_provider_mock import User, run_server_in_thread
 from tests.gateway.serving import Server, served
 from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
-# raised within the package of the simulated provider
+# This exception is raised within the package of the simulated provider.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
 
 PEOPLE = (
@@ -41,14 +41,14 @@ def invited_only(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that admits everyone with a verified e-mail address in one domain as a viewer."""
+    """A server that admits, as a viewer, everyone with a verified e-mail address in one domain."""
     rules = {"OIDC_URL": provider, "NEWCOMERS": "viewer", "NEWCOMER_DOMAINS": "example.com"}
     with served(tmp_path_factory.mktemp("open"), settings={**SETTINGS, **rules}) as server:
         yield server
 
 
 def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
-    """Signing in uses an authorization code flow with PKCE and a state, and our own redirect URL."""
+    """Signing in uses an authorization code flow with PKCE and a state, and the server's own redirect URL."""
     query = parse_qs(urlsplit(Browser(invited_only).start_sign_in()).query)
     assert query["response_type"] == ["code"]
     assert query["code_challenge_method"] == ["S256"]
@@ -92,7 +92,7 @@ def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
     assert "anna@example.com" in owner.pages.get("/password/").text
     guest = Browser(invited_only)
     assert guest.enter("anna-3").status_code == 302
-    assert guest.pages.get("/users/invite/").status_code == 405  # an administrator's page
+    assert guest.pages.get("/users/invite/").status_code == 405  # Only administrators may open this page.
     link = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
     assert link is not None
     owner.send("/password/", link[0])

@@ -1,4 +1,4 @@
-"""Signing in with Feishu, DingTalk and Weixin, whose protocols differ, at a served installation."""
+"""Signing in to a served installation with Feishu, DingTalk and Weixin, whose protocols differ."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
-"""Each vendor's name for the code parameter where it is not `code`."""
+"""Each vendor's name for the code parameter, where it differs from `code`."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     apps = {f"{vendor.upper()}_CLIENT_ID": ID for vendor in TITLES}
     apps |= {f"{vendor.upper()}_CLIENT_SECRET": SECRET for vendor in TITLES}
     with pytest.MonkeyPatch.context() as environment, running_vendors(certificate) as proxy:
-        # The requests package trusts the certificates of this file.
+        # The requests package trusts the certificates in this file.
         environment.setenv("REQUESTS_CA_BUNDLE", str(certificate))
         settings = {"ADMIN_PASSWORD": PASSWORD, "OUTGOING_PROXY": proxy, **apps}
         with served(tmp_path_factory.mktemp("served"), settings=settings) as server:
@@ -33,7 +33,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login/", **fields: str) -> httpx.Response:
-    """Return the response to the vendor's redirect with that code."""
+    """Return the response to the vendor's redirect with this code."""
     authorization = parse_qs(urlsplit(browser.start_sign_in(page, vendor, **fields)).query)
     query = {CODES.get(vendor, "code"): code, "state": authorization["state"][0]}
     return browser.pages.get(f"/sign-in/{vendor}/callback/", params=query)
@@ -49,7 +49,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
     assert NAME in account
     later_browser = Browser(installation)
     assert finish_sign_in(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
-    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # viewers get no such link
+    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # Viewers get no such link.
     events = later_browser.events()
     assert "Sign-in account linked" in events
     assert "Signed in" in events

@@ -1,7 +1,8 @@
-"""Stand-ins for Feishu, DingTalk and Weixin on loopback, which follow their documentation of the code exchange.
+"""Stand-ins for Feishu, DingTalk and Weixin on the loopback interface, which follow the vendors' documentation of the
+code exchange.
 
-They are behind a proxy that answers for their hosts itself, so that the server calls the real URLs, over TLS with
-a\ncertificate made by the test.
+They are behind a proxy that answers for the vendors' hosts itself, so that the server calls the real URLs over TLS,
+with a certificate made by the test.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class VendorRequest:
 
 
 def answer_feishu(request: VendorRequest) -> Answer:
-    """Answer in JSON; an error is a code other than 0 with status 200 and without data."""
+    """Answer in JSON. An error has a code other than 0, status 200 and no data."""
     body = request.body
     if request.call == "POST /open-apis/auth/v3/app_access_token/internal/":
         if body != {"app_id": ID, "app_secret": SECRET}:
@@ -56,7 +57,7 @@ def answer_feishu(request: VendorRequest) -> Answer:
 
 
 def answer_dingtalk(request: VendorRequest) -> Answer:
-    """Answer in JSON with camel-case names; an error has its own status and a textual code."""
+    """Answer in JSON with camel-case names. An error has its own status and a textual code."""
     expected = {"clientId": ID, "clientSecret": SECRET, "code": CODE, "grantType": "authorization_code"}
     if request.call == "POST /v1.0/oauth2/userAccessToken":
         if request.body != expected:
@@ -69,7 +70,7 @@ def answer_dingtalk(request: VendorRequest) -> Answer:
 
 
 def answer_weixin(request: VendorRequest) -> Answer:
-    """Answer GET requests with JSON as plain text; an error is an `errcode` with status 200."""
+    """Answer GET requests with JSON sent as plain text. An error is an `errcode` with status 200."""
     expected = {"appid": ID, "secret": SECRET, "code": CODE, "grant_type": "authorization_code"}
     if request.call == "GET /sns/oauth2/access_token":
         if request.query != expected:

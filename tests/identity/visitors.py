@@ -1,4 +1,4 @@
-"""Users of a served installation who sign in with a password or an external account."""
+"""Users who sign in to a served installation with a password or an external account."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Browser:
         return self.send("/login/", "/login/", username="admin", password=PASSWORD)
 
     def start_sign_in(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
-        """Return the provider's URL that signing in redirects to."""
+        """Return the identity provider's URL that signing in redirects to."""
         answer = self.send(page, f"/sign-in/{provider}/", **fields)
         assert answer.status_code == 200
         address = answer.headers["refresh"].removeprefix("0; url=")
