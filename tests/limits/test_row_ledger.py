@@ -1,4 +1,4 @@
-"""The ledger in database rows. Several processes together reach a limit and never exceed it.
+"""The ledger in database rows. Together, several processes can use up a limit and never exceed it.
 
 A ledger grants parts of a limit, called shares, to processes. Each process then reserves from its share in memory.
 """
@@ -26,7 +26,7 @@ LIMIT = 1000
 
 @dataclass
 class Process:
-    """What one process was granted of a limit, and what it has used."""
+    """What the ledger granted one process of a limit, and what the process has used."""
 
     name: str
     window: Window = DAY
@@ -52,7 +52,7 @@ class Process:
 
 
 def spend(*processes: Process) -> int:
-    """Let the processes take turns until the limit is exhausted. Return the total that they use."""
+    """Let the processes take turns until the limit is used up. Return their total use."""
     total = 0
     while taken := sum(process.use(7) for process in processes):
         total += taken
@@ -109,7 +109,7 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
-    """200 orders need about as many SQL statements as one, since a starting process sends many orders together."""
+    """A starting process sends many orders together, so 200 orders must need about as many SQL statements as one."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -123,8 +123,8 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
 
 
 def test_slots_that_a_killed_process_used_are_free_once() -> None:
-    """When a killed process's lease expires, its slots can be granted once more. Slots that other processes hold are
-    not granted.
+    """When a killed process's lease expires, its slots can be granted exactly once more. Slots that other processes
+    hold are not granted.
     """
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):

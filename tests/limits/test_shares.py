@@ -1,5 +1,5 @@
-"""Properties of shares, the parts of a limit that a ledger grants to processes. Together, processes never exceed the
-limit.
+"""Properties of shares, the parts of a limit that a ledger grants to processes. Together, the processes never exceed
+the limit.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """End the process's lease. What it was granted but has not committed returns to the ledger."""
+        """End the process's lease. The part of its grant that it has not committed returns to the ledger."""
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.reported[process]
 
 
 def test_negative_usage_counts_as_zero():
-    """Negative usage would otherwise refill a budget."""
+    """A negative usage would otherwise refill a budget."""
     assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
 
 
@@ -101,8 +101,8 @@ def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, late
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
 def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn, want, minimum):
-    """A grant is at most what is left of the limit and, if possible, at least what is wanted. It is more only if much
-    is left.
+    """A grant is at most what is left of the limit and, if possible, at least what is wanted. It exceeds what is
+    wanted only if much is left.
     """
     remaining, grant = limit - drawn, grant_size(limit, drawn, want, min(minimum, want))
     assert 0 <= grant <= max(0, remaining)

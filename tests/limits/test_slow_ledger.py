@@ -1,4 +1,4 @@
-"""A slow ledger. Calls wait only as long as waiting can help, and only the limit itself rejects them.
+"""With a slow ledger, calls wait only while waiting can help, and are rejected only if the limit is used up.
 
 A ledger grants parts of a limit, called shares, to processes.
 """
@@ -27,7 +27,9 @@ LIMIT, CALLS = 1000, 200
 
 @dataclass
 class SlowLedger:
-    """A ledger that responds once `gate` is set. `drawn` is the total of all processes. A request sets `called`."""
+    """A ledger that responds once `gate` is set. `drawn` is the total that all processes drew. Each request sets
+    `called`.
+    """
 
     drawn: int = 0
     held: int = 0
@@ -93,7 +95,7 @@ def test_200_concurrent_calls_wait_for_the_ledger_and_are_all_accepted(
 
 
 def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
-    """Draw a first share, then block the ledger. Return how much of the share is free."""
+    """Draw a first share, then block the ledger. Return how much of the share is unused."""
     ledger.gate.set()
     (waiter,) = begin(keeper, 1)
     assert isinstance(waiter, Waiter)
@@ -137,7 +139,7 @@ def test_calls_on_extended_shares_are_logged_in_two_lines_with_their_number(
 
 @dataclass
 class ReadOnlyLedger(SlowLedger):
-    """A ledger whose database is read-only for the first exchanges."""
+    """A ledger whose database is read-only during the first exchanges."""
 
     failures: int = 5
 
@@ -173,7 +175,9 @@ class RecordingLedger(SlowLedger):
 
 
 def test_usage_is_reported_later_unless_a_report_is_asked_for() -> None:
-    """The draw for one holder does not report what another has just used, which would write a row for every call."""
+    """Drawing a share for one holder does not report what another holder has just used, since that would write a row
+    for every call.
+    """
     ledger = RecordingLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)

@@ -1,4 +1,4 @@
-"""`python -m tests.mutants`: change the source in one place at a time, and see whether a test of that area fails.
+"""`python -m tests.mutants`: change the source code in one place at a time, and see whether a test fails.
 
 A mutant that no test notices either behaves like the original or lacks a test. One process loads all tests and judges
 each mutant in a fork, in which it replaces the code of functions. A mutant that takes effect during imports is judged
@@ -29,7 +29,8 @@ from tests.bench.table import show
 from tests.mutants.choice import AREAS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
-HUNG, NOTHING_FAILED = 124, (0, 5)  # exit codes of timeout(1), and of pytest: all passed, nothing selected
+# The exit codes of timeout(1), and those of pytest for "all passed" and "nothing selected".
+HUNG, NOTHING_FAILED = 124, (0, 5)
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
 PYTEST = ("-m", "pytest", "-p", "tests.mutants.child", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header")
@@ -40,7 +41,7 @@ STARTED: list[subprocess.Popen[bytes]] = []
 class Verdict:
     mutant: Mutant
     noticed_by: str | None
-    """The test that failed, or how else the child ended; None if the mutant survived."""
+    """The test that failed, or how the child process ended without one. None if the mutant survived."""
     ran: Sequence[str]
     seconds: float
 
@@ -57,7 +58,7 @@ class Copy:
     folder: Path
 
     def judge_all(self, mutants: Sequence[Mutant], seconds: float) -> list[Verdict]:
-        """Judge the mutants in forks, then one at a time those that take effect during imports."""
+        """Judge the mutants in forks, and then, one at a time, those that take effect during imports."""
         answers = list(self.answers(mutants, seconds))
         verdicts = []
         for mutant, answer in zip(mutants, answers, strict=True):
@@ -67,7 +68,7 @@ class Copy:
         return verdicts
 
     def answers(self, mutants: Sequence[Mutant], seconds: float) -> Iterator[Verdict | None]:
-        """Yield each mutant's verdict, or None if it does more than change the code of functions."""
+        """Yield each mutant's verdict, or None if the mutant changes more than the code of functions."""
         plan: list[dict[str, Any]] = [
             {
                 "path": mutant.path,
@@ -97,7 +98,7 @@ class Copy:
         host.wait()
 
     def judge(self, mutant: Mutant, seconds: float, unsound: Sequence[str] = ()) -> Verdict:
-        """Run the mutant's tests on the changed file until one fails, all have passed or the time is over."""
+        """Run the mutant's tests on the changed file until one fails, all have passed or the time is up."""
         began, ran, left, noticed = time.monotonic(), [], seconds, None
         skipped = [word for test in unsound for word in ("--deselect", test)]
         with self.mutated(mutant):
@@ -169,14 +170,16 @@ def _copy_bytecode(source: Path, copy: Path) -> None:
 
 
 def _write(path: Path, source: bytes) -> None:
-    """Write a module and remove its bytecode, which would count as current if size and second were the same."""
+    """Write a module and remove its bytecode, which would count as up to date if its size and second of modification
+    were unchanged.
+    """
     path.write_bytes(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 @contextmanager
 def copies(count: int) -> Iterator[list[Copy]]:
-    """Yield `count` copies of the files that git tracks or would add."""
+    """Yield `count` copies of the files that git tracks, or would track after `git add`."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -197,7 +200,9 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
-    """Judge the mutants, and judge again those noticed by a test that also fails without a mutant."""
+    """Judge the mutants in parallel, and judge again those that were noticed by a test which also fails without a
+    mutant.
+    """
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)

@@ -1,7 +1,6 @@
 """A pytest plugin that judges mutants: one in a changed file, or many in forks that replace the code of functions.
 
-Cheap tests run first, property tests use the same examples each time, and no test starts after the mutant's time is
-over.
+Cheap tests run first, property tests use the same examples each time, and no test starts after the mutant's time is up.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from hypothesis import settings
 from tests.mutants.mutations import Mutation
 
 HANGS_AFTER = 60.0
-"""Seconds after a mutant's time is over until a test that is still running counts as failed."""
+"""Seconds between the end of a mutant's time and the moment when a running test counts as failed."""
 DEADLINE = pytest.StashKey[float]()
 Key = tuple[str, int]
 
@@ -37,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.conftest import NEEDS_MORE  # imported here, because it needs Django's settings
+    from tests.conftest import NEEDS_MORE  # This is imported here because it needs Django's settings.
 
     items.sort(key=lambda item: bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))))
     settings.register_profile("mutants", settings.get_profile("default"), derandomize=True, database=None)
@@ -62,18 +61,20 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
-    """Return which test failed (`by`), how many ran, and whether functions could be replaced (`swapped`)."""
+    """Return the test that failed (`by`), the number of tests that ran, and whether functions could be replaced
+    (`swapped`).
+    """
     began, seconds = time.monotonic(), session.config.getoption("--seconds")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setsid()  # so that a hanging test is killed with its servers
+        os.setsid()  # A process group of its own allows a hanging test to be killed with its servers.
         session.config.stash[DEADLINE] = began + seconds
         try:
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # not raised by a test, so the mutant is judged in a changed file
+        except BaseException:  # No test raised this error, so the mutant is judged in a changed file.
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())
@@ -126,7 +127,7 @@ def swap_functions(path: Path, source: bytes) -> bool:
         return False
     keys = Counter(_key(code) for code in _functions(new))
     codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
-    # isinstance would evaluate lazy objects
+    # `isinstance` would evaluate lazy objects.
     live = [function for function in gc.get_objects() if type(function) is FunctionType]
     known = {_key(code): code for code in _functions(old)}
     changed = {key for key in known if key not in codes or known[key] != codes[key]}
@@ -152,7 +153,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
     for nested in _nested(code):
-        if nested.co_flags & 1:  # CO_OPTIMIZED is set for functions, not for class bodies
+        if nested.co_flags & 1:  # `CO_OPTIMIZED` is set for functions, not for class bodies.
             yield nested
         yield from _functions(nested)
 

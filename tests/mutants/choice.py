@@ -1,4 +1,6 @@
-"""Choose the mutants of a run, and the tests for each: those of its area, the nearest by imports first."""
+"""Choose the mutants to judge, and the tests for each mutant: those of its area, beginning with the nearest by
+imports.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ AREAS = (
     *("artifacts/core", "routing_admin/core", "routing_admin/limits", "routing_admin/platform/auth"),
     *("routing_admin/dispatch", "routing_admin/upstream", "routing_admin/gateway"),
 )
-"""The mutated files and folders. A file belongs to the first area that contains it."""
+"""The files and folders that are mutated. A file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""The test folders of modules whose names no test folder has."""
+"""The test folders for modules after which no test folder is named."""
 Graph = Mapping[str, Sequence[str]]
-"""The project's modules that each module imports."""
+"""Maps each of the project's modules to the project's modules that it imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 
@@ -37,7 +39,7 @@ class Mutant:
 def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
     """Return `count` mutants, spread evenly over areas and then files.
 
-    The choice within an area does not depend on the other areas.
+    The choice within an area does not depend on other areas.
     """
     queues = [_iterate_mutants(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
     chosen: list[Mutant] = []
@@ -113,7 +115,9 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether a module is in the package. A whole core or app is too large and returns False."""
+    """Return whether a module is in the package. Return False for a package that is too large, such as a whole core or
+    app.
+    """
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 

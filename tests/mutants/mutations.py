@@ -30,7 +30,7 @@ LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 TRANSLATORS = {"_", "gettext", "gettext_lazy", "ngettext", "pgettext", "message", "translatable"}
 UNTESTED_NAMES = {"__all__", "__slots__", "__version__"}
 TEXTS = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
-"""Operands that `+` concatenates. With `-` they would only raise TypeError."""
+"""Operand types that `+` concatenates. With `-` they would only raise TypeError."""
 
 
 NUMERIC = (ast.Constant, ast.BinOp, ast.operator)
@@ -41,7 +41,7 @@ class Mutation:
     kind: str
     line: int
     edits: tuple[tuple[int, int, bytes], ...]
-    """Start, end and replacement, as offsets into the encoded source."""
+    """Start, end and replacement of each edit, as offsets into the encoded source."""
 
     def apply(self, source: bytes) -> bytes:
         for start, end, new in sorted(self.edits, reverse=True):
@@ -50,7 +50,7 @@ class Mutation:
 
 
 def find_mutations(source: bytes) -> list[Mutation]:
-    """Return the mutations in source order. None changes the line numbers."""
+    """Return the mutations in source order. No mutation changes the line numbers."""
     found = _Finder(source).visit(ast.parse(source), in_test=False)
     return sorted(found, key=lambda mutation: (mutation.line, mutation.kind, mutation.edits))
 
@@ -73,7 +73,9 @@ class _Finder:
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
     def visit(self, node: ast.AST, *, in_test: bool) -> Iterator[Mutation]:
-        """Yield the mutations of a node and its descendants. With `in_test`, only the truth of its value matters."""
+        """Yield the mutations of a node and its descendants. With `in_test`, only the truth value of the node
+        matters.
+        """
         if _is_skipped(node):
             return
         yield from self.mutations_at(node, in_test)
@@ -115,7 +117,7 @@ class _Finder:
                     yield self.blank("name removed", self.span(element)[0], self.span(following)[0])
 
     def swap(self, kind: str, operator: ast.AST, operands: Sequence[ast.expr]) -> Iterator[Mutation]:
-        """Exchange the operator between each two operands. Yield nothing if a comment is in between."""
+        """Exchange the operator between each pair of operands. Yield nothing if there is a comment between them."""
         if type(operator) not in SWAPPED:
             return
         old, new = SWAPPED[type(operator)]
@@ -131,7 +133,7 @@ class _Finder:
     def guards(self, block: Sequence[ast.stmt]) -> Iterator[Mutation]:
         """Remove each `if` that only returns, raises or continues.
 
-        At the end of a block none is removed, since this may change nothing.
+        An `if` at the end of a block is not removed, since its removal may change nothing.
         """
         for guard in block[:-1]:
             match guard:
@@ -161,7 +163,7 @@ def _is_name(node: ast.expr) -> bool:
 
 
 def _is_skipped(node: ast.AST) -> bool:
-    """Return whether a node is not worth testing: types, log lines, texts for users, f-strings, tuned numbers."""
+    """Return whether a node is not worth mutating: types, log lines, texts for users, f-strings, tuned numbers."""
     match node:
         case ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return True
@@ -173,7 +175,7 @@ def _is_skipped(node: ast.AST) -> bool:
                 name.isupper() and all(isinstance(part, NUMERIC) for part in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
-            return name[:1].isupper() and not name.isupper()  # a generic type with its parameters
+            return name[:1].isupper() and not name.isupper()  # This is a generic type with its parameters.
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return method in LOG_METHODS and "log" in name.lower()
         case ast.Call(func=ast.Name(id=name)):
