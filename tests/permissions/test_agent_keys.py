@@ -44,7 +44,7 @@ def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
 
 
 def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
-    """A key of the right form without a row, and one with another secret, get the same refusal."""
+    """A well-formed key without a row and a key with the wrong secret are refused with the same error."""
     key = create_key("text-agent")
     other = make_key()[0]
     forged = "_".join((*key.split("_")[:2], *other.split("_", 2)[2:]))

@@ -1,4 +1,4 @@
-"""Scopes of API calls: the permission table has every call, with the scope that this test expects."""
+"""Scopes of API calls: the permission table contains every call with the scope that this test expects."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ SCOPE_OF = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "HEAD /v1/files/{ref}/content": "artifacts:read",
 }
-"""Every call of an agent and the scope it needs."""
+"""Every API call of an agent and the scope that it needs."""
 
 BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
-"""Calls without a key, because their URL contains a secret."""
+"""Calls that need no key, because their URL contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
     "agent_id": "unknown",
@@ -135,7 +135,7 @@ def error_code(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """Below /v1 a wrong key has OpenAI's code `invalid_api_key`, which clients recognize."""
+    """Below /v1, a call with a wrong key gets OpenAI's code `invalid_api_key`, which clients recognize."""
     key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
@@ -156,7 +156,7 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key with only the call's scope is authorized."""
+    """A key whose only scope is the call's scope is authorized."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
@@ -170,7 +170,7 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
     names = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(names)) == len(names)
-    # clients generate function names from these ids, so they must not be our module names
+    # Clients generate function names from these ids, so the ids must not contain the project's module names.
     assert not [name for name in names if name.startswith("routing_admin")]
     assert client.get("/api/v1/docs").status_code == 200
 
@@ -260,7 +260,7 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
 def machine_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield every URL in the API namespaces: its view name, and its path as in the table."""
+    """Yield every URL in the API namespaces, as its view name and its path in the form used by the table."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             namespace = pattern.namespace if pattern.namespace in MACHINE_NAMESPACES else space

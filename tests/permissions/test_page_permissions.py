@@ -1,4 +1,4 @@
-"""Permissions of pages: the permission table has every URL, with the rights expected in this test.
+"""Permissions of pages: the permission table has every URL, with the rights that this test expects.
 
 The expected rights are written in this module, not read from the table.
 """
@@ -37,7 +37,7 @@ ANYBODY = {
     "GET": {"login", "join", "set_language", "own_page", "own_call", *CALLBACKS},
     "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
 }
-"""URLs that need no sign-in. Every other URL redirects to the login page."""
+"""URLs that do not require signing in. Every other URL redirects to the login page."""
 
 VIEWERS = {
     "GET": {
@@ -80,7 +80,7 @@ VIEWERS = {
         "requests_columns",
     },
 }
-"""What a viewer may do in addition. On a route's page a viewer may only simulate, which stores nothing."""
+"""What a viewer may do in addition. On a route's page, a viewer may only simulate requests, which stores nothing."""
 
 EDITORS = {
     "GET": {
@@ -121,16 +121,18 @@ ADMINISTRATORS = {
         *("catalogue", "catalogue_edition"),
     },
 }
-"""What only an administrator may do: keys, providers, people, settings, imports, and changes of files."""
+"""What only an administrator may do: change keys, providers, users and settings, import, and change files."""
 
 
 ROLES = ("anonymous", "viewer", "editor", "administrator")
 LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), strict=True))
-"""Each role may do everything that the one before it may."""
+"""Each role, and the URLs that require at least this role. Each role may do everything that the previous role
+may do.
+"""
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield the URL name of every page with a URL, whose objects need not exist."""
+    """Yield the URL name and URL of every page. The objects in the URLs need not exist."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINE_NAMESPACES:
@@ -146,7 +148,7 @@ ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
 def access_result(answer: Any) -> str:
-    """Return the class of a response: `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
+    """Classify a response as `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
         return "login"
     return {403: "forbidden", 405: "no such method"}.get(answer.status_code, "in")
@@ -169,7 +171,8 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
     statuses = {}
     client = Client(raise_request_exception=False)
     for name, address in ADDRESSES.items():
-        if role != "anonymous" and SESSION_KEY not in client.session:  # at first, and after signing out
+        # The visitor is signed out at first, and again after signing out.
+        if role != "anonymous" and SESSION_KEY not in client.session:
             client.force_login(walker)
         statuses[name] = access_result(client.generic(method, address))
     assert statuses == {name: expected(role, method, name) for name in ADDRESSES}
@@ -193,7 +196,7 @@ def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Clie
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
-    """A POST to a page for GET returns 405 with the allowed methods."""
+    """A POST to a GET-only page returns 405 with the methods that the permission table allows."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
     assert viewer.get("/").content == b"reached"
@@ -213,7 +216,7 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
 
 
-# Parts of pages that are hidden from a viewer
+# Parts of pages that are hidden from viewers.
 
 
 @rows
@@ -235,7 +238,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
 def test_page_of_a_file_shows_viewers_none_of_its_content(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """A viewer's page of a file has none of its text, regardless of the form in which models receive the file."""
+    """The page of a file shows a viewer none of its text, regardless of the form in which models receive the file."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
@@ -295,7 +298,7 @@ def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_acc
     ("method", "name", "status"), [("GET", "index", None), ("POST", "logout", None), ("POST", "index", 405)]
 )
 def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name: str, status: int | None) -> None:
-    """On the pages of Django's admin, which a setting adds, a superuser can only read rows and sign out."""
+    """A superuser can only read rows and sign out on the pages of Django's admin, which a setting enables."""
     request = RequestFactory().generic(method, "/django-admin/")
     request.user = User(username="root", is_superuser=True)
     request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[DJANGO_ADMIN])

@@ -1,4 +1,4 @@
-"""A script's token cannot be used to gain more than its own scopes: no role, no password link, no key."""
+"""A script's token cannot be used to gain more than its own scopes: no role, no password link and no key."""
 
 from __future__ import annotations
 
@@ -72,14 +72,17 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
-    """A token cannot demote a user with more rights, since it could then create a password link and promote again."""
+    """A token cannot demote a user with more rights than its own, since it could then create a password link for that
+    user and promote the user again.
+    """
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
     assert read_role("ada") == "administrator"
 
 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
-    """`people:write` suffices for deactivation, which removes rights, but not for reactivation, which grants them.
+    """`people:write` suffices to deactivate a user, which removes rights, but not to reactivate one, which grants
+    rights.
 
     No part of a rejected body is applied.
     """

@@ -1,4 +1,6 @@
-"""URLs of a page and a call that are missing from the permission table, and of a page that accepts every method."""
+"""URLs for tests: a page and a call that are missing from the permission table, and a page that accepts every
+method.
+"""
 
 from __future__ import annotations
 
