@@ -1,4 +1,4 @@
-"""A model for the tests of clients. The model calls the offered tools and answers with JSON that fits the schema."""
+"""A model for tests of clients. It calls the offered tools and answers with JSON that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.lab.shapes import ReplyText
 Schema = Mapping[str, Any]
 
 FORCED = frozenset({"required", "any", "ANY"})
-"""The values with which the vendors' APIs require a tool call."""
+"""The values with which the vendors' APIs force a tool call."""
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
@@ -34,11 +34,11 @@ TEXTS_BY_FORMAT = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
-"""The text before a schema, for protocols without a field for one."""
+"""The text before a schema in a prompt, for protocols that have no field for a schema."""
 
 
 def choose_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call to the matching tool, or JSON if requested, or None if the answer is plain text."""
+    """Return a tool call if a tool fits, JSON if it was requested, or None if the answer is plain text."""
     tools = _choose_tools(request)
     if tools:
         first, *more = ((tool, example(request.parameters.get(tool, {}), request.question)) for tool in tools)
@@ -74,7 +74,9 @@ def _choose_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _find_schema(request: ReceivedRequest) -> Schema | None:
-    """Return the request's schema, a schema in its text, or one for an object with the names the question quotes."""
+    """Return the request's schema, a schema in its text, or the schema of an object with the names that the question
+    quotes.
+    """
     if request.schema:
         return request.schema
     system = "\n".join(text for role, text in request.turns if role == "system")

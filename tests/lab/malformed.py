@@ -1,4 +1,4 @@
-"""Responses that violate HTTP itself, given as bytes: without a status line, or with an invalid head or body.
+"""Responses that violate HTTP itself, written out as bytes: without a status line, or with an invalid head or body.
 
 Their row in the fault table is 72, `bad_http`, which docs/faults.md adds to the 71 of the catalogue.
 """
@@ -31,7 +31,7 @@ BROKEN: dict[str, tuple[str, bytes]] = {
         SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     ),
 }
-"""Heads that an HTTP client must reject, with a description and their bytes."""
+"""Response heads that an HTTP client must reject, with a description and their bytes."""
 LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
@@ -44,7 +44,7 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_unended": ("a chunk longer than it said", b"2\r\n{}and more\r\n"),
     "chunk_trailer": ("a trailer that is none", b"2\r\n{}\r\n0\r\nno trailer at all\r\n\r\n"),
 }
-"""Bodies that violate their own framing, after a valid head."""
+"""Response bodies that violate their own framing, after a valid head."""
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
@@ -71,4 +71,4 @@ for _name, (_meaning, _data) in CHUNKS.items():
     _chunk(_name, _meaning, _data)
 
 MALFORMED = (*BROKEN, *LARGE, *CHUNKS)
-"""The names of these scenarios."""
+"""The names of the scenarios in this module."""

@@ -26,7 +26,7 @@ async def half_emojis(exchange: ScriptedExchange) -> None:
 
 
 async def _play(exchange: ScriptedExchange, recording: Recording) -> None:
-    """Send the recording with all surrogates escaped, as JSON allows."""
+    """Send a recording with all surrogates escaped, as JSON allows."""
     if exchange.request.stream:
         await exchange.stream(
             [*(b"data: %b\n\n" % json.dumps(event).encode() for event in recording.events), b"data: [DONE]\n\n"]

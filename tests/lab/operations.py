@@ -85,13 +85,15 @@ def _form(body: bytes, request: ReceivedRequest) -> dict[str, Any]:
 
 
 def vector(text: str) -> list[float]:
-    """Return three numbers that are exact in single precision. Equal texts have equal numbers, others mostly do not."""
+    """Return three numbers that are exact in single precision. Equal texts have equal numbers, and different texts
+    usually have different ones.
+    """
     return [len(text) / 8, sum(text.encode()) % 256 / 8, -0.5]
 
 
 @dataclass
 class _Operation(OpenAI):
-    """The base class of operations. Errors are the same as for all OpenAI endpoints."""
+    """The base class of operations. Errors have the format of all OpenAI endpoints."""
 
     request: ReceivedRequest
     kind = "application/json"

@@ -22,7 +22,8 @@ class Media:
 
 @dataclass
 class ReceivedRequest:
-    """A request as its vendor understands it. `turns` are (role, text), and tool results have the role `tool`.
+    """A request as its vendor understands it. `turns` are pairs of role and text, and tool results have the role
+    `tool`.
 
     `names` are the names of its fields, including Gemini's options. `parameters` are the schemas of the tools. `json`
     is true if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
@@ -55,11 +56,11 @@ class ReceivedRequest:
 
 
 COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
-"""The path suffix of each endpoint that counts tokens, and the suffix of the call whose tokens it counts."""
+"""Maps the path suffix of each token-counting endpoint to the suffix of the endpoint whose tokens it counts."""
 
 
 def counted_call(path: str) -> str:
-    """Return the path of the call whose tokens are counted, or an empty string for any other path."""
+    """Return the path of the call whose tokens this path counts, or an empty string for any other path."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 
@@ -73,7 +74,7 @@ def protocol_at(path: str) -> str:
 
 
 def read(path: str, body: bytes) -> ReceivedRequest:
-    """Read and return the request to a path. A request that cannot be read has a `problem`."""
+    """Read and return the request to a path. If a request cannot be read, its `problem` says why."""
     path = counted_call(path) or path
     protocol = protocol_at(path)
     try:
@@ -259,7 +260,7 @@ def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """Return the MIME type. Its key may be in either spelling that protocol buffers allow in JSON."""
+    """Return the MIME type. Its key may have either of the spellings that protocol buffers allow in JSON."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 
@@ -269,4 +270,4 @@ READERS: Mapping[str, Callable[[dict[str, Any], ReceivedRequest], None]] = {
     "anthropic": _anthropic,
     "gemini": _gemini,
 }
-"""The reader of each protocol's body."""
+"""The function that reads the request body of each protocol."""

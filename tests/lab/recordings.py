@@ -1,6 +1,6 @@
 """Answers beyond plain text in each vendor's format, complete and as the events of a stream.
 
-The formats follow the vendors' documents and SDKs. The contents are ours.
+The formats follow the vendors' documents and SDKs. The contents are made up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def openai_answer(
 def anthropic_answer(
     blocks: list[tuple[Json, list[Json]]], *, end: Json, start_usage: Json, end_usage: Json
 ) -> Recording:
-    """Return a message of blocks, each with its deltas. A stream has usage at its start and at its end."""
+    """Return a message made of blocks, each with its deltas. A stream has usage at its start and at its end."""
     head: Json = {"id": "msg_lab2", "type": "message", "role": "assistant", "model": "lab-model"}
     whole = {**head, "content": [block for block, _ in blocks], **end, "usage": start_usage | end_usage}
     start = {**head, "content": [], "stop_reason": None, "usage": start_usage | {"output_tokens": 1}}
@@ -58,7 +58,7 @@ def anthropic_answer(
 
 
 def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **candidate: Any) -> Recording:
-    """Return a response and a chunk per part. The candidate's other fields are in the last chunk."""
+    """Return a response and one chunk for each part. The candidate's other fields are in the last chunk."""
     head: Json = {"modelVersion": "lab-model", "responseId": "lab2"}
 
     def response(contents: list[Json], **more: Any) -> Json:
@@ -139,7 +139,7 @@ COUNTS = {
         },
     ),
 }
-"""All kinds of tokens that each vendor counts, in total 140 input and 30 output tokens."""
+"""Token counts of all kinds that each vendor counts, in total 140 input and 30 output tokens."""
 
 REFUSED = {
     "openai": openai_answer({"refusal": "No."}, [{"refusal": "No."}], finish="content_filter"),
@@ -158,7 +158,7 @@ REFUSED = {
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""A PNG of one pixel."""
+"""A PNG image of one pixel."""
 SOUND = bytes(range(256)) * 3
 """Raw audio without a recognizable header."""
 
@@ -188,7 +188,7 @@ IMAGE = {
 """An image without text. Anthropic's models do not generate images."""
 
 PHOTO = PICTURE + bytes(range(256)) * 12 * 1024
-"""The image with 3 MiB appended, which makes a line of the stream longer than 1 MiB."""
+"""The PNG image with 3 MiB appended, which makes a line of the stream longer than 1 MiB."""
 LARGE = {
     "openai": openai_answer({"images": [image_part(PHOTO)]}, [{"images": [image_part(PHOTO)]}]),
     "anthropic": COUNTS["anthropic"],
@@ -251,7 +251,7 @@ CITED = {
         },
     ),
 }
-"""`So: Wien, schön.`, with a citation for everything after the colon."""
+"""The text `So: Wien, schön.` with a citation for everything after the colon."""
 
 BROKEN_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,n0 base64!"}}
 BROKEN_MESSAGE: Json = {"content": "Look:", "images": [BROKEN_PART]}
@@ -314,7 +314,7 @@ HALVES = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""A lone surrogate in every text, which the next chunk completes or which remains alone."""
+"""Lone surrogates in every text. The next chunk completes some of them, and the others remain alone."""
 
 RECORDINGS = {
     "broken_image": BROKEN,

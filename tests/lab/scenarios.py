@@ -1,4 +1,4 @@
-"""The lab's scenarios. Each plays a fault and names the fault that a plain call and a stream end with."""
+"""The fault lab's scenarios. Each plays a fault and names the faults that a plain call and a streamed call report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a script: a scenario's name and its parameters, all as text."""
+    """A step of a script: a scenario's name and its parameters, which are all text."""
 
     name: str
     params: dict[str, str] = field(default_factory=dict)
@@ -95,7 +95,8 @@ Play = Callable[[ScriptedExchange], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named scenario: what happens, its row in the fault table, and the fault of a plain call and of a streamed call.
+    """A named scenario: what happens, its row in the fault table, and the faults that a plain and a streamed call
+    report.
 
     If a fault is None, the call succeeds. `needs` lists the protocols in which the scenario exists.
     """
@@ -117,7 +118,9 @@ SAME = object()
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[Play], Play]:
-    """Return a decorator that registers a scenario. `stream` is the fault of a streamed call if it differs."""
+    """Return a decorator that registers a scenario. `stream` is the fault of a streamed call if it differs from
+    `plain`.
+    """
 
     def enter(act: Play) -> Play:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
@@ -131,7 +134,7 @@ def dump(value: Any) -> bytes:
     return value if isinstance(value, bytes) else json_bytes(value)
 
 
-# Answers
+# Scenarios with valid answers.
 
 
 @scenario("ok", "answers: `text`, else what it heard")
@@ -248,7 +251,7 @@ async def crlf(exchange: ScriptedExchange) -> None:
     return await exchange.stream([frame.replace(b"\n", b"\r\n") for frame in exchange.frames().all()])
 
 
-# Time and sockets
+# Scenarios with faults of timing or of the connection.
 
 
 @scenario("silent", "takes the request and never answers", Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, row="6")
@@ -311,7 +314,7 @@ async def drip(exchange: ScriptedExchange) -> None:
             return
 
 
-# Bodies with status 200
+# Scenarios whose faulty body has status 200.
 
 
 def _body(name: str, meaning: str, data: bytes, fault: Fault, row: str, kind: str = JSON) -> None:
@@ -409,12 +412,12 @@ async def gzipped(exchange: ScriptedExchange) -> None:
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
 async def redirect(exchange: ScriptedExchange) -> None:
-    # The URL of the metadata service on cloud machines. A redirect to it must not be followed.
+    # This is the URL of the metadata service on cloud machines. A redirect to it must not be followed.
     location = exchange.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await exchange.connection.reply(int(exchange.number("status", 302)), b"", JSON, {"location": location})
 
 
-# Statuses
+# Scenarios that answer with an error status.
 
 KINDS = {
     400: "invalid_request_error",
@@ -590,7 +593,7 @@ _error("policy", "refuses the content", Fault.CONTENT_POLICY, "18", 400, ALL, _p
 _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_MISMATCH, "26", 400, ALL, _capability)
 
 
-# Streams. A plain call gets a normal answer, unless stated otherwise.
+# Scenarios with faulty streams. A plain call gets a normal answer, unless stated otherwise.
 
 
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Play], Play]:
@@ -654,7 +657,7 @@ async def reset_after_finish(exchange: ScriptedExchange) -> None:
 
 
 def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
-    """Return the frames as a host sends them that omits the end of a stream: `[DONE]`, `message_stop` and usage."""
+    """Return the frames without the end of the stream (`[DONE]`, `message_stop` and usage), which some hosts omit."""
     frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 

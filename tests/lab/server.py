@@ -1,4 +1,6 @@
-"""The lab's server on the loopback interface. It runs in a thread and has a script and the received requests."""
+"""The fault lab's server on the loopback interface. It runs in a thread, plays a script and records the received
+requests.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 
 @dataclass
 class Received:
-    """A received request, its scenario, and how it ended. Times are seconds of `time.monotonic()`.
+    """A received request, its scenario, and how it ended. Times are in seconds of `time.monotonic()`.
 
     `closed_at` is when the caller closed its socket, or None if it did not. `sent` is the number of bytes sent.
     `started` is true once part of the response was sent, and `done` once the scenario has ended. `connection` is the
@@ -60,7 +62,7 @@ def _count(protocol: str, body: bytes) -> bytes:
 
 
 def parse_step(word: str | int) -> Step:
-    """Parse `ok`, `http_429:retry_after=2`, a status number or `say:any words`. Raise `ValueError` for other names."""
+    """Parse `ok`, `http_429:retry_after=2`, a status code or `say:any words`. Raise `ValueError` for unknown names."""
     if isinstance(word, int):
         return parse_step(f"http_{word}")
     name, _, rest = word.partition(":")
@@ -122,7 +124,9 @@ class Lab:
         return f"http://{self.host}:{self.port}/{name}{BASES[protocol]}"
 
     def broken_url(self, fault: str, protocol: str = "openai") -> str:
-        """Return a base URL that fails: connect_refused, connect_timeout, dns_error, tls_error or tls_cert_error."""
+        """Return a base URL that fails with a fault: connect_refused, connect_timeout, dns_error, tls_error or
+        tls_cert_error.
+        """
         base = BASES[protocol]
         if fault == "dns_error":
             return f"http://no-such-host.invalid{base}"
@@ -135,11 +139,12 @@ class Lab:
     def _dead_port(self, fault: str) -> int:
         closed = socket.socket()
         self._extra.append(closed)
-        closed.bind((self.host, 0))  # bound without listening, so the port remains reserved and refuses connections
+        # The socket is bound without listening, so that the port remains reserved and refuses connections.
+        closed.bind((self.host, 0))
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)
-            for _ in range(3):  # fill the backlog, so that the next SYN gets no answer
+            for _ in range(3):  # These connections fill the backlog, so that the next SYN gets no answer.
                 caller = socket.socket()
                 caller.setblocking(False)
                 caller.connect_ex((self.host, port))
@@ -147,7 +152,7 @@ class Lab:
         return port
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Return whether the condition became true in time. It is checked after each event in the lab."""
+        """Return whether the condition became true in time. The condition is checked after each event in the lab."""
         with self._changed:
             return self._changed.wait_for(holds, seconds)
 
@@ -208,7 +213,7 @@ class Lab:
                 if not connection.keep:
                     return
         except ConnectionAbortedError:
-            # A TLS handshake on a plain connection.
+            # This is a TLS handshake on a plain connection.
             connection.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return

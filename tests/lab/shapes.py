@@ -9,7 +9,8 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """The answer of the lab's model. `tool` is (name, arguments), and `call` is the call's number in the conversation.
+    """The answer of the lab's model. `tool` is a pair of name and arguments, and `call` is the number of that call in
+    the conversation.
 
     `more` are further tool calls, in parallel.
     """
@@ -32,7 +33,7 @@ class ReplyText:
 
 @dataclass
 class Frames:
-    """A stream, split where faults occur: frames before content, content, finish reason, and end."""
+    """A stream, split where faults occur: frames before the content, the content, the finish reason, and the end."""
 
     head: list[bytes] = field(default_factory=list)
     content: list[bytes] = field(default_factory=list)
@@ -101,7 +102,7 @@ class OpenAI:
         return {**self._envelope(model, "chat.completion"), "choices": []}
 
     def bad_events(self) -> list[bytes]:
-        """Return events that are not JSON, or not in this format."""
+        """Return events that are not JSON or do not have this format."""
         return [b'data: {"choices": [{"delta"\n\n', b"data: nonsense\n\n", b"data: [1, 2]\n\n"]
 
     def _envelope(self, model: str, kind: str) -> dict[str, Any]:
@@ -126,7 +127,7 @@ class OpenAI:
 
 
 class OpenAIResponses:
-    """The format of Responses."""
+    """The format of the Responses API."""
 
     finishes = {
         "stop": "completed",
@@ -218,7 +219,7 @@ class OpenAIResponses:
 
 
 class Anthropic:
-    """The format of Messages."""
+    """The format of the Messages API."""
 
     finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 

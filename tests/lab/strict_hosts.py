@@ -46,7 +46,7 @@ def demand(holds: object, sentence: str, param: str | None = None) -> None:
 class StrictHost:
     """A fake host that rejects a payload which breaks its `rules`.
 
-    `speak` builds the response, and `proofs` has the signatures that the host issued, by call id.
+    `speak` builds the response, and `proofs` maps call ids to the signatures that the host issued.
     """
 
     name: str
@@ -67,12 +67,12 @@ class StrictHost:
         return f"{self.name}_call-{self.calls_made}"
 
     def prove(self, call_id: str) -> str:
-        """Return a signature for the reasoning before a call."""
+        """Return a new signature for the reasoning before a call."""
         self.proofs[call_id] = f"{self.name.encode().hex()}{self.calls_made:04}"
         return self.proofs[call_id]
 
 
-# OpenAI and compatible hosts
+# Rules of OpenAI and of hosts with an OpenAI-compatible API.
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
@@ -174,7 +174,7 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
     return b"".join([*chunks, last, b"data: [DONE]\n\n"])
 
 
-# OpenAI's Responses
+# Rules of OpenAI's Responses API.
 
 
 def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
@@ -185,7 +185,7 @@ def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
 
 
 def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
-    """Reject a reasoning item without the item that followed it, or whose encrypted content does not verify."""
+    """Reject a reasoning item that lacks the item which followed it, or whose encrypted content is invalid."""
     for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
         if item["type"] == "reasoning":
             proof = item["encrypted_content"]
@@ -228,11 +228,11 @@ def speak_responses(host: StrictHost, body: Body, stream: bool) -> bytes:
     return b"".join(sse(event, event["type"]) for event in events)
 
 
-# Anthropic
+# Rules of Anthropic's Messages API.
 
 
 def alternates(host: StrictHost, body: Body) -> None:
-    """Roles must alternate, max_tokens is required, and results must directly follow their calls."""
+    """Roles must alternate, `max_tokens` is required, and tool results must directly follow their calls."""
     demand(body.get("max_tokens"), "max_tokens: Field required")
     speakers = [message["role"] for message in body["messages"]]
     expected = ["user", "assistant"] * len(speakers)
@@ -247,7 +247,7 @@ def alternates(host: StrictHost, body: Body) -> None:
 
 
 def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
-    """A `thinking` block needs its valid signature, unchanged and before the turn's tool calls."""
+    """A `thinking` block needs its valid signature, and must be unchanged and before the turn's tool calls."""
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
         proofs = [block.get("signature") for block in blocks if block["type"] == "thinking"]
@@ -295,11 +295,11 @@ def _block_events(index: int, block: Body) -> Iterator[Body]:
     yield {"type": "content_block_stop", "index": index}
 
 
-# Gemini
+# Rules of Gemini's API.
 
 
 def takes_turns(host: StrictHost, body: Body) -> None:
-    """The next turn must have as many function responses as there were function calls."""
+    """The turn after function calls must have as many function responses as there were calls."""
     waiting = 0
     for content in body["contents"]:
         responses = sum("functionResponse" in part for part in content["parts"])
@@ -316,7 +316,7 @@ def wants_signed_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return a tool call with its thought, or the final text, as parts. A streamed thought has its own part."""
+    """Return the parts of a tool call with its thought, or of the final text. A streamed thought has its own part."""
     parts: list[Body] = [{"text": "done"}]
     if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
         call_id = host.next_call()
@@ -337,7 +337,7 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def takes_its_own_requests(host: StrictHost, body: Body) -> None:
-    """Reject requests that the vendor's SDK cannot produce or its reference excludes."""
+    """Reject requests that the vendor's SDK cannot produce or that its API reference rules out."""
     for sentence in find_refusals(host.protocol, body):
         raise RefusedError(sentence)
 
@@ -367,16 +367,16 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "openrouter": ((wants_its_details,), ""),
     "gemini-openai": ((wants_google_proofs,), ""),
 }
-"""The rules of particular hosts in addition to those of their protocol, and the field for their reasoning."""
+"""The rules of particular hosts in addition to those of their protocol, and the name of their reasoning field."""
 
 
 PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
     "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
 }
-"""The protocol and the quirks of every preset and of Gemini's OpenAI-compatible endpoint."""
+"""The protocol and the compatibility options (quirks) of every preset and of Gemini's OpenAI-compatible endpoint."""
 OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
-"""The tool that every host calls, in the form that a client sends."""
+"""The tool that every host calls, in the form in which a client offers it."""
 
 
 def strict_host(name: str, protocol: str) -> StrictHost:
@@ -386,5 +386,5 @@ def strict_host(name: str, protocol: str) -> StrictHost:
 
 @cache
 def known_host(name: str, protocol: str) -> StrictHost:
-    """Return the host with this name, which all tests in this process share."""
+    """Return the host with this name. All tests in this process share it."""
     return strict_host(name, protocol)

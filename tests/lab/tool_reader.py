@@ -1,6 +1,6 @@
 """A model that calls the tools that the user names, one after another, and then repeats the last tool's result.
 
-If a tool is required, as for typed output, the model calls it with what the user's message contains.
+If a tool is required, as for typed output, the model calls that tool with the values in the user's message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call to the next tool that the user named, or else the last result. None if no tool was named."""
+    """Return a call to the next tool that the user named, or else the last result. Return None if no tool was named."""
     files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in request.media)
     if request.tool_choice in request.parameters:
         required = str(request.tool_choice)
@@ -42,7 +42,9 @@ def _named_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
-    """Return arguments for the tool: null where allowed, and for a reference, the first one in the last result."""
+    """Return arguments for the tool. An argument is null where allowed, and a reference is the first one in the last
+    result.
+    """
     schema = request.parameters[tool]
     properties = {
         name: {"const": None} if _is_nullable(subschema) else subschema

@@ -1,4 +1,4 @@
-"""Check that a vendor's SDK could have written a request, using the types of the SDK's parameters."""
+"""Check with the types of a vendor's SDK whether that SDK could have written a request."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def literals_in(annotation: Any) -> set[str]:
 
 
 def find_misfit(protocol: str, body: Any) -> str:
-    """Return what the vendor rejects in the body, with its path, or an empty string if it rejects nothing."""
+    """Return the path of the value that the vendor rejects in the body and the reason, or an empty string if nothing
+    is rejected.
+    """
     if protocol != "gemini":
         return misfit(body, TYPES[protocol])
     try:
@@ -104,8 +106,8 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _best(mismatches: Iterable[str]) -> str:
-    """Return an empty string if an alternative fits, else the deepest mismatch, since the intended alternative matches
-    furthest.
+    """Return an empty string if an alternative fits. Otherwise return the deepest mismatch, since the intended
+    alternative matches furthest.
     """
     messages = list(mismatches)
     return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))

@@ -14,11 +14,11 @@ TLS_GREETING = b"\x16"
 """The first byte of a TLS handshake. No HTTP method begins with it."""
 
 NAMED = frozenset(HTTPStatus)
-"""The statuses that have a reason phrase."""
+"""The HTTP statuses for which the lab knows a reason phrase."""
 
 
 class Watched(asyncio.StreamReaderProtocol):
-    """Records when the caller disconnects, even while nothing is read."""
+    """Records when the caller disconnects, even while nothing is read from the connection."""
 
     closed_at: float | None = None
 
@@ -92,7 +92,9 @@ class Connection:
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
     ) -> None:
-        """Send a complete response. With `slow`, the body is sent byte by byte with that many seconds in between."""
+        """Send a complete response. With `slow`, the body is sent byte by byte with that many seconds between the
+        bytes.
+        """
         fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
         await self.head(status, {**fixed, **(headers or {})})
         if slow is None:
@@ -130,7 +132,7 @@ class Connection:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Return method, path, headers (in lower case) and body of the next request, or None at the connection's end.
+    """Return method, path, headers (in lower case) and body of the next request, or None at the end of the connection.
 
     Raise `ConnectionAbortedError` for a TLS handshake on a plain connection.
     """
