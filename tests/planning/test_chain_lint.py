@@ -1,4 +1,4 @@
-"""Findings that lint reports on a chain before any provider is called."""
+"""Findings that lint reports about a fallback chain before any provider is called."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_repeat_is_unreachable_however_it_is_written() -> None:
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
-    """A model other than the first is reported only once, since the finding applies to every later candidate."""
+    """A change to another model is reported only once, since the finding applies to every later candidate."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
@@ -93,7 +93,7 @@ def test_a_model_without_a_service_counts_as_text_only() -> None:
 
 
 def test_later_candidate_that_reads_more_is_reported() -> None:
-    """If a later candidate reads more than those before it, the order of the chain may be wrong."""
+    """If a later candidate reads more kinds of content than those before it, the order of the chain may be wrong."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
     assert Finding.READS_MORE in findings(chain)[1]

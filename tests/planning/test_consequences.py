@@ -1,4 +1,4 @@
-"""The consequences of a change for routes and agents, computed before the change is made."""
+"""The consequences of a configuration change for routes and agents, computed before the change is made."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def test_candidate_that_reads_less_is_reported_though_others_still_read() -> Non
 
 
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
-    """Disabling a provider without a key has no consequences, since it was skipped before."""
+    """A provider without a key was skipped before, so disabling it has no consequences."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
-    """After a route is removed, its agents use the default route, and its aliases have no target."""
+    """After a route is removed, its agents use the default route, and its aliases point to nothing."""
     assert list_consequences(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",

@@ -1,4 +1,4 @@
-"""A disabled model service is not called, no matter which name is used to reach it."""
+"""A disabled model service is not called, whichever name is used to reach it."""
 
 from __future__ import annotations
 

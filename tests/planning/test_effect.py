@@ -1,4 +1,4 @@
-"""The effect of a configuration revision, measured from the requests before and after it."""
+"""The effect of a configuration revision, measured by comparing the requests before and after it."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def affected_routes(kind: str, name: str, field: str = "", *configurations: Conf
 
 
 def test_change_affects_the_routes_whose_chain_contains_it() -> None:
-    """A change to a route affects that route, a change to a provider all routes with it, and a change to a service the
-    routes that use its model, even by default.
+    """A change to a route affects that route. A change to a provider affects all routes with that provider, and a
+    change to a service affects all routes that use its model, even by default.
     """
     assert affected_routes("route", "look", "retries") == {"look"}
     assert affected_routes("route", "gone") == {"gone"}

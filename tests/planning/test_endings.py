@@ -1,4 +1,4 @@
-"""Forecasts for models that a vendor retires: the affected routes, their order and when the notice begins."""
+"""Forecasts for models that a vendor retires: the affected routes, their order, and when the notice is first shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ GPT = end_date(OPENAI, "gpt-4o")
 
 
 def installed(*chain: CandidateSpec) -> Configuration:
-    """Return a configuration with two models that read images and have an end date, and one model that does neither."""
+    """Return a configuration with two image-reading models that have an end date, and one model that neither reads
+    images nor has an end date.
+    """
     return Configuration(
         providers=(
             ProviderSpec("claude", ANTHROPIC, "claude-sonnet-4-5", "anthropic"),

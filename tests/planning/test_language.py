@@ -48,7 +48,7 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
     ],
 )
 def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
-    """An exact match is preferred, then the primary subtag, then the default language, then `en`."""
+    """An exact match is preferred, then a match of the primary subtag, then the default language, then `en`."""
     assert resolve_language(language, default) == expected
     assert get_language_directive(language, default) == DIRECTIVES[expected]
 
@@ -62,8 +62,8 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """A system message after an answer does not count as the first, since the directive was inserted before it in
-    earlier turns.
+    """A system message after an answer does not count as the first system message, since the directive was inserted
+    before that message in earlier turns.
     """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)

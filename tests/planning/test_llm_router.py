@@ -27,7 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
-# These faults are retried, then the next candidate is called. The faults below end the run.
+# These faults are retried, and then the next candidate is called. The faults below end the request.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 
@@ -148,7 +148,7 @@ def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(conf
 @pytest.mark.requirement("MMR-E5")
 @given(configurations())
 def test_the_router_names_the_default_route_s_provider_and_model(configuration):
-    """The model is the route's if it has one, and otherwise the provider's default."""
+    """The router reports the route's model if there is one, and otherwise the provider's default."""
     router = router_over(configuration, FakeUpstream({}))
     primary = configuration.route("default").primary
     assert router.get_provider_name() == primary.provider
@@ -166,8 +166,8 @@ def test_the_router_names_the_default_route_s_provider_and_model(configuration):
     )
 )
 def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
-    """LLM_API_KEY defines a provider. If it is missing, the error names the variables. The configuration's `repr` never
-    contains the key.
+    """LLM_API_KEY defines a provider. If it is missing, the error names the variables to set. The configuration's
+    `repr` never contains the key.
     """
     if not env.get("LLM_API_KEY"):
         with pytest.raises(MissingConfigurationError, match="LLM_API_KEY"):
@@ -178,7 +178,7 @@ def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env)
     assert provider.name == (env.get("LLM_PROVIDER") or "openai")
     assert provider.default_model == (env.get("LLM_MODEL") or "gpt-4")
     assert provider.endpoint == (env.get("LLM_ENDPOINT") or "https://api.openai.com/v1/chat/completions")
-    # The generated values overlap: another variable may rightly have the same text as the key.
+    # The generated values overlap, so another variable may have the same text as the key.
     assert "sk-abc" not in repr(configuration) or "sk-abc" in [
         env.get(n) for n in ("LLM_PROVIDER", "LLM_ENDPOINT", "LLM_MODEL")
     ]

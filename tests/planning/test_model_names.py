@@ -72,14 +72,14 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
 
 
 def test_service_requested_by_name_gives_its_own_capabilities():
-    """If two services have the same provider and model, the named service's capabilities are used."""
+    """If two services have the same provider and model, the capabilities of the named service are used."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
-    """A task type takes precedence over a model's name, because clients must always send some model."""
+    """A task type takes precedence over the model's name, because clients must always send some model."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 

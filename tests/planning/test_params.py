@@ -1,4 +1,4 @@
-"""The parameters in effect for a candidate."""
+"""The parameters that take effect for a candidate."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ OURS = {
     "functionCallingConfig": "tool_choice",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""The gateway's name of a parameter, by every name that a vendor uses in a refusal."""
+"""Maps every name that a vendor uses for a parameter in a refusal to the gateway's name."""
 
 
 def test_table_contains_every_name_that_vendors_use() -> None:
-    """If the product learns another name that a vendor uses, the name must be added to the table above."""
+    """If the product learns another name that a vendor uses, that name must be added to the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 

@@ -1,4 +1,4 @@
-"""Simulation of a draft with past requests. The result is unknown where the log has no evidence.
+"""Simulation of a draft configuration with past requests. The result is unknown where the log has no evidence.
 
 The walk follows one logged request through the draft's chain, candidate by candidate.
 """
@@ -131,7 +131,7 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
 
 
 def test_skipped_candidate_keeps_its_position() -> None:
-    """The log counts fallbacks by position in the chain."""
+    """The log counts fallbacks by position in the chain, so a skipped candidate keeps its position."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED

@@ -1,4 +1,4 @@
-"""Prices from the lists in the catalogue, and which list's price applies to a call."""
+"""Prices from the catalogue's price lists, and which list's price applies to a call."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
     ],
 )
 def test_catalogued_price_applies_only_at_its_own_host(endpoint: str) -> None:
-    """A relay that is named like a vendor sets its own prices, and a URL in China is billed in yuan."""
+    """A relay that is named like a vendor sets its own prices, and calls to a URL in China are billed in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
@@ -62,13 +62,17 @@ def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
 
 
 def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
-    """For a service tier, another list's standard price would be off by half or double, so it is not used."""
+    """For a service tier, the standard price of another list would be half or twice the correct price, so it is not
+    used.
+    """
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
 def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
-    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Lists without hours do not contest them."""
+    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Lists that do not distinguish hours do not
+    make these prices contested.
+    """
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
     assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]
     assert find("https://mine.openai.azure.com/openai", "deepseek-v4-pro").tiers[0].rates.input == 1_740_000

@@ -74,11 +74,11 @@ PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
     (BIGMODEL, "zhipu", "GLM-5.3", 900_000, {"input": "8", "output": "28", "cacheRead": "2"}),
     (BIGMODEL, "zhipu", "GLM-5.3-Flash", 1, {"input": "0.8", "output": "2.8", "cacheRead": "0.23"}),
 )
-"""The newest price of each model, typed from the vendors' pages and not copied from the project's table."""
+"""The newest price of each model, copied from the vendors' pages and not from the project's table."""
 
 
 def find_rows(host: str, model: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows whose names or patterns match a model at a host."""
+    """Yield the table rows whose names or patterns match a model at a host."""
     for row in ROWS:
         if host in row["hosts"] and any(fnmatchcase(model, pattern) for pattern in row["models"]):
             yield row

@@ -1,5 +1,5 @@
-"""The cost of a usage in whole nanos, which are billionths of the currency's unit. Each kind of token has its own
-rate. The cost is None if counts or rates are missing.
+"""The cost of usage in whole nanos, which are billionths of the currency's unit. Each kind of token has its own rate.
+The cost is None if counts or rates are missing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        # A count above the total is reduced to the total.
+        # A count that exceeds the total is reduced to the total.
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
@@ -100,7 +100,7 @@ def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
 
 @given(st.decimals(0, 10_000, places=6))
 def test_rate_keeps_six_decimal_places(amount: Decimal):
-    """No vendor's price has more decimal places."""
+    """No vendor's price has more than six decimal places."""
     rate = rate_from_amount(amount)
     assert rate is not None
     assert amount_from_rate(rate) == amount

@@ -1,4 +1,4 @@
-"""Prices from the package `genai-prices`, converted to the gateway's rates, give the same costs."""
+"""Prices from the package `genai-prices` give the same costs after conversion to the gateway's rates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
 
 
 def rates_only_ours(info: ModelInfo) -> bool:
-    """Return whether all prices are for kinds of usage that the gateway counts. It does not count pages or cached
+    """Return whether all prices are for kinds of usage that the gateway counts. It counts neither pages nor cached
     audio.
     """
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
@@ -57,7 +57,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
-    # If fewer models are compared, the conversion has lost some.
+    # If fewer models are compared, the conversion has lost some of them.
     assert compared > 1500
 
 

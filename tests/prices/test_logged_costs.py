@@ -1,4 +1,4 @@
-"""The cost of a request is in its log row, and once in the sums for its hour and its day."""
+"""The cost of a request is in its log row, and is counted once in the sums for its hour and its day."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = Usage(1000, 100, cached_tokens=400)
 
 @pytest.fixture
 def priced(demo: None) -> None:
-    """Create a model that an administrator has priced in yuan, and a model with a list price in dollars."""
+    """Create a model that an administrator has priced in yuan, and a model with a dollar price from a list."""
     own = Provider.objects.create(name="own", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     price = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
     Service.objects.create(service_id="own", name="own", provider=own, model="m", price=price)
@@ -65,7 +65,7 @@ def test_list_price_counts_without_an_administrators_price(priced: None):
 )
 def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
     """The first list applies, unless two others agree on a different price. Without a cache price, cached tokens cost
-    as much as input.
+    as much as other input tokens.
     """
     Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
     snapshot.refresh()
@@ -165,8 +165,8 @@ def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
 
 
 def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: None):
-    """The row of an unanswered request has no cost, but its attempts and the sums do. Attempts without a price are
-    counted once.
+    """The row of an unanswered request has no cost, but its attempts and the sums do. Several attempts without a price
+    count as unpriced only once.
     """
     write(
         [
@@ -191,7 +191,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
 
 
 def test_entry_written_twice_is_counted_once(priced: None):
-    """An entry is counted once even if it is written twice, as after a crash while the spool is emptied."""
+    """An entry that is written twice, as after a crash while the spool is emptied, is counted once."""
     rows = build_rows([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)

@@ -32,7 +32,7 @@ def test_amounts_per_million_tokens_become_rates():
     ],
 )
 def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constraint: str):
-    """An invalid price is ignored as a whole rather than used in part."""
+    """An invalid price is ignored as a whole, so that no part of it is used."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or parse_price(data) is None

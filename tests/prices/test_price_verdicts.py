@@ -1,4 +1,4 @@
-"""Comparison of the prices in several lists: which list's price applies, and which prices are contested."""
+"""Comparison of the prices in several lists decides which list's price applies and which prices are contested."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def flat(source: str, **amounts: str) -> Price:
 def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
-    """A kind of token that only one list prices is not a contradiction."""
+    """If only one list prices a kind of token, this does not contradict the other lists."""
     chosen = merge_prices(prices)
     assert chosen is not None
     assert (judge_price(chosen).value, find_contested(chosen), chosen.source) == (verdict, contested, counts)
@@ -66,7 +66,9 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
-    """Tiers are compared by amounts, because models.dev only has "over 200k". A missing tier contradicts nothing."""
+    """Tiers are compared by their amounts, because models.dev only knows the threshold "over 200k". A missing tier
+    contradicts nothing.
+    """
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
     other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
@@ -75,7 +77,7 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
-    """Two yuan are not two dollars, and amounts are not converted."""
+    """Amounts are not converted, so two yuan never agree with two dollars."""
     chosen = merge_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
@@ -98,7 +100,7 @@ PRICES = st.builds(
     st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
 )
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """The order of the lists affects only the choice among those that agree, not the verdict."""
+    """The order of the lists affects only which of the agreeing lists is chosen, not the verdict."""
     chosen = [merge_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
     assert chosen[1] is not None

@@ -33,7 +33,7 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
     ],
 )
 def test_yuan_price_is_none_at_hosts_outside_china(endpoint: str, model: str):
-    """Prices in yuan apply neither to Bailian's URL abroad, which is billed in dollars, nor to other hosts."""
+    """Prices in yuan do not apply to Bailian's URL abroad, which is billed in dollars, or to other hosts."""
     assert yuan_price(endpoint, model, NOW) is None
 
 
