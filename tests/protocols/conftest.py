@@ -1,4 +1,4 @@
-"""The fault lab, which the tests of a module share."""
+"""The fault lab, which the tests of each module share."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def text(content: str) -> dict[str, str]:
 
 
 def test_the_smallest_request_names_its_version_and_a_limit() -> None:
-    """`max_tokens` is required: the request's value is sent, else the model's limit, else 4096."""
+    """`max_tokens` is required. The request's value is sent, or else the model's limit, or else 4096."""
     request = encode()
     assert request.url == "https://api.anthropic.com/v1/messages"
     assert (request.headers["anthropic-version"], request.headers["x-api-key"]) == ("2023-06-01", "k")
@@ -65,7 +65,7 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
 def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
     """Leading system messages become the system field.
 
-    Later ones move to the next user turn, as Anthropic has no such role.
+    Later ones move to the next user turn, since Anthropic has no such role within a conversation.
     """
     system = message(Role.SYSTEM, "one"), message(Role.SYSTEM, "two")
     conversation = (
@@ -80,7 +80,7 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
-    """Consecutive messages of one role are merged, and a first user turn is added if missing."""
+    """Consecutive messages of one role are merged, and a first user turn is added if it is missing."""
     conversation = (
         message(Role.ASSISTANT, "I begin"),
         message(Role.USER, "a"),
@@ -96,7 +96,7 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
-    """Ids of calls and results are made to fit Anthropic's pattern."""
+    """The ids of calls and results are changed to fit Anthropic's pattern."""
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
     sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
@@ -111,7 +111,7 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
 
 
 def test_result_without_a_call_is_sent_as_text() -> None:
-    """A tool result without its call is sent as text, since Anthropic rejects such a block."""
+    """A tool result without its call is sent as text, since Anthropic rejects a `tool_result` block without one."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
     assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
 
@@ -153,7 +153,9 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: An
 
 
 def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
-    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, without `top_p`."""
+    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, and `top_p` is not
+    sent.
+    """
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
@@ -163,13 +165,13 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
 
 
 def test_stops_of_white_space_alone_are_left_out() -> None:
-    """Stop sequences of white space are dropped, since Anthropic rejects them."""
+    """Stop sequences that consist of white space are dropped, since Anthropic rejects them."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
 
 def test_a_schema_is_closed_all_the_way_down() -> None:
-    """Every object of a schema gets `additionalProperties: false`; a property may be named `type`."""
+    """Every object in a schema gets `additionalProperties: false`, even if one of its properties is named `type`."""
     schema = {"type": "object", "properties": {"type": {"type": "string"}, "a": {"anyOf": [{"type": "object"}]}}}
     shape = {"type": "json_schema", "json_schema": {"schema": schema}}
     sent_schema = encode(response_format=shape).payload["output_config"]["format"]["schema"]
@@ -200,7 +202,9 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
     ],
 )
 def test_effort_is_translated_for_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
-    """Models with adaptive thinking get an effort, models before 4.6 a token budget, unknown ones the effort alone."""
+    """Models with adaptive thinking get an effort, models before 4.6 get a token budget, and unknown models get only
+    the effort.
+    """
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     request = PROTOCOLS["anthropic"].encode(
         ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": effort}), target, stream=False
@@ -226,7 +230,9 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
-    """A model with thinking budgets rejects thinking in a tool round that began without signed thinking."""
+    """A model with thinking budgets rejects thinking in the middle of a tool round that began without signed
+    thinking.
+    """
     conversation = (
         message(Role.USER, "hi"),
         message(Role.ASSISTANT, tool_calls=(CALL,)),
@@ -267,7 +273,9 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """Temperature is dropped, and `max_tokens` exceeds the thinking budget."""
+    """If the caller sends its own thinking settings, temperature is dropped, and `max_tokens` exceeds the thinking
+    budget.
+    """
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
@@ -275,7 +283,7 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
-    """A cache marker lasts five minutes or an hour. A tool result is marked as a whole, and a turn with calls is
+    """A cache marker lasts five minutes or an hour. A tool result is marked as a whole, and a turn with tool calls is
     marked at its last call.
     """
     hour, plain = CacheBreakpoint(3600), CacheBreakpoint()
@@ -295,7 +303,9 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """Anthropic allows four cache markers. The last four cover the longest prefixes; earlier ones are reported."""
+    """Anthropic allows four cache markers. The last four cover the longest prefixes. Earlier ones are reported as
+    dropped.
+    """
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))
@@ -307,14 +317,14 @@ def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
 
 
 def test_only_the_tools_that_are_allowed_are_sent() -> None:
-    """Only allowed tools are sent, since Anthropic has no list of allowed tools."""
+    """Only the allowed tools are sent, since Anthropic's API has no field for a list of allowed tools."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
     assert [tool["name"] for tool in payload["tools"]] == ["b"]
     assert payload["tool_choice"] == {"type": "any"}
 
 
 def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
-    """A custom tool's call in the history is sent as an object with its text under `input`."""
+    """A call to a custom tool in the history is sent as an object with its text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
     assert sent_turns[1][1][0]["input"] == {"input": "select 1"}
@@ -362,7 +372,9 @@ REFUSE_PREFILL = [
     *("claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-1"),
     *("claude-mythos-preview", "gemini-3.5-flash-lite", "google/gemini-3.8-flash", "gemini-flash-latest"),
 ]
-"""Models that continue a last assistant message (a prefill), and models that refuse it with 400."""
+"""`TAKE_PREFILL` are models that continue a last assistant message (a prefill). `REFUSE_PREFILL` are models that
+refuse it with a 400.
+"""
 UNFINISHED_CONVERSATION = (message(Role.USER, "Write a list."), message(Role.ASSISTANT, "1. Apples\n2."))
 
 
@@ -405,7 +417,9 @@ def test_request_to_continue_follows_only_text() -> None:
 
 
 def test_thinking_schema_and_mistral_allow_no_text_to_continue() -> None:
-    """With thinking, a response schema or Mistral's API, even a model that accepts a prefill is asked to continue."""
+    """With thinking, with a response schema or through Mistral's API, even a model that accepts a prefill is asked to
+    continue instead.
+    """
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
     assert continuation("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (

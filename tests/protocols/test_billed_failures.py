@@ -1,4 +1,4 @@
-"""A failure carries the usage that the provider reported, since that is billed."""
+"""A failure contains the usage that the provider reported, since that usage is billed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENT: dict[str, dict[str, Any]] = {
         "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
     },
 }
-"""An empty answer with usage, in the bytes of each protocol."""
+"""An empty answer with usage, in the format of each protocol."""
 CUT: dict[str, list[dict[str, Any]]] = {
     "openai": [
         {"choices": [{"delta": {"content": "one"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
@@ -40,7 +40,7 @@ CUT: dict[str, list[dict[str, Any]]] = {
         }
     ],
 }
-"""The beginning of a stream that reports usage early."""
+"""The beginning of a stream that reports usage early, in the format of each protocol."""
 
 
 @pytest.mark.parametrize("name", SILENT)

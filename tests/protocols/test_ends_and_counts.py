@@ -39,7 +39,7 @@ def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
 def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: bool) -> None:
-    """An answer without text and with an unknown stop reason is a failure, so the next candidate is called."""
+    """An answer without text and with an unknown stop reason is a failure, so that the next candidate is called."""
     outcome = play(lab, protocol, "stops:reason=vanished,text=", stream=stream)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.EMPTY_CONTENT
@@ -70,7 +70,7 @@ def test_stop_reason_of_a_vendor_is_translated_to_openai(
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
-    """A failed generation is a failure with Gemini's reason as its code."""
+    """If generation failed, the answer is a failure whose code is Gemini's reason."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)
@@ -137,7 +137,9 @@ COUNTED = {
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
 def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
-    """The prompt total includes tokens that Anthropic wrote to its cache and those that Gemini's own tools added."""
+    """The total of prompt tokens includes the tokens that Anthropic wrote to its cache and those that Gemini's own
+    tools added.
+    """
     reply = answer(lab, protocol, "recorded:name=counts", stream=stream)
     assert (reply.text, reply.usage) == ("Counted.", COUNTED[protocol])
 
@@ -153,7 +155,7 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
     ],
 )
 def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
-    """DeepSeek reports cache hits and misses, Kimi has its own field, and invalid values are ignored."""
+    """DeepSeek reports cache hits and misses, and Kimi has its own field. Invalid values are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
     reply = PROTOCOLS["openai"].decode(200, {}, body.encode())
     assert isinstance(reply, Answer)
@@ -162,7 +164,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 @WHOLE_AND_STREAMED
 def test_metadata_of_an_answer_is_kept(lab: Lab, stream: bool) -> None:
-    """Anthropic's tier `standard` is called `default`, as by OpenAI."""
+    """Anthropic's service tier `standard` is reported under OpenAI's name, `default`."""
     openai, anthropic = (
         answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")
     )

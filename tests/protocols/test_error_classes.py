@@ -96,7 +96,7 @@ def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
 FORBIDDEN = (
     "{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}"
 )
-"""A validation error of vLLM and SGLang, which is the `repr` of a Python object."""
+"""A validation error as vLLM and SGLang report it: the `repr` of a Python object."""
 PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
 def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
-    """The failure names a rejected parameter, so that it can be left out and the call repeated."""
+    """The failure names the rejected parameter, so that the call can be repeated without it."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
@@ -179,7 +179,9 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     ],
 )
 def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
-    """The failure for rejected content names the capability, so that only that kind of content is described."""
+    """The failure names the capability that the rejected content needs, so that only that kind of content is replaced
+    by a description.
+    """
     assert fail(400, openai(message)).param == capability
 
 
@@ -200,7 +202,9 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 def test_rate_limits_are_classified_by_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid value has its own fault."""
+    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid `Retry-After` is a fault of
+    its own.
+    """
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 
@@ -335,7 +339,7 @@ def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason
     ],
 )
 def test_announced_but_missing_tool_call_is_an_empty_answer(protocol: str, body: Any) -> None:
-    """Only the token limit and the content filter explain an answer without text; anything else is `EMPTY_CONTENT`."""
+    """Only the token limit and the content filter explain an answer without text. Otherwise, it is `EMPTY_CONTENT`."""
     outcome = PROTOCOLS[protocol].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.EMPTY_CONTENT
@@ -351,5 +355,5 @@ def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() 
 
 @pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
 def test_a_code_that_is_no_number_is_an_error_all_the_same(code: Any) -> None:
-    """MiniMax's `status_code` may hold anything; the error's message is still read."""
+    """MiniMax's `status_code` may contain any value. The error's message is still read."""
     assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

@@ -41,7 +41,7 @@ def test_a_single_step_repeats_forever_and_a_model_name_takes_precedence() -> No
 
 
 def test_an_unknown_play_is_refused_before_anything_starts() -> None:
-    """A misspelt step must not be played as a healthy answer."""
+    """A misspelt step must not be treated as a step without a fault."""
     with pytest.raises(ValueError, match="knows no scenario 'http_50'"):
         Lab({"lab": ["http_50"]})
 
@@ -86,7 +86,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
 
 
 def test_every_play_says_what_it_does_and_names_its_row() -> None:
-    """Each scenario has a description, and each one that fails names its row of the fault table."""
+    """Each scenario has a description, and each scenario that fails names its row of the fault table."""
     for scenario in SCENARIOS.values():
         assert scenario.meaning
         assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

@@ -1,4 +1,4 @@
-"""The lab's scenarios that need a driver's clock or limits do what their names say."""
+"""The fault lab's scenarios that need a driver's clock or limits do what their names say."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
         packed = response.read()
         assert response.headers["content-encoding"] == "gzip"
         assert len(packed) < 8192
-        # 31 selects the gzip format.
+        # A value of 31 selects the gzip format.
         assert len(zlib.decompress(packed, 31)) > 1024 * 1024
 
 
@@ -46,7 +46,7 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
-    """Endless scenarios send headers and then too little to complete a response."""
+    """Endless scenarios send headers, and then too little data to complete a response."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200

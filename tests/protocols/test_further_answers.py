@@ -1,4 +1,6 @@
-"""What OpenAI-compatible hosts answer beyond text and functions: log probabilities, custom tools, stop sequences."""
+"""What OpenAI-compatible hosts return beyond text and function calls: log probabilities, custom tools, stop
+sequences.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """Log probabilities are completed to OpenAI's format if a host sends less, and dropped if no token is usable."""
+    """If a host sends less than OpenAI's log probabilities, they are completed to its format. They are dropped if no
+    token is usable.
+    """
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
         decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
@@ -42,7 +46,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """A stream's log probabilities belong to their chunk, even if the chunk has no text."""
+    """The log probabilities in a stream stay with their chunk, even if the chunk has no text."""
     events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
@@ -54,7 +58,7 @@ def test_probabilities_of_a_stream_go_with_their_words() -> None:
 
 
 def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
-    """A custom tool's input is text and need not be JSON."""
+    """The input of a custom tool is text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     assert decode_answer({"content": None, "tool_calls": [call]}).tool_calls == (
         ToolCall("c1", "sql", "select 1", custom=True),
@@ -75,7 +79,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     """The stop sequence is in `stop_reason` for vLLM and in `matched_stop` for SGLang.
 
-    A number is a token id and is ignored.
+    A number in these fields is a token id and is ignored.
     """
     assert decode_answer({"content": "hi"}, **{key: "END"}).details.stop_sequence == "END"
     assert decode_answer({"content": "hi"}, **{key: 2}).details.stop_sequence is None
@@ -91,7 +95,7 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     ],
 )
 def test_every_model_reads_that_a_tool_failed(protocol: str, expected: str) -> None:
-    """A failed tool result is marked in a field where the protocol has one, else in the text."""
+    """A failed tool result is marked in a field if the protocol has one for this, and otherwise in the text."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))

@@ -72,7 +72,9 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
 
 
 def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
-    """The first call of another vendor's model gets the documented placeholder. Results are matched by call id."""
+    """The first call in the history that another vendor's model made gets the documented placeholder signature.
+    Results are matched by call id.
+    """
     calls = ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "hear", "")
     calling = message(Role.ASSISTANT, tool_calls=calls)
     results = message(Role.TOOL, "r1", IMAGE, GIF, tool_call_id="c1"), message(Role.TOOL, "r2", tool_call_id="c2")
@@ -111,7 +113,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
 
 
 def test_a_refused_parameter_is_left_out_under_either_name() -> None:
-    """A refusal uses the vendor's name for a parameter. Administrators use OpenAI's name."""
+    """A provider's refusal uses the vendor's name for a parameter, while administrators use OpenAI's name."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
         assert "generationConfig" not in request.payload
@@ -127,7 +129,7 @@ def test_a_refused_parameter_is_left_out_under_either_name() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: Any) -> None:
-    """`required` becomes `ANY`, and a tool's name a list with one entry."""
+    """`required` becomes `ANY`, and a tool's name becomes a list with one entry."""
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA),), **chat).payload
     assert payload["toolConfig"] == {"functionCallingConfig": config}
     declared = payload["tools"][0]["functionDeclarations"][0]
@@ -135,7 +137,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: An
 
 
 def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
-    """Older models reject a schema together with tools, so both are sent only if a quirk says so."""
+    """Older models reject a schema together with tools, so both are sent only if a quirk allows it."""
     shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     options = encode(response_format=shape).payload["generationConfig"]
     assert options["responseMimeType"] == "application/json"
@@ -158,7 +160,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     ],
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
-    """Gemini accepts all kinds of files in the same format and fetches URLs itself."""
+    """Gemini accepts all kinds of files in the same format, and fetches URLs itself."""
     inline = contents(message(Role.USER, NativePart(kind, mime, make_blob(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(message(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
@@ -203,7 +205,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """Completion tokens are the sum of the candidates' tokens and the thoughts' tokens."""
+    """The completion tokens are the sum of the candidates' tokens and the reasoning tokens."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)
@@ -225,7 +227,7 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
     ],
 )
 def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
-    """Gemini 3 gets a thinking level, Gemini 2.5 a budget that the model accepts."""
+    """Gemini 3 gets a thinking level, and Gemini 2.5 gets a token budget that the model accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
@@ -241,7 +243,7 @@ def test_model_without_thinking_drops_the_effort_visibly() -> None:
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
-    """Allowed names require the mode `ANY`, or `VALIDATED` if a text answer is also allowed."""
+    """A list of allowed names requires the mode `ANY`, or `VALIDATED` if a text answer is also allowed."""
     conversation = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)

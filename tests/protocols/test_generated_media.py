@@ -1,4 +1,4 @@
-"""Generated images and audio, and citations, in each vendor's answers, both complete and streamed."""
+"""Generated images, generated audio and citations in each vendor's answers, complete and streamed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """An image is an answer even without text. OpenRouter sends it as `images`, Gemini as `inlineData`."""
+    """An image is an answer even without text. OpenRouter sends it as `images`, and Gemini as `inlineData`."""
     reply = answer(lab, protocol, "image", stream=stream)
     (image,) = reply.media
     assert (reply.text, reply.finish_reason) == ("", "stop")
@@ -57,7 +57,9 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
-    """Citations have OpenAI's form, with the characters that they support. Gemini counts these in bytes."""
+    """Citations have OpenAI's form and include the range of characters that they support. Gemini gives this range in
+    bytes.
+    """
     reply = answer(lab, protocol, "cited", stream=stream)
     assert reply.text == "So: Wien, schön."
     cited = reply.annotations[0]
@@ -68,7 +70,7 @@ def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
 
 @WHOLE_AND_STREAMED
 def test_citation_of_a_file_keeps_all_its_fields(lab: Lab, stream: bool) -> None:
-    """A cited file has no URL, so it is not a citation of a page."""
+    """A cited file has no URL, so it is not treated as a citation of a web page."""
     cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
     assert cited["type"] == "file_citation"
     assert cited["file_citation"].items() >= FILE.items()
@@ -107,7 +109,7 @@ def test_a_complete_image_instead_of_a_stream_is_one_image() -> None:
 
 
 def test_image_is_content_that_prevents_fallback() -> None:
-    """An error after an image breaks the stream, since no other candidate may be called."""
+    """After an image, an error breaks the stream, since no other candidate may be called any more."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())

@@ -62,7 +62,7 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
-    """`/v1` is never inserted into an endpoint, and a query string is kept."""
+    """`/v1` is never inserted into an endpoint, and the endpoint's query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
@@ -116,7 +116,7 @@ def test_no_key_means_no_header(key: str | None) -> None:
     ],
 )
 def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
-    """Quirks decide the format of a content part at each compatible host."""
+    """Quirks determine the format of a content part for each compatible host."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
 
@@ -125,8 +125,8 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """Delivery replaces a content part that a provider cannot accept. If such a part reaches the encoder
-    nevertheless, a text says that it cannot be sent.
+    """The delivery code replaces a content part that a provider cannot accept. If such a part reaches the encoder
+    nevertheless, a text in its place says that it cannot be sent.
     """
     shape = content(part, **quirks)
     assert shape["type"] == "text"
@@ -134,7 +134,7 @@ def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: di
 
 
 def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
-    """OpenAI's tool messages hold text only, and no other message may separate results of one turn."""
+    """OpenAI's tool messages contain only text, and no other message may separate the results of one turn."""
     calling = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
     second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
@@ -176,7 +176,7 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     ],
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
-    """DeepSeek requires its reasoning to be sent back with tool calls. OpenAI does not require this."""
+    """DeepSeek requires that its reasoning is sent back with tool calls. OpenAI does not require this."""
     answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
@@ -232,7 +232,9 @@ def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -
 
 
 def test_extra_body_and_headers_of_the_provider_come_last() -> None:
-    """Objects of `extra_body` are merged, other values replaced. A provider's header replaces ours in any case."""
+    """Objects in `extra_body` are merged, and other values are replaced. A header configured for the provider replaces
+    the gateway's header, regardless of upper and lower case.
+    """
     target = Target(
         "p",
         HOST,
@@ -276,7 +278,7 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
 def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
     mark_style: str, seconds: int | None, mark: Any
 ) -> None:
-    """The lifetime of a cache marker is rounded up to one that the host offers, at most its longest."""
+    """The lifetime of a cache marker is rounded up to one that the host offers, or down to the host's longest."""
     prompt = Message(Role.USER, (TextPart("hi", CacheBreakpoint(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
@@ -299,7 +301,9 @@ def test_host_without_cache_marks_drops_them_visibly() -> None:
     ],
 )
 def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
-    """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are left out."""
+    """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are dropped and
+    reported.
+    """
     request = encode(extra=extra)
     assert set(request.dropped_params) == dropped
     assert set(extra) - dropped <= set(request.payload)

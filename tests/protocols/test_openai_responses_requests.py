@@ -64,7 +64,7 @@ def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> Non
 
 
 def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
-    """Requests are stateless: reasoning is returned encrypted, to be sent back in the next turn."""
+    """Requests are stateless. Reasoning is returned in encrypted form, to be sent back in the next turn."""
     request = encode()
     assert request.payload == {
         "model": "gpt-5.6",
@@ -77,14 +77,16 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """`include` is left out for models without reasoning, which reject it, by `drop_params`, and by a caller's null."""
+    """`include` is omitted for models without reasoning, which reject it. It is also omitted through `drop_params` and
+    by a null from the caller.
+    """
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
     assert "include" not in encode(extra={"include": None}).payload
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
-    """System messages keep their position; calls and results of custom tools have their own item types."""
+    """System messages keep their position. Calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
         build_message(Role.SYSTEM, "Be brief."),
@@ -134,7 +136,9 @@ def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, af
 
 
 def test_tools_are_flat_and_strict_only_on_request() -> None:
-    """Unlike in chat completions, an absent `strict` means true, so it is always sent. Tools and grammars are flat."""
+    """Unlike in chat completions, an absent `strict` means true, so `strict` is always sent. Tools and grammars are
+    not nested.
+    """
     rule = {"syntax": "lark", "definition": "start: WORD"}
     grammar = {"type": "grammar", "grammar": rule}
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA), Tool("patch", custom=grammar)), tool_name="patch").payload
@@ -153,7 +157,9 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
 
 
 def test_response_format_is_set_beside_the_verbosity() -> None:
-    """The schema is flat. Verbosity, effort and summary are in their own objects. The token limit is at least 16."""
+    """The schema is not nested. Verbosity, effort and summary are in their own objects. The token limit is at least
+    16.
+    """
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
     payload = encode(response_format=shape, extra=extra, max_tokens=5).payload
@@ -180,7 +186,7 @@ def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
 
 
 def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
-    """An assistant turn cannot carry OpenAI's cache marker, so its marker is reported as dropped."""
+    """An assistant turn cannot contain OpenAI's cache marker, so the turn's marker is reported as dropped."""
     mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
     (item,) = items(build_message(Role.USER, TextPart("hi", mark)), quirks=quirks)
@@ -219,7 +225,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert outcome.fault is fault
     streamed = read_stream({"type": f"response.{response['status']}", "response": response})
     assert isinstance(streamed, Failure)
-    states = ("cancelled", "in_progress")  # There is no event for these statuses at the end of a stream.
+    states = ("cancelled", "in_progress")  # No event at the end of a stream reports these statuses.
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 
@@ -235,7 +241,9 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
 
 
 def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
-    """Text, reasoning and calls are read even if they first appear when their item or the response is complete."""
+    """Text, reasoning and calls are read even if they first appear when their item or the whole response is
+    complete.
+    """
     message_item = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}

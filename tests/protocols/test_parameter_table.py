@@ -220,7 +220,7 @@ SAMPLES: Mapping[str, Sample] = {
     ),
 }
 OUR_OWN = {"model", "messages", "stream", "stream_options"}
-"""Names in every request, which are no rows of the table."""
+"""Fields of every request, for which the tests need no sample."""
 
 
 def parse_chat(body: Mapping[str, Any]) -> ChatRequest:
@@ -244,7 +244,7 @@ def test_every_row_has_a_sample():
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("name", list(SAMPLES))
 def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
-    """Each protocol treats each parameter as the table says.
+    """Each protocol treats each parameter as the parameter table says.
 
     Mapped and passed parameters change the payload and are not reported. Dropped ones change nothing and are reported.
     Refused ones cause a 400. Returned ones, which give a model back what it sent, are never reported.
@@ -259,7 +259,8 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
     base, request = (ready(body, protocol).request for body in (base_body, full_body))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
-    if treatment is not Treatment.RETURNED:  # tests/protocols/test_reasoning.py covers returned ones
+    # The parameters whose treatment is "returned" are covered by tests/protocols/test_reasoning.py.
+    if treatment is not Treatment.RETURNED:
         assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
     if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
         assert request.payload[name] == full_body[name]
@@ -267,7 +268,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
 def test_what_no_table_knows_is_dropped_by_name(protocol: str):
-    """A vendor's own fields are not sent to other vendors, and the caller is informed."""
+    """A field that only one vendor knows is not sent to other vendors, and the caller is informed."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
     dropped = ready(body, protocol).request.dropped_params
@@ -275,7 +276,9 @@ def test_what_no_table_knows_is_dropped_by_name(protocol: str):
 
 
 def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
-    """Compatible hosts have their own fields. An unknown field of a message is dropped and reported."""
+    """An unknown parameter may be a compatible host's own field, so it is sent. An unknown field of a message is
+    dropped and reported.
+    """
     request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
     assert request.payload["enable_thinking"] is True
     assert request.dropped_params == ("messages[1].mood",)
@@ -301,7 +304,7 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
     ],
 )
 def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], path: str):
-    """Parameters that a host cannot accept because of its quirks are reported."""
+    """A parameter that a host's quirks exclude is reported as dropped."""
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = parse_chat(body)
@@ -323,7 +326,9 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 
 def test_names_are_few_short_and_plain():
-    """The dropped names fit in a header: at most twenty in ASCII, about a kilobyte, then a count of the rest."""
+    """The names of dropped parameters fit in a header: at most twenty ASCII names, about a kilobyte, then a count of
+    the rest.
+    """
     names = abbreviate_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1
     assert (names[0], names[-1]) == ("messages[0].\\u540d\\u5b57", "... and 10 more")

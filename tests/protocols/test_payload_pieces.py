@@ -22,7 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """Regardless of the block sizes, the base64 of the blocks, joined, is the base64 of all bytes. It can be read
+    """The base64 blocks, joined, are the base64 of all bytes, regardless of the block sizes. They can be read
     repeatedly.
     """
     content = blob(blocks)
@@ -40,7 +40,7 @@ def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
 def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
     files: list[list[bytes]], texts: list[str], prefix: str
 ) -> None:
-    """For any texts and files, Content-Length is exact and the JSON parses back with each file in its place."""
+    """For any texts and files, Content-Length is exact, and the JSON can be parsed and has each file in its place."""
     payload = {"texts": texts, "files": [{"data": MediaData(blob(blocks), prefix)} for blocks in files]}
     request = UpstreamRequest("http://h", {}, payload)
     body = join_body(request)
@@ -51,7 +51,7 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
 
 @given(BLOCKS)
 def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
-    """Elided data is shown as its prefix and size."""
+    """File data is shown in the preview as its prefix and its size."""
     size = sum(map(len, blocks))
     preview = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
     assert preview == {"a": [f"data:image/png;base64,<{size} bytes>"]}

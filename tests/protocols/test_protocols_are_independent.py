@@ -19,7 +19,7 @@ SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 
 def protocol_folder(protocol: str) -> Path:
-    """Return the protocol's folder; hyphens in its name become underscores."""
+    """Return the protocol's folder. Hyphens in the protocol's name become underscores."""
     return FOLDER / protocol.replace("-", "_")
 
 
@@ -60,7 +60,7 @@ def test_what_they_share_knows_none_of_them() -> None:
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 @pytest.mark.parametrize("stream", [False, True])
 def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream: bool) -> None:
-    """A preview equals what is sent: encoding uses no clock and no randomness and does not change the request."""
+    """Encoding uses no clock and no randomness, and does not change the request, so a preview equals what is sent."""
     target = Target("p", "https://llm.example/v1", "m", "k")
     first, second = (PROTOCOLS[name].encode(CHAT, target, stream=stream) for _ in range(2))
     assert (first.url, first.elide(), first.content_length) == (second.url, second.elide(), second.content_length)

@@ -1,4 +1,4 @@
-"""A model's reasoning is sent back unchanged and at its position, and only to the model that wrote it."""
+"""A model's reasoning is sent back unchanged and at its original position, and only to the model that wrote it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
 
 
 def next_request(answer: Answer, source: Target, protocol: str, recipient: Target | None = None, **change: Any) -> Any:
-    """Return what `recipient` gets after an answer by `source`: blocks, parts, items or OpenAI's message."""
+    """Return what `recipient` receives in the next request after an answer by `source`: blocks, parts, items, or
+    OpenAI's message.
+    """
     origin = source.origin(protocol)
     calls = tuple(
         ToolCall(call.id, call.name, call.arguments, call.signature, call.custom, origin) for call in answer.tool_calls
@@ -111,7 +113,7 @@ def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
-    """Thinking with omitted text is an answer, since its signature has been paid for."""
+    """Thinking whose text is omitted is an answer, since the provider has billed its signature."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     response_body = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
     answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", response_body)
@@ -128,7 +130,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
-    """In a stream, the last signature is in a part without text."""
+    """In a stream, the last signature arrives in a part without text."""
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
 
@@ -254,7 +256,7 @@ def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, st
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
 def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
-    """A call without a signature gets the documented placeholder, through both of Google's APIs."""
+    """Through both of Google's APIs, a call without a signature gets the documented placeholder."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert STAND_IN in json.dumps(next_request(answer, target(protocol, host=host), protocol))
@@ -263,7 +265,7 @@ def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
-    """DeepSeek and Kimi reject a call in the history without `reasoning_content`, but accept an empty value."""
+    """DeepSeek and Kimi reject a tool call in the history without `reasoning_content`, but accept an empty value."""
     recipient = target("openai", host=host)
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert next_request(answer, recipient, "openai")["reasoning_content"] == ""

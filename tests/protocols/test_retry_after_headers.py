@@ -42,7 +42,9 @@ def dated(seconds: float) -> str:
     ],
 )
 def test_each_form_of_a_wait_is_read(headers: dict[str, str], expected: float | None) -> None:
-    """Milliseconds are preferred to seconds. A date counts from the response's own Date. Anything else is None."""
+    """Milliseconds take precedence over seconds. A date is compared with the response's own Date header. Any other
+    value becomes None.
+    """
     assert retry_after(headers, NOW) == expected
 
 

@@ -131,7 +131,9 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
     dialect: Dialect, schema: dict[str, Any], expected: dict[str, Any], lost_keyword: str
 ) -> None:
-    """Unsupported keywords are reported by path. A schema that needs no change is returned as the same object."""
+    """Unsupported keywords are reported with their paths. A schema that needs no change is returned as the same
+    object.
+    """
     fitted, paths = fit_schema(schema, dialect, "s")
     assert fitted == expected
     assert paths == ((f"s.{lost_keyword}",) if lost_keyword else ())
@@ -141,7 +143,7 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
 
 @pytest.mark.parametrize("dialect", [CLAUDE_ENFORCED, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
 def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
-    """A lone reference is kept.
+    """A reference with nothing beside it is kept.
 
     A reference with a description, as pydantic writes it, is replaced by its definition.
     """
@@ -154,7 +156,9 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
 
 
 def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
-    """Resolving a recursive reference would never end, so it is put into an `anyOf` beside its description."""
+    """Resolving a recursive reference would never end, so the reference is put into an `anyOf` beside its
+    description.
+    """
     node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
     fitted, lost_paths = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
     inner = fitted["$defs"]["Node"]["properties"]["next"]
@@ -188,13 +192,13 @@ def test_all_of_one_thing_is_that_thing() -> None:
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
-    """`fit_schema` rejects what a dialect cannot express, so that its caller can leave the schema out."""
+    """`fit_schema` rejects a schema that a dialect cannot express, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 
 
 def test_references_that_double_at_each_step_are_bounded() -> None:
-    """Thirty definitions that refer to the next one twice would expand to a billion schemas."""
+    """Thirty definitions, each of which refers to the next one twice, would expand to a billion schemas."""
     step = {number: {"$ref": f"#/$defs/d{number + 1}", "title": "x"} for number in range(30)}
     defs: dict[str, Any] = {f"d{number}": obj(a=reference, b=reference) for number, reference in step.items()}
     defs["d30"] = {"type": "string"}
@@ -343,7 +347,9 @@ def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
-    """For Gemini, a schema beside tools is in the prompt and unchanged, since Gemini has no field for it."""
+    """For Gemini, a schema together with tools is written into the prompt unchanged, since Gemini has no field for it
+    then.
+    """
     request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

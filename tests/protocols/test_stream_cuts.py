@@ -1,4 +1,4 @@
-"""Streams are decoded to the same events wherever the network splits them, and end in exactly one way."""
+"""Streams are decoded to the same events wherever the network splits them, and they end in exactly one way."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> N
 
 @EACH_PROTOCOL
 def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
-    """An error before content is classified by its code, since another candidate may answer.
+    """An error before any content is classified by its code, since another candidate may answer.
 
-    After content, the stream is broken.
+    After content, the error makes the stream a broken stream.
     """
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
@@ -137,7 +137,9 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 @EACH_PROTOCOL
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
-    """If a host ignores `stream`, its whole response is accepted. An error object instead of a stream is an error."""
+    """If a host ignores `stream`, its complete response is accepted. An error object instead of a stream is an
+    error.
+    """
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
     answer = assembled(played(protocol, [body[:20], body[20:]]))
@@ -156,7 +158,9 @@ def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
 
 
 def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
-    """The usage chunk follows finish_reason and is part of Finish. The stream then ends without `[DONE]`."""
+    """The usage chunk follows the finish reason and becomes part of the `Finish` event. The stream then ends without
+    `[DONE]`.
+    """
     frames = VENDORS["openai"].frames(ReplyText("hi"), "m")
     decoder = PROTOCOLS["openai"].decoder()
     assert not any(

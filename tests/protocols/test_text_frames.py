@@ -1,4 +1,4 @@
-"""A fast path reads stream events that resemble a known one (the frame) and extracts only their text.
+"""A fast path reads stream events that match a known template (the frame) and extracts only their text.
 
 The result is the same as with full parsing.
 """
@@ -36,7 +36,7 @@ def chunk(text: Any, delta: Chunk | None = None, outer_fields: Chunk | None = No
 
 
 def played(events: list[str], name: str = "") -> list[StreamEvent]:
-    """Return the events of a stream; with an event name, the fast path is not used."""
+    """Return the events of a stream. If an event name is given, the fast path is not used."""
     decoder = PROTOCOLS["openai"].decoder()
     head = f"event: {name}\n" if name else ""
     data = "".join(f"{head}data: {event}\n\n" for event in events).encode("utf-8", "replace")
@@ -61,7 +61,7 @@ def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str,
     "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
 )
 def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
-    """An event that only resembles a known frame is parsed as a whole, with the same result as without the frame."""
+    """An event that only resembles a known frame is parsed completely, with the same result as without the frame."""
     before, _, after = json.dumps(chunk("a")).partition('"a"')
     reader = PROTOCOLS["openai"].decoder()
     reader.feed(f'data: {before}"a"{after}\n\n'.encode())
@@ -71,7 +71,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 
 def test_text_that_occurs_twice_gives_no_frame() -> None:
-    """Text that occurs twice in an event cannot define a frame, since its position is ambiguous."""
+    """A text that occurs twice in an event cannot define a frame, since its position is ambiguous."""
     frame = EventTemplate()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -79,13 +79,13 @@ def test_text_that_occurs_twice_gives_no_frame() -> None:
 
 
 def learned(frame: EventTemplate, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and its own padding."""
+    """Let the frame learn from an event with this text and a padding that differs for each number."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
 def test_without_a_common_frame_the_search_for_one_stops() -> None:
-    """Events with random padding would otherwise all be parsed twice."""
+    """Without a limit, all events with random padding would be parsed twice."""
     patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
         learned(patient, number, f"{number:040x}")
@@ -113,7 +113,7 @@ def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
-    """Chunks after the finish reason hold the usage, so they are parsed as a whole."""
+    """Chunks after the finish reason contain the usage, so they are parsed completely."""
     reader = PROTOCOLS["openai"].decoder()
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     events = [chunk("a"), chunk("b"), end, chunk("late", outer_fields={"usage": {"completion_tokens": 9}})]

@@ -1,7 +1,7 @@
-"""Request fields in the vendors' SDKs are compared with our tables, so that a new field fails a test.
+"""Request fields in the vendors' SDKs are compared with the gateway's tables, so that a new field fails a test.
 
-The fields come from the types of the installed SDKs, so an upgrade shows what a vendor has added. Each field is
-either assigned to a row or listed with the reason why it is not ours.
+The fields come from the types of the installed SDKs, so an upgrade shows what a vendor has added. Each field is either
+assigned to a row or listed with the reason why it is not ours.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ GEMINI_THINKING: Mapping[str, str] = {
 
 
 def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
-    """Return per protocol the names in the SDK's types and our table of them."""
+    """Return, for each protocol, the names in the SDK's types and the gateway's table of these names."""
     blocks: set[str] = set()
     for kind in typing.get_args(content_block_param.ContentBlockParam):
         blocks |= literals_in(typing.get_type_hints(kind, include_extras=True)["type"])

@@ -1,4 +1,4 @@
-"""A vendor's own tools, fields and betas reach that vendor and return unchanged; other vendors get a short text."""
+"""A vendor's own tools, fields and betas reach that vendor and return unchanged. Other vendors get a short text."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ READ_TYPES |= {
     "additional_tools",
     *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
 }
-"""Types that every chat API here reads."""
+"""Types that every chat API of the gateway reads."""
 URLS = {
     "anthropic": "https://claude.example/v1",
     "openai-responses": "https://gpt.example/v1",
@@ -91,7 +91,9 @@ def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
-    """Each tool has one name, which is both a field of `Tool` and the type of its calls in a conversation."""
+    """Each Gemini tool has one name, which is both a field of `Tool` and the type of the tool's calls in a
+    conversation.
+    """
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
     words_of_fields |= {
@@ -209,7 +211,9 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
-    """A vendor's own fields of functions are passed on, for tools found by a search or called by a program."""
+    """A vendor's own fields of functions are passed on, both for tools that a search finds and for tools that a
+    program calls.
+    """
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
     chat = anthropic_chat(tools=[SEARCH, {**ADD, **added}])
     body, prepared = sent_body(chat, "anthropic", ["tool_search", "code_execution"])
@@ -281,7 +285,7 @@ def claude_events() -> bytes:
 
 
 def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the blocks that a client assembles, and the reason why the message ended."""
+    """Return the blocks that a client assembles from the stream, and the reason why the message ended."""
     content: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     inputs: dict[int, str] = {}
@@ -364,7 +368,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
 
 
 def test_caller_of_a_tool_is_kept_both_ways() -> None:
-    """A program run by Claude may call a function. The call's `caller` lets that program continue with the result."""
+    """A program that Claude runs may call a function. The `caller` field lets that program continue with the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [tool_use]}).encode())
@@ -632,7 +636,9 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """A signature is not sent to another Gemini model, which would reject it. One of unknown origin is passed on."""
+    """The signature is not sent to another Gemini model, which would reject it. A signature of unknown origin is
+    passed on.
+    """
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
     recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(
@@ -667,7 +673,9 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """The result's fields are sent to a Gemini that uses a computer. Otherwise they are sent as text."""
+    """The fields of a tool result are sent to a Gemini model that uses a computer. Other models receive them as
+    text.
+    """
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}

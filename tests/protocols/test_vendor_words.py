@@ -1,4 +1,5 @@
-"""Values and fields of answers in the vendors' SDKs are compared with our tables, so that a new one fails a test.
+"""Values and fields of answers in the vendors' SDKs are compared with the gateway's tables, so that a new one fails a
+test.
 
 The values come from the types of the installed SDKs, so an upgrade shows what a vendor has added.
 """
@@ -57,7 +58,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 
 
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
-    """Return the names of each SDK's usage counts and those in our table, by protocol."""
+    """Return the names of each SDK's usage counts and the names in the gateway's table, by protocol."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
     tokens, input_details, output_details = (
         responses_usage,
@@ -104,11 +105,11 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     "openai choice": ({"index", "message", "delta", "finish_reason", "logprobs"}, set()),
     "openai message": (
         {"content", "refusal", "tool_calls", "audio", "annotations"},
-        {"role", "function_call"},  # We never send `functions`.
+        {"role", "function_call"},  # The gateway never sends `functions`.
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # Fields that repeat the request.
+        {  # These fields repeat the request.
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",
@@ -126,12 +127,12 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response item": (
         {"message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"},
-        {  # Steps of the provider's own tools; their results are text and citations.
+        {  # These are steps of the provider's own tools, whose results are text and citations.
             *("file_search_call", "web_search_call", "computer_call", "code_interpreter_call", "local_shell_call"),
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # A program's own calls.
+            *("function_call_output", "custom_tool_call_output"),  # These are calls that a program makes.
         },
     ),
     "anthropic message": (
@@ -140,7 +141,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "anthropic block": (
         {"text", "thinking", "redacted_thinking", "tool_use"},
-        {  # Steps of the provider's own tools; their results are text and citations.
+        {  # These are steps of the provider's own tools, whose results are text and citations.
             *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
             *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
             *("tool_search_tool_result", "container_upload"),
@@ -154,19 +155,19 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
         {"content", "finishReason", "finishMessage", "groundingMetadata", "citationMetadata"},
         {
             *("index", "tokenCount", "safetyRatings", "avgLogprobs", "logprobsResult", "urlContextMetadata"),
-            "continuationToken",  # `CONTINUATION` is reported as an answer cut short.
+            "continuationToken",  # The finish reason `CONTINUATION` is reported as a truncated answer.
         },
     ),
     "gemini part": (
         {"text", "thought", "thoughtSignature", "functionCall", "inlineData", "fileData"},
-        {  # Steps of the provider's own tools, and metadata of files in the request.
+        {  # These are steps of the provider's own tools, and metadata of files in the request.
             *("toolCall", "toolResponse", "executableCode", "codeExecutionResult", "functionResponse"),
             *("partMetadata", "videoMetadata", "audioMetadata", "speechMetadata", "documentMetadata"),
             *("spreadsheetMetadata", "mediaResolution", "mediaProcessing", "audioTranscription"),
         },
     ),
 }
-"""The parts of an answer: those that are read, and those that are known but not read."""
+"""For each part of an answer: the names that are read, and those that are known but not read."""
 
 
 def kinds(annotation: Any) -> set[str]:
@@ -177,7 +178,7 @@ def kinds(annotation: Any) -> set[str]:
 
 
 def sdk_parts() -> list[tuple[str, set[str]]]:
-    """Return the parts of an answer in each SDK's types."""
+    """Return the names that each SDK's types have for the parts of an answer."""
     chunks, ending = chat.chat_completion_chunk, anthropic_types.raw_message_delta_event.Delta
     return [
         *(("openai answer", names(model)) for model in (chat.ChatCompletion, chat.ChatCompletionChunk)),
@@ -196,14 +197,14 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
 @pytest.mark.parametrize(("part", "named"), sdk_parts())
 def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> None:
     read, unread = PARTS[part]
-    # The SDK still has these types where they are read.
+    # This fails if the SDK has moved these types.
     assert len(named) > 3
     assert not unknown(named, read | unread)
 
 
 @pytest.mark.parametrize(("protocol", "named"), sdk_finishes())
 def test_every_stop_reason_of_an_sdk_is_in_our_table(protocol: str, named: set[str]) -> None:
-    # The SDK still has these types where they are read.
+    # This fails if the SDK has moved these types.
     assert len(named) > 4
     assert not unknown(named, FINISHES[protocol])
 
