@@ -1,4 +1,4 @@
-"""A failure of Redis is reported in one sentence without its password, and Redis is used again once it works."""
+"""A failure of Redis is reported in one sentence without the Redis password, and Redis is used again once it works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.processes import free_port, wait_until
 
 
 def outage(url: str) -> str:
-    """Return the message about the server's outage, or an empty string if it works."""
+    """Return the message about the outage of the Redis server, or an empty string if the server works."""
     current = RedisLink(url, "test").look()
     return str(current.sentence) if current is not None else ""
 

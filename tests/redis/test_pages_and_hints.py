@@ -1,4 +1,6 @@
-"""Pages and health checks while Redis is unavailable, and what another process's hint of a change causes."""
+"""Pages and health checks while Redis is unavailable, and the effect of another process's hint that something has
+changed.
+"""
 
 from __future__ import annotations
 

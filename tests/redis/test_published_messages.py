@@ -1,5 +1,5 @@
-"""Messages between processes are ordered and without duplicates. They reach processes after an outage and processes
-that subscribe later.
+"""Messages between processes are ordered and without duplicates. They also reach processes after an outage, and
+processes that subscribe later.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Two served processes that share a Redis. Each learns what the other knows, and both work without Redis."""
+"""Two served processes share a Redis. Each receives the other's changes, and both work without Redis."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def ready(server: Server) -> str:
-    """Return the state of Redis that the readiness check reports."""
+    """Return the state of Redis as the readiness check reports it."""
     answer = server.get("/readyz")
     return str(answer["checks"]["redis"])
 
@@ -119,7 +119,7 @@ class Load:
 
 
 def limit(pair: Pair, tokens: int) -> None:
-    """Set the limit, and wait until both processes use it."""
+    """Set the limit, and wait until both processes apply it."""
     pair.manage("shell", "-c", LIMIT % tokens)
     for server in (pair.one, pair.two):
         wait_until(lambda server=server: read_limit(server) == tokens)
@@ -147,7 +147,7 @@ def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: P
 
 
 def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
-    """If the budget is used up, a call returns 429. If the database is locked, it may return 503."""
+    """If the budget is used up, a call gets a 429. If the database is locked, it may get a 503."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:

@@ -1,4 +1,6 @@
-"""A request refused before any model call: the response is in English, and the log stores message id and values."""
+"""When a request is refused before any model call, the response is in English, and the log stores the message id and
+its values.
+"""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ from tests.gateway.asgi_caller import Call, Loopback, chat_call
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ROOT = Path(__file__).resolve().parents[2]
-# Numbers of OTLP: span kinds SERVER and CLIENT, status code ERROR.
+# These are OTLP's numbers for the span kinds SERVER and CLIENT and for the status code ERROR.
 SERVER, CLIENT, ERROR = 2, 3, 2
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Receiver(ThreadingHTTPServer):
-    """OTLP collector that stores the decoded spans."""
+    """An OTLP collector that stores the decoded spans."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TraceHandler)
@@ -152,7 +152,7 @@ async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback,
 
 
 def make_chain() -> None:
-    """Create a route whose first candidate is disabled, the second is unreachable, and the third responds."""
+    """Create a route whose first candidate is disabled, whose second is unreachable, and whose third responds."""
     for name, port, enabled in (("off", 8, False), ("away", 9, True)):
         endpoint = f"http://127.0.0.1:{port}/v1"
         Provider.objects.create(

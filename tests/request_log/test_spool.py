@@ -149,7 +149,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     with locked():
-        # A limit on the file size makes the write fail in the middle, as on a full disk.
+        # A limit on the file size makes the write fail halfway, as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
         try:
             journal.record(entry("second"))
@@ -165,7 +165,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The batch that is being written counts as waiting. If the disk is full, this batch is most of the backlog."""
+    """If the disk is full, the batch that is being written is most of the backlog, so it counts as waiting."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -178,7 +178,9 @@ def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: py
 def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Several processes look for orphaned files. Those that find none must not log that the database works again."""
+    """Several processes look for orphaned spool files. A process that finds none must not log that the database works
+    again.
+    """
     journal.spool.append(build_rows([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
     with locked():
@@ -194,13 +196,13 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
 
 
 def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
-    """The time of the backlog's first entry is kept even if the spool cannot be written either."""
+    """The time of the backlog's first entry is kept even if the spool cannot be written."""
     # A file at the path of the spool's directory makes every write to it fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
         journal.flush()
-        # This is long enough for a second attempt to write.
+        # The wait is long enough for a second attempt to write.
         since, until = journal.behind_since, time.monotonic() + 1.2 * RETRY_SECONDS
         while time.monotonic() < until:
             journal.flush()
@@ -242,14 +244,14 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 
 
 def counted_requests() -> float:
-    """Return how many requests to routes that are not configured the metric has counted."""
+    """Return the metric's number of requests to routes that are not configured."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
     family = next(candidate for candidate in request_metrics().families() if candidate.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 
 def refused(name: str, route: str) -> Entry:
-    """Return the entry of a request with a file whose provider rejects the key."""
+    """Return the log entry of a request with a file whose provider rejects the key."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
     refused_entry = build_entry(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     refused_entry.sent = {1: cast("Any", ("a file",))}
