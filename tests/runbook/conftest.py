@@ -1,4 +1,6 @@
-"""One installation for all pages: shared by tests that only read it, and copied for tests that damage it."""
+"""One installation for the tests of all runbook pages: tests that only read it share it, and tests that damage it use
+a copy.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from tests.runbook.installation import Installation, copied, installed
 
 @pytest.fixture(scope="package")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield an installation with the demo and the lab's providers, which is never started."""
+    """Yield an installation with the demo configuration and the fault lab's providers, which is never started."""
     with installed(tmp_path_factory.mktemp("template")) as installation:
         yield installation
 
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield a running copy for tests that each use a different provider, key or name."""
+    """Yield a running copy, shared by tests that each use a different provider, key or name."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
         installation.start()
         yield installation
@@ -29,7 +31,7 @@ def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def installation(template: Installation, tmp_path: Path) -> Iterator[Installation]:
-    """Yield a copy for one test, which has to start it."""
+    """Yield a copy for one test, which has to start the copy itself."""
     with copied(template, tmp_path) as installation:
         yield installation
 

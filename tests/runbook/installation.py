@@ -1,4 +1,6 @@
-"""An installation for the tests of the runbook, with its own server process and simulated providers (the lab)."""
+"""An installation for the tests of the runbook, with its own server process and the simulated providers of the fault
+lab.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class Installation:
             self.running = None
 
     def play(self, page: str, name: str, **replacements: str) -> str:
-        """Run a block of a page and return its output. `replacements` maps the page's placeholders to values."""
+        """Run a code block of a runbook page and return its output. `replacements` maps the page's placeholders to
+        values.
+        """
         all_replacements = {"/backups": f"{self.folder}/backups", "/safe": f"{self.folder}/safe", **replacements}
         if self.running is not None:
             all_replacements[SERVER] = self.running.url
@@ -78,7 +82,7 @@ class Installation:
 
 @contextmanager
 def installed(folder: Path) -> Iterator[Installation]:
-    """Yield a new installation with the demo and the lab's providers. It is not started."""
+    """Yield a new installation with the demo configuration and the fault lab's providers. It is not started."""
     directory = folder / "var"
     directory.mkdir(mode=0o700)
     with Lab({}) as lab:
@@ -90,7 +94,7 @@ def installed(folder: Path) -> Iterator[Installation]:
 
 @contextmanager
 def copied(template: Installation, folder: Path, data: Path | None = None) -> Iterator[Installation]:
-    """Yield a copy of a stopped installation. Key and lab are shared, and the lab's script is reset."""
+    """Yield a copy of a stopped installation. The agent's key and the lab are shared, and the lab's script is reset."""
     directory = data or folder / "var"
     shutil.copytree(template.directory, directory)
     directory.chmod(0o700)

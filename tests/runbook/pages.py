@@ -1,4 +1,4 @@
-"""The pages in docs/runbook: their text, and their commands, which a shell runs."""
+"""The pages in docs/runbook: their text, and their commands, which these functions run in a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = ROOT / "docs" / "runbook"
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
 BLOCK = re.compile(r"^```sh run *(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DATA = re.compile(r"(?<![/\w.-])var\b(?=[/ )])")
-"""The data directory in the commands on the pages."""
+"""The data directory that the commands on the pages use."""
 SERVER = "http://127.0.0.1:8000"
 
 
@@ -26,7 +26,8 @@ def find_blocks(page: str) -> list[tuple[str, str]]:
 
 
 def run_block(page: str, name: str, environment: Mapping[str, str], replacements: Mapping[str, str]) -> str:
-    """Run the block called `name` and return its output. `replacements` maps the page's placeholders to values.
+    """Run the page's code block called `name` and return its output. `replacements` maps the page's placeholders to
+    values.
 
     Raise `AssertionError` if a command fails.
     """

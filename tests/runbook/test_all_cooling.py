@@ -1,4 +1,6 @@
-"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, which can be ended immediately."""
+"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, and the cooldown can be ended
+immediately.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def test_server_is_inspected_without_prometheus(served: Installation) -> None:
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
-    """A 402 puts the provider in cooldown for ten minutes. The page's command or the dashboard's button ends that."""
+    """A 402 puts the provider in cooldown for ten minutes. The page's command and the dashboard's button both end the
+    cooldown.
+    """
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502

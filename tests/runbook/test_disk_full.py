@@ -1,4 +1,4 @@
-"""docs/runbook/disk-full.md: a full disk or an exhausted quota, until files can be stored again."""
+"""docs/runbook/disk-full.md: a full disk or an exhausted quota is repaired until files can be stored again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEBIBYTE = 1024 * 1024
 
 def fill(folder: Path) -> None:
     with (folder / "ballast").open("wb", buffering=0) as file:
-        # Large blocks first, then smaller ones for the remaining space.
+        # Large blocks fill the disk first, then smaller ones fill the remaining space.
         for size in (MEBIBYTE, 4096, 1):
             try:
                 while True:

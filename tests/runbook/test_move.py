@@ -11,7 +11,7 @@ from tests.engines.s3 import CREDENTIALS, s3_server
 from tests.runbook.installation import Installation
 
 pytestmark = [
-    pytest.mark.sqlite,  # the test starts its own PostgreSQL and S3
+    pytest.mark.sqlite,  # The test starts its own PostgreSQL and S3 servers.
     pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed"),
 ]
 

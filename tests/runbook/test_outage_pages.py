@@ -1,4 +1,4 @@
-"""The pages about outages, from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
+"""The runbook pages about outages, from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.engines.webhook import WebhookReceiver, running_receiver
 from tests.processes import free_port, wait_until
 from tests.runbook.installation import Installation
 
-pytestmark = pytest.mark.sqlite  # the tests start their own PostgreSQL, S3 and Redis
+pytestmark = pytest.mark.sqlite  # The tests start their own PostgreSQL, S3 and Redis servers.
 PATIENCE = 120
 
 
@@ -43,13 +43,13 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def is_whole(installation: Installation) -> bool:
-    """Return whether every dependency works again. They recover one after another."""
+    """Return whether every dependency works again. The dependencies recover one after another."""
     return send(installation.server, "GET", "/readyz?full").status == 200
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: WebhookReceiver) -> None:
-    """The database URL has two hosts, of which the first is never up. The alert is sent during the outage."""
+    """The database URL has two hosts, the first of which is never up. The alert is sent during the outage."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         installation.manage("move_data", "--to", url)

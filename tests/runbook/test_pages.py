@@ -1,4 +1,6 @@
-"""The runbook's pages all have the same form and match the product: metrics, commands with options, and alerts."""
+"""The runbook's pages all have the same structure, and the metrics, commands, options and alerts that they name exist
+in the product.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_marked_block_is_run_by_a_test(page: str) -> None:
-    """A test in this directory contains the names of page and block. The name of a block is unique on its page."""
+    """A test in this directory mentions the names of the page and of the block. A block's name is unique on its
+    page.
+    """
     assert len(dict(find_blocks(page))) == len(find_blocks(page))
     for name, _commands in find_blocks(page):
         assert name

@@ -1,4 +1,4 @@
-"""The pages about setup problems: scrapers, proxies that terminate TLS, and an orchestrator's probes."""
+"""The runbook pages about setup problems: scrapers, proxies that terminate TLS, and an orchestrator's probes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
 
 
 def test_proxy_that_forwards_the_scheme_gets_the_page(installation: Installation) -> None:
-    """Without a trusted proxy the server ignores the forwarded scheme and redirects."""
+    """Without a trusted proxy, the server ignores the forwarded scheme and redirects."""
     installation.environment["ROUTING_ADMIN_PUBLIC_URL"] = "https://models.example"
     replacements = {"$PUBLIC_HOST": "models.example"}
     installation.start()
