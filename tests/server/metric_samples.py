@@ -1,4 +1,4 @@
-"""The samples of `/metrics`, read from this process."""
+"""The samples in `/metrics`, read from this process."""
 
 from __future__ import annotations
 

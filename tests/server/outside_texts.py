@@ -1,4 +1,6 @@
-"""Collects the code that parses external text: every regular expression and every function with one text argument."""
+"""Collects the code that parses text from outside: every regular expression and every function with one text
+argument.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,16 @@ BUDGET = 0.05
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""If `SMALL` characters take fewer CPU seconds, `FULL` characters are within budget even with quadratic growth."""
+"""If `SMALL` characters take fewer CPU seconds than this, `FULL` characters are within the budget even with quadratic
+growth.
+"""
 TOLERANCE = 4
 ATTEMPTS = 10
-"""A slow call fails them all, a quick one on a busy machine succeeds in one of them."""
+"""A slow call exceeds the budget in all attempts. A quick call on a busy machine stays within it in one of them."""
 MAX_STOPS = 2
-"""A call that is stopped this often at twice the tolerated time is slow: a busy machine does not explain that."""
+"""A call that is stopped this often at twice the tolerated time counts as slow, since a busy machine does not explain
+that.
+"""
 
 
 @cache
@@ -110,7 +116,9 @@ def _how(method: str) -> str:
 
 @cache
 def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
-    """Return the attributes, calls and imports of all modules, so that their trees are walked once."""
+    """Return the attributes, calls and imports of all modules, so that each module's syntax tree is walked only
+    once.
+    """
     return [
         (module, node)
         for module, tree in sources().items()
@@ -145,7 +153,7 @@ def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], default
 
 
 def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """Return the functions with exactly one required argument that is text, and whether each takes bytes."""
+    """Return the functions whose only required argument is text, and whether each takes bytes."""
     found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     for module in filter(belongs, sources()):
         for name, value in vars(importlib.import_module(module)).items():
@@ -171,12 +179,12 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
         raise OverBudgetError
 
     before = signal.signal(signal.SIGVTALRM, end)
-    # A collection looks through everything that the tests have loaded, which takes longer than the budget.
+    # A garbage collection examines every object that the tests have loaded, which takes longer than the budget.
     gc.disable()
     began = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-        with suppress(Exception):  # rejecting a text is measured as well
+        with suppress(Exception):  # The time to reject a text is measured as well.
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:
@@ -190,7 +198,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
     """Return whether the call exceeds its CPU budget for `full` characters in each of `ATTEMPTS`.
 
-    A cost that grows in step with the text may exceed the budget `TOLERANCE` times, since processors differ.
+    A cost that grows linearly with the text may be up to `TOLERANCE` times the budget, since processors differ.
     """
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small), 2 * SUSPICIOUS) < SUSPICIOUS for _ in range(2)):

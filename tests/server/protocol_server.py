@@ -36,7 +36,7 @@ async def listen(
 
 @dataclass
 class Site:
-    """ASGI application that returns the request body as soon as `may_answer` is set."""
+    """An ASGI application that returns the request body as soon as `may_answer` is set."""
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     called: asyncio.Event = field(default_factory=asyncio.Event)
@@ -89,7 +89,7 @@ class Caller:
         return status, json.loads(body)
 
     async def is_closed(self) -> bool:
-        """Wait for the end of the connection. Return True if no more data was received."""
+        """Wait for the end of the connection. Return whether no more data was received before it."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:

@@ -1,8 +1,8 @@
 """Texts that make a regular expression slow, generated from the expression itself.
 
-Input for which a search is slow contains many repetitions: either of the beginning of a match without its end, or of
-one repeated piece of the pattern, followed by something that does not match. Both are generated for each repetition
-in a pattern, with several characters that fit each piece.
+A text for which a search is slow contains many repetitions: either of the beginning of a match without its end, or of
+one repeated piece of the pattern, followed by something that does not match. Both are generated for each repetition in
+a pattern, with several characters that fit each piece.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _sample(tree: Any, letters: list[str], nth: int) -> str:
 
 
 def _repeated(tree: Any, letters: list[str], before: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs: a text that precedes a repeated piece of the pattern, and a text that matches the piece."""
+    """Yield pairs of texts: one that precedes a repeated piece of the pattern, and one that matches the piece."""
     for op, value in tree:
         if op in REPEATS:
             yield from ((before, _sample(value[2], letters, nth)) for nth in range(VARIANTS))

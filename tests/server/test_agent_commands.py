@@ -105,7 +105,7 @@ def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: p
 
 
 def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """`revoke_key` accepts the text of a leaked token. A new token can only be created on the tokens page."""
+    """`revoke_key` accepts the text of a leaked token. New tokens can only be created on the tokens page."""
     token = create_token(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")

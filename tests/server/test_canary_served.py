@@ -40,7 +40,7 @@ OWN_FILES = {"secret_key", "keys"}
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Provider that repeats the key it received in the error message and in a header of its response."""
+    """A provider that repeats the key it received, in the error message and in a header of its response."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -70,7 +70,7 @@ def leaky() -> Iterator[str]:
 
 
 class Browser:
-    """Browser session that records every page that it receives."""
+    """A browser session that records every page it receives."""
 
     def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
         self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60, verify=NO_CERTIFICATES), seen, name
@@ -207,7 +207,8 @@ def spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as plain text and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
-    # Base64 depends on the offset modulo three. The outer characters also depend on what surrounds the secret.
+    # The base64 of a text depends on its offset modulo three, and its outer characters also depend on what surrounds
+    # it.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)
         yield whole[4:-4]
@@ -274,7 +275,8 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
-            # Only the secret part, between the public id and the checksum, since pages show the public id.
+            # Only the secret part, between the public id and the checksum, is searched for, since pages show the public
+            # id.
             "agent key": key.split("_", 2)[2][:43],
             "token": token[0].split("_", 2)[2][:43],
             "mistyped": MISTYPED,

@@ -1,4 +1,6 @@
-"""Cross-origin requests: which APIs allow them, which headers a page can read, and how preflights are answered."""
+"""Cross-origin requests: which APIs allow them, which response headers a web page can read, and how preflights are
+answered.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ PAGE = "https://app.example"
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """ASGI application that marks its response and sets its own Vary header."""
+    """An ASGI application that marks its response and sets its own Vary header."""
     headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
@@ -26,7 +28,7 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
 async def ask(
     origins: tuple[str, ...], path: str = "/v1/models", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str]]:
-    """Return status and headers of the response. Request headers are written with underscores."""
+    """Return the response's status and headers. Names of request headers are written with underscores."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -71,7 +73,7 @@ async def test_other_origin_cannot_read_the_response() -> None:
 
 
 async def test_without_an_origin_header_only_vary_changes() -> None:
-    """Without an Origin header only `Vary` is set, since a cache could later serve the response to a page."""
+    """Without an Origin header, only `Vary` is set, since a cache could later serve the same response to a web page."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"

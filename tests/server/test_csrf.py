@@ -1,4 +1,4 @@
-"""CSRF protection: every page that accepts a form rejects a request without the token."""
+"""CSRF protection: every page that accepts a form rejects a request without the CSRF token."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]
 FORMS = {
     name: address for name, address in pages(get_resolver().url_patterns) if is_offered(name, Right.TRY | Right.CHANGE)
 }
-"""All pages that accept a form, from the table of permissions."""
+"""All pages that accept a form, according to the permission table."""
 
 
 def test_pages_with_forms_are_found() -> None:
-    """Without this test, the next one would pass if it found no pages."""
+    """The next test would pass without checking anything if it found no pages."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 

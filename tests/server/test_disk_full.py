@@ -1,4 +1,6 @@
-"""A full disk: requests are answered, uploads and changes fail with a clear error, and no acknowledged data is lost."""
+"""When the disk is full, requests are answered, uploads and changes fail with a clear error, and no acknowledged data
+is lost.
+"""
 
 from __future__ import annotations
 
@@ -58,6 +60,6 @@ async def test_large_body_that_cannot_be_spooled_is_507():
 
 
 def set_room(server: Server, size: int) -> None:
-    """Limit the size of files that the server can write."""
+    """Limit the size of the files that the server can write."""
     hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, hard))

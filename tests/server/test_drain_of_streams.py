@@ -46,7 +46,7 @@ def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
 
 
 async def begin(server: Server, name: str, step: str) -> Connection:
-    """Request a streamed response and read up to its first content."""
+    """Request a streamed response and read it up to its first content."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(request(server, name, step, stream=True))
     await reader.readuntil(b'"content"')
@@ -54,7 +54,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
 
 
 async def connect_until_refused(port: int) -> None:
-    """Connect repeatedly. Raise `ConnectionError` when the server refuses the connection."""
+    """Connect repeatedly until the server refuses the connection, and then raise `ConnectionError`."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -62,7 +62,7 @@ async def connect_until_refused(port: int) -> None:
 
 
 def last_event(stream: bytes) -> str:
-    """Assert that the stream was properly terminated. Return its last event: `[DONE]` or an error code."""
+    """Check that the stream was properly terminated. Return its last event: `[DONE]` or an error code."""
     assert stream.endswith(b"\r\n0\r\n\r\n")
     data = stream.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
     return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])

@@ -1,4 +1,4 @@
-"""A bucket service hangs: other requests are served from a real PostgreSQL, and failed uploads name the store."""
+"""While a bucket service hangs, other requests are served from a real PostgreSQL, and failed uploads name the store."""
 
 from __future__ import annotations
 

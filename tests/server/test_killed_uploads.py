@@ -52,7 +52,7 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
 
 
 def start_upload(server: Server, content: bytes) -> threading.Thread:
-    """Start an upload that the server may cut off."""
+    """Start an upload that a kill of the server may interrupt."""
 
     def run() -> None:
         with suppress(*CUT):
@@ -84,7 +84,7 @@ def restarted(server: Server, **settings: str) -> Iterator[Server]:
 
 
 def check_content(server: Server, older: str) -> None:
-    """Assert that the acknowledged file is readable and that the interrupted upload can be repeated."""
+    """Check that the acknowledged file is readable and that the interrupted upload can be repeated."""
     newer = upload(server, WAITING).json["id"]
     for ref, content in ((older, b"stored and acknowledged"), (newer, WAITING)):
         headers = {"authorization": f"Bearer {server.key}"}
@@ -114,7 +114,9 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
 
 
 def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """In a bucket a partial upload never becomes an object. A rule of the bucket removes it (docs/scale.md)."""
+    """In a bucket, a partial upload never becomes an object. A lifecycle rule of the bucket removes it
+    (docs/scale.md).
+    """
     s3: S3Server = s3_server()
     bucket = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"

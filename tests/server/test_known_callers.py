@@ -1,4 +1,6 @@
-"""An unauthenticated caller can only send a small body, which is enough for a form or a rejected request."""
+"""An unauthenticated caller can only send a small body, which is enough for a form or for a request that is
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ CHAT = "/v1/chat/completions"
 
 
 async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tuple[int, Any, int]:
-    """Send a POST in blocks. Return the status, the body and the number of blocks that were read."""
+    """Send a POST in blocks. Return the status, the body and the number of blocks that the server read."""
     sent: list[Any] = []
     read_blocks = 0
 
@@ -98,7 +100,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """An agent's key does not count as a script's token."""
+    """A script's token identifies its caller, and an agent's key does not count as such a token."""
     assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN
@@ -113,7 +115,7 @@ def test_caller_without_a_session_is_unknown() -> None:
 
 
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
-    """During an outage of the database every caller counts as known, so that the response can report the outage."""
+    """During a database outage, every caller counts as known, so that the response can report the outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})

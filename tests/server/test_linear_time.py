@@ -1,4 +1,4 @@
-"""Parsing external text takes linear time: any 64 KiB take at most 50 ms."""
+"""Parsing text from outside takes linear time: any 64 KiB take at most 50 ms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from routing_admin.platform.server.logs import RedactFilter
 from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
 from tests.server.regex_attacks import attacks, build
 
-# A tracer slows Python down several times. The budget's signal would then interrupt harmless code, even while it holds
-# a lock, so that `make coverage` would hang.
+# A tracer makes Python several times slower. The budget's signal would then interrupt harmless code, even while it
+# holds a lock, so that `make coverage` would hang.
 pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer is running, so times mean nothing")
 
 CUT_BEFORE = {
@@ -38,7 +38,9 @@ CUT_BEFORE = {
     "artifacts.extract.number_formats._TOKEN": 255,  # `MAX_CODE_CHARS`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
-"""Maximum input lengths of patterns that are only used for shortened text. A comment names what shortens it."""
+"""The maximum input lengths of patterns that are only applied to shortened text. The comment at each pattern names
+what shortens the text.
+"""
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
     "capabilities.core.translatable": "one character",
@@ -81,13 +83,16 @@ SCANNED = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
-    r"|errors\._pattern_of$"  # only compiles the patterns of a table when the program starts; 64 KiB of `|` take 165 ms
+    # This only compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
+    r"|errors\._pattern_of$"
 )
-"""Functions in modules that `SCANNED` matches which read no external text, or only a sample in a separate thread."""
+"""Functions in the modules matched by `SCANNED` that read no text from outside, or only a sample in a separate
+thread.
+"""
 
 
 def redact_line(text: str) -> None:
-    """Redact a log line whose path is the text."""
+    """Redact a log line whose URL path is the text."""
     RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
 
 

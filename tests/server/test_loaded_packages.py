@@ -1,4 +1,4 @@
-"""Packages for features that an installation does not use are not imported at the start."""
+"""Packages for features that an installation does not use are not imported when it starts."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
 
 
 def test_a_command_imports_neither_the_pages_nor_the_way_to_providers(tmp_path: Path) -> None:
-    """Importing pages and the upstream client takes as long as importing everything else that a command needs."""
+    """Importing the pages and the upstream client takes as long as importing everything else that a command needs."""
     start = "import django; django.setup(); import routing_admin.management.command"
     assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []

@@ -22,7 +22,7 @@ KEY = "sk-" + "a1B2" * 12
 
 @pytest.fixture
 def lines() -> Iterator[StringIO]:
-    """Yield the output of a logger with the JSON formatter."""
+    """Yield the output of a logger that uses the JSON formatter."""
     written = StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(logs.JsonFormatter())

@@ -95,7 +95,7 @@ def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(serve
     while (workers == initial or len(workers) != 2) and time.monotonic() < until:
         try:
             numbers = scrape(port)
-        except (OSError, urllib.error.URLError):  # the connection was to the killed worker
+        except (OSError, urllib.error.URLError):  # The connection was to the killed worker.
             continue
         seen.append(requests_in(numbers))
         workers = workers_in(numbers)
@@ -131,6 +131,6 @@ def test_stopped_server_leaves_no_file(tmp_path: Path) -> None:
 
 
 def is_held_by(folder: Path, server: Server) -> bool:
-    """Return whether a process of the server holds the folder's lock."""
+    """Return whether one of the server's processes holds the folder's lock."""
     open_files = (os.readlink(link) for link in Path(f"/proc/{server.process.pid}/fd").iterdir() if link.is_symlink())
     return str(folder / "server.lock") in open_files

@@ -1,4 +1,4 @@
-"""Common mistakes in API paths are corrected. The paths of pages are unchanged."""
+"""Common mistakes in API paths are corrected. Paths of pages are not changed."""
 
 from __future__ import annotations
 

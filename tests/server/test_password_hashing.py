@@ -1,4 +1,4 @@
-"""Password hashing has a concurrency limit and a fair, bounded queue. Callers beyond the queue get a 503."""
+"""Password hashing has a concurrency limit and a fair, bounded queue. Callers that exceed the queue get a 503."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARGON2 = "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher"
 
 
 class Holder:
-    """Thread that holds a slot until `end` is called."""
+    """A thread that holds a slot until `end` is called."""
 
     def __init__(self, slots: FairSlots, name: str) -> None:
         self.holds, self._end = threading.Event(), threading.Event()
@@ -51,7 +51,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Hold all slots of the process, and set the time that others wait for a slot to zero."""
+    """Hold all slots of the process, and set the time that other callers wait for a slot to zero."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
             holder = Holder(hashing_slots(), "other")
@@ -90,7 +90,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
     def work(name: str) -> None:
         nonlocal inside, peak
-        with slots.hold(name), slots.hold(name):  # a thread that holds a slot does not need a second one
+        with slots.hold(name), slots.hold(name):  # A thread that holds a slot does not need a second one.
             with lock:
                 inside += 1
                 peak = max(peak, inside)
@@ -133,7 +133,7 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for holder in (holders[0], holders[-1], *holders[1:-1]):  # in the order in which the threads get the slot
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # The threads end in the order in which they get the slot.
         holder.end()
 
 

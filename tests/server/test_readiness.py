@@ -1,4 +1,4 @@
-"""Health checks for orchestrators: liveness, readiness, and the state of dependencies."""
+"""Health checks for orchestrators: liveness, readiness, and the state of the dependencies."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def known(demo: object) -> None:
-    """Read the configuration once, as the upkeep thread does at the start of a process."""
+    """Read the configuration once, as the upkeep thread does when a process starts."""
     snapshot.current()
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for probes, since the machine may be busy."""
+    """Allow probes more time, since the machine may be busy."""
     monkeypatch.setattr(health_checks, "PROBE_SECONDS", 60.0)
 
 
@@ -56,7 +56,9 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
 def test_probes_alone_are_answered_under_any_host(path: str, status: int, patient: None) -> None:
-    """Kubernetes asks a pod by its address. Elsewhere a foreign name could be a page that reads another's answers."""
+    """Kubernetes addresses a pod by its IP address. At other URLs, a foreign host name could belong to a web page that
+    tries to read responses.
+    """
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
 
 
@@ -99,7 +101,7 @@ def test_outage_and_its_end_are_logged_once(patient: None, caplog: pytest.LogCap
 
 
 def test_process_without_a_configuration_is_not_ready() -> None:
-    """A process without a configuration is not ready, since it cannot answer any call."""
+    """A process without a configuration cannot answer any call, so it is not ready."""
     renew(snapshot.newest)
     status, state = ask("/readyz")
     assert (status, state["status"], state["checks"]["server"]) == (503, "failed", "without configuration")

@@ -1,4 +1,4 @@
-"""A background thread continues after its work has failed."""
+"""A background thread that repeats its work continues after the work has failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The id that is generated for a request whose caller sends no id."""
+"""The id that the server generates for a request whose caller sends none."""
 
 from __future__ import annotations
 

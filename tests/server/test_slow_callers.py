@@ -26,7 +26,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 async def test_incomplete_head_is_408_and_closes_the_connection(sent):
     """An incomplete head returns 408 after the time limit.
 
-    The limit starts with the connection, or with the first byte of a later request.
+    The time starts with the connection, or with the first byte of a later request.
     """
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
@@ -174,12 +174,12 @@ def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
 
 
 class BusyConnection:
-    """Connection whose request is in progress."""
+    """A connection whose request is in progress."""
 
     waits_for_head = is_idle = False
 
     def make_room(self) -> None:
-        """Do nothing, since the connection is in use."""
+        """Do not close the connection, since it is in use."""
 
 
 def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():

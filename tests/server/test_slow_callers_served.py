@@ -1,4 +1,6 @@
-"""Many half-open connections and many connections to providers do not prevent other calls to a real server."""
+"""Many half-open connections, and many connections to providers, do not keep a real server from answering other
+calls.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRE
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 RESET = b"reset"
-"""Result if the connection was closed before the server read all data. The error response may be lost then."""
+"""The result if the connection was closed before the server read all data. The error response may be lost in this
+case.
+"""
 
 
 async def read_status(reader: asyncio.StreamReader) -> bytes:
@@ -46,7 +50,7 @@ async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile
 
 
 DESCRIPTORS, CALLERS = 256, 60
-"""A process with 256 descriptors accepts 64 callers and as many connections to providers."""
+"""A process with 256 file descriptors accepts 64 callers and as many connections to providers."""
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")

@@ -1,4 +1,4 @@
-"""Strict parsing of HTTP requests: ambiguous heads, trailers, chunk extensions, upgrades and pipelining."""
+"""Strict parsing of HTTP requests: ambiguous request heads, trailers, chunk extensions, upgrades and pipelining."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_as_an_ordinary_one():
-    """An upgrade request, which Java's HTTP client always sends, is answered like an ordinary one."""
+    """Java's HTTP client always sends an upgrade request, which is answered like an ordinary request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -92,7 +92,7 @@ async def test_upgrade_request_is_answered_as_an_ordinary_one():
 
 
 async def test_http_1_0_client_gets_no_interim_response():
-    """An HTTP/1.0 client gets no 100 Continue, which it would take for the response."""
+    """An HTTP/1.0 client gets no `100 Continue`, since it would take that for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -105,7 +105,7 @@ async def test_invalid_pipelined_request_gets_no_error(second):
         caller = await site.open(GET + second)
         await site.called.wait()
         site.may_answer.set()
-        # 32 pipelined requests (`MAX_PIPELINED`) after the running one.
+        # These are 32 pipelined requests (`MAX_PIPELINED`) after the request in progress.
         accepted = 33 if second == GET * 50 else 1
         answers = [await caller.answer() for _ in range(accepted)]
         assert {status for status, _, _ in answers} == {200}

@@ -1,4 +1,4 @@
-"""Compression and caching of responses: text is compressed and static files may be cached for a year."""
+"""Compression and caching of responses: text is compressed, and static files may be cached for a year."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Caller:
-    """Client with cookies and an `Accept-Encoding` header."""
+    """A client with cookies and an `Accept-Encoding` header."""
 
     def __init__(self, server: Server) -> None:
         self.port, self.key, self.cookies = server.port, server.key, dict[str, str]()
@@ -82,7 +82,7 @@ def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str
 
 
 def test_length_of_a_page_varies(caller: Caller) -> None:
-    """The length and the masked CSRF token vary, so that the length reveals nothing about secrets in the page."""
+    """A page's length and its masked CSRF token vary, so that the length reveals nothing about secrets in the page."""
     pages = [caller.ask("/requests/")[1] for _ in range(8)]
     assert len({len(page) for page in pages}) > 1
     masks = {re.findall(rb'"X-CSRFToken":"(\w+)"', gzip.decompress(page))[0] for page in pages}
@@ -124,7 +124,7 @@ def test_download_is_not_compressed_and_supports_ranges(caller: Caller) -> None:
 
 
 def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
-    """The names of static files contain a hash of their content."""
+    """The name of a static file contains a hash of its content."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:
@@ -167,7 +167,7 @@ def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Cal
 
 
 def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -> None:
-    """Another server can serve the collected files."""
+    """Another server can serve the collected files under the same names."""
     manage(server_environment(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")
@@ -180,6 +180,6 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
     ["", "css", "css/", "css/none.css", "css/app.000000000000.css", "../manage.py", "..%2f..%2fmanage.py", "%00"],
 )
 def test_only_static_files_are_served(caller: Caller, path: str) -> None:
-    """A folder, an unknown name, a wrong hash and a path that leads out of the folder are not found."""
+    """A folder, an unknown name, a wrong hash and a path that leads out of the folder all get a 404."""
     answer, _ = caller.ask(f"/static/{path}")
     assert answer.status == 404

@@ -1,4 +1,6 @@
-"""Metrics of a server with several processes: sums, ended processes, and leftover directories."""
+"""Metrics of a server with several processes: sums over processes, processes that have ended, and leftover
+directories.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def families() -> list[MetricFamily]:
 
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start another process of the same server that has published its metrics."""
+    """Start another process of the same server, which has published its metrics."""
     with subprocess.Popen(
         [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -92,13 +94,15 @@ def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
 
 
 def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path) -> None:
-    """A process that cannot write its file reports the counters written last, so that no counter decreases later."""
+    """A process that cannot write its metrics file reports the counters that it wrote last, so that no counter
+    decreases later.
+    """
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
     )
     board.start(str(tmp_path))
-    (tmp_path / "0.new").mkdir()  # prevents the process from writing this file
+    (tmp_path / "0.new").mkdir()  # This keeps the process from writing its metrics file.
     counted[0] = 99
     assert collected_values(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()
