@@ -1,4 +1,6 @@
-"""`python -m tests.upgrade.look FOLDER`: print as JSON what an upgraded installation still provides."""
+"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in a folder and print as JSON what it still
+provides.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ ADMIN = "admin"
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Upgrade the installation and collect what its pages, API and commands return. Undo and restore a revision."""
+    """Upgrade the installation and collect what its pages, API and commands return. Then undo and restore a
+    revision.
+    """
     begin(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client
@@ -46,7 +50,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def read_page(browser: Any, request_id: str) -> dict[str, Any]:
-    """Return the status and the text of the page about a request, including its recorded body."""
+    """Return the status and the text of a logged request's page, including the recorded body."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
     if answer.status_code == 200 and "?body" in text:

@@ -1,6 +1,6 @@
 """`python -m tests.upgrade.make OUT.tar.gz`: create a small installation with this version of the program.
 
-Only commands, pages and API calls are used, so that this works in every version. `expected.json` describes the
+Only commands, pages and API calls are used, so that this program works in every version. `expected.json` describes the
 contents of the installation, including its secrets, which are used nowhere else.
 """
 
@@ -52,7 +52,7 @@ def command(*arguments: str) -> str:
 
 
 class Maker:
-    """Creates data with an administrator's browser and an agent's key."""
+    """Creates data through an administrator's browser and with an agent's key."""
 
     def __init__(self, folder: Path) -> None:
         from django.test import Client
@@ -63,7 +63,7 @@ class Maker:
         self.headers = {"authorization": f"Bearer {self.key}"}
 
     def configure(self) -> None:
-        """Create several revisions: a provider with a stored key, a route to it, and later changes."""
+        """Create several revisions: a provider with a stored key, a route to this provider, and later changes."""
         file = json.loads(command("export_config", "llm-routing"))
         file["providers"].append(
             {
@@ -86,7 +86,7 @@ class Maker:
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:
-        """Store a text file in GB18030 and an image. Return a mapping from reference to SHA-256."""
+        """Store a text file in GB18030 and an image. Return a mapping from artifact reference to SHA-256."""
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}

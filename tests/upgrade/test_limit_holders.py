@@ -1,4 +1,4 @@
-"""Usage that an earlier version counted per agent is still counted, although limits now have holders."""
+"""Usage that an earlier version counted per agent is still counted, although limits now apply to holders."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def migrate(name: str = "") -> Any:
-    """Migrate to the named migration, or to the newest if there is no name. Return the models at that migration."""
-    is_whole = connections[LOGS].vendor == POSTGRESQL  # on PostgreSQL all tables are in one database
+    """Migrate to the named migration, or to the newest one if no name is given. Return the models at that migration."""
+    is_whole = connections[LOGS].vendor == POSTGRESQL  # On PostgreSQL, all tables are in one database.
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
     return executor.migrate([("routing_admin", name)] if name else newest).apps

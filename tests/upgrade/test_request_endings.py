@@ -1,4 +1,4 @@
-"""A migration sets how requests of an earlier version ended, in rows and sums."""
+"""A migration sets how the requests of an earlier version ended, in log rows and in sums."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_administrator_can_sign_in_and_doctor_finds_nothing(upgraded: dict[str, 
 def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
     """The export contains everything that it contained before, and every revision and the audit log can be opened."""
     was, current = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
-    for configuration in (was, current):  # the earliest version did not export those
+    for configuration in (was, current):  # The earliest version did not export these entries.
         configuration["providers"] = [
             provider for provider in configuration["providers"] if "fromServices" not in provider
         ]

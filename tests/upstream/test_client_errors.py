@@ -1,4 +1,4 @@
-"""Every exception of aiohttp maps to one fault. Exceptions from the project's own code pass through unchanged."""
+"""Every aiohttp exception maps to one fault. Exceptions from the project's own code pass through unchanged."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from routing_admin.upstream.response import READ_AFTER_END, BrokenBodyError, Ups
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
-# These modules of aiohttp are for servers. The gateway only uses the client.
+# These aiohttp modules are for servers. The gateway only uses the client.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
-# These exceptions of aiohttp can be caused by no provider, for the reason given.
+# No provider can cause these aiohttp exceptions, for the reason given with each.
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -74,7 +74,7 @@ def bare(kind: type[BaseException]) -> BaseException:
 
 @pytest.mark.parametrize("kind", KINDS, ids=exception_name)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
-    """A new exception of aiohttp is covered by its base class or fails this test until it is classified."""
+    """A new aiohttp exception either is covered by its base class or fails this test until it is classified."""
     if exception_name(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -83,7 +83,9 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
-    """Every entry of `NEVER` still exists in aiohttp. The search through its modules finds well-known exceptions."""
+    """Every entry of `NEVER` still exists in aiohttp, and the search through aiohttp's modules finds well-known
+    exceptions.
+    """
     assert set(NEVER) <= {exception_name(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
@@ -164,7 +166,7 @@ class BuggyProtocol:
 async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The message and the log say that the fault is the gateway's, not the provider's. The next candidate is still
+    """The message and the log say that the fault is the gateway's and not the provider's. The next candidate is still
     called, since its response may be readable.
     """
     upstream = Upstream(OriginPolicy(everything=True))
@@ -189,7 +191,7 @@ class BuggyAtTheEnd(BuggyProtocol):
 
 
 async def test_bug_after_content_is_raised_from_the_stream() -> None:
-    """After the first content, no candidate can replace this one, so reading the stream raises the exception."""
+    """After the first content, no other candidate can replace this one, so reading the stream raises the exception."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
@@ -201,7 +203,7 @@ async def test_bug_after_content_is_raised_from_the_stream() -> None:
 
 
 async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
-    """A bug while a file is read is raised unchanged, although aiohttp wraps it as a broken connection."""
+    """A bug that occurs while a file is read is raised unchanged, although aiohttp wraps it as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -219,7 +221,7 @@ async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
 async def test_reading_after_the_end_raises_the_known_message() -> None:
     """If a body is read after its end, aiohttp raises a bare `RuntimeError`.
 
-    Only the message distinguishes it from a bug in the gateway.
+    Only the message distinguishes this error from a bug in the gateway.
     """
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)

@@ -1,4 +1,4 @@
-"""Single connections to providers: how request heads are written, and when a connection is kept alive."""
+"""Individual connections to providers: how request heads are written, and when a connection is kept alive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None
 
 @dataclass
 class Host:
-    """A server that records the heads of requests and responds to each with `converse`."""
+    """A server that records the request heads and responds to each with `converse`."""
 
     converse: Converse
     port: int = 0
@@ -66,7 +66,7 @@ class Host:
 
 
 def answering(*blocks: bytes) -> Converse:
-    """Return a handler that reads a request body of two bytes and writes `blocks`."""
+    """Return a handler that reads a request body of two bytes and then writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
@@ -137,14 +137,16 @@ async def narrow_pool() -> AsyncIterator[Pool]:
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket with a small send buffer, which fills up as with a slow, distant peer."""
+    """Create a socket whose small send buffer fills up as with a slow, distant peer."""
     made = socket.socket(*address[:3])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
     return made
 
 
 async def test_connection_with_unsent_data_is_not_kept() -> None:
-    """A connection with unsent data is not kept: the host would read the rest as the start of the next request."""
+    """A connection with unsent data is not kept, since the host would read the rest as the start of the next
+    request.
+    """
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -31,7 +31,7 @@ PUBLIC = "https://llm.example/v1"
 
 @pytest.fixture
 def trap() -> Iterator[socket.socket]:
-    """Listen on a local port and fail the test if anything connects to it."""
+    """Listen on a local port, and fail the test if anything connects to it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         yield listening
@@ -40,7 +40,9 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """A resolver that returns the given answers in turn, repeats the last one and records the names looked up."""
+    """A resolver that returns the given answers in turn, then repeats the last one, and records the names it looked
+    up.
+    """
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -78,7 +80,7 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
 
 
 def test_there_are_hundreds_of_disguises() -> None:
-    """This test fails if the list of disguises becomes shorter by mistake."""
+    """This test fails if the list of disguised addresses becomes shorter by mistake."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
@@ -88,9 +90,11 @@ def test_no_disguise_of_an_endpoint_passes() -> None:
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
-    """A proxy's URL may have a user name in plain characters before the host. It is not taken for the host."""
+    """A proxy's URL may have a user name in plain characters before the host. The user name is not taken for
+    the host.
+    """
     assert [url for url in disguised_urls() if refuse_proxy(url, CLOSED) is None] == [
-        # In this URL the address is the user name, not the host.
+        # In this URL, the address is the user name and not the host.
         "https://127.0.0.1@api.openai.com/v1"
     ]
     for host in disguised_hosts():

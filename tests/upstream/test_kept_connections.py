@@ -86,7 +86,7 @@ async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream:
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
-    # By request, the number of its connection. Each connection answers once and is closed at its second request.
+    # For each request, the number of its connection. Each connection answers once and is closed at its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 
@@ -119,7 +119,7 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
-    """The limit covers connections in use and idle connections together."""
+    """The connection limit covers connections in use and idle connections together."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
         for host in (first, second):

@@ -35,7 +35,7 @@ SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from tw
 def configured(lab: Lab) -> dict[str, Any]:
     """Return a configuration with a task for each case, and a task whose candidates are all malformed.
 
-    The chain of a case is its malformed provider, followed by a provider that answers.
+    The chain of a case consists of its malformed provider and a provider that answers.
     """
     file = routing(lab)
     file["providers"] += [
@@ -130,7 +130,7 @@ def provider(endpoint: str) -> Provider:
 
 @contextmanager
 def banner(data: bytes) -> Iterator[str]:
-    """Serve one connection with the bytes of a protocol other than HTTP."""
+    """Serve one connection, sending the bytes of a protocol other than HTTP."""
 
     def serve() -> None:
         caller, _ = listening.accept()

@@ -25,7 +25,8 @@ from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.lab.wire import read_request
 
-# These timeouts are so long that none ends the calls. Code that waits for a broken body would block the test run.
+# These timeouts are so long that no call times out. Code that waits for the rest of a broken body would block the
+# tests.
 PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -36,8 +37,8 @@ def chunk(data: bytes) -> bytes:
 
 @asynccontextmanager
 async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
-    """Serve the first part immediately and the others after `go_on`. Then keep the connection open, or close it if
-    `close` is set.
+    """Serve the first part immediately and the other parts after `go_on`. Then keep the connection open, or close it
+    if `close` is set.
     """
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -163,7 +164,7 @@ async def test_body_of_a_closed_connection_fails_at_once() -> None:
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
 async def test_reason_phrase_may_be_any_bytes(upstream: Upstream, reason: bytes) -> None:
-    """The reason phrase is ignored, so a response from a host that sends "OK" in GBK is not lost."""
+    """The reason phrase is ignored, so a host that sends "OK" in GBK can still be read."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))

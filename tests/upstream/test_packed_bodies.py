@@ -1,4 +1,4 @@
-"""Compressed responses from providers: whole, in several gzip members, truncated, or followed by other bytes."""
+"""Compressed responses from providers: complete, in several gzip members, truncated, or followed by other bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build_response(blocks: list[bytes], status: int = 200, encoding: str = "gzip
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
-    """All members but the first would otherwise be lost without an error."""
+    """Otherwise, all members but the first would be lost without an error."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -78,7 +78,9 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
-    """HTTP reports no error, since the connection ended properly. The partial message of an error response is kept."""
+    """HTTP reports no error, since the connection was closed properly. The partial message of an error response is
+    kept.
+    """
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(build_response([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
@@ -125,7 +127,7 @@ def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
     ],
 )
 async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, fault: Fault) -> None:
-    """A little white space counts as a keep-alive. The content may then take as long as without it."""
+    """A little white space counts as a keep-alive. After it, the content may take as long as without it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
     content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)

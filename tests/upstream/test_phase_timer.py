@@ -1,4 +1,4 @@
-"""One timer for all waits of an upstream call, on an event loop with a simulated clock."""
+"""One timer for all waits of an upstream call, tested on an event loop with a simulated clock."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
 
 
 async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
-    """Let a wait time out. Return when it ended, and whether the total time was up."""
+    """Let a wait time out. Return when it ended, and whether the total time was used up."""
     with pytest.raises(WaitTooLongError) as caught:
         await wait(timer, never(), seconds)
     return clock(), caught.value.total
 
 
 @pytest.mark.parametrize(
-    # Pairs of a wait's duration and its limit, then the last wait's limit and when it times out.
+    # Each case has pairs of a wait's duration and its limit, then the last wait's limit and the time when it times out.
     ("waits", "last", "moment"),
     [
         ([], 3, 3),
@@ -162,7 +162,7 @@ def test_cancellation_from_outside_is_never_lost(moment):
 
 
 def test_wait_in_a_cancelled_task_still_times_out():
-    """Cleaning up after a cancellation may take time, but only within its own limit."""
+    """Cleaning up after a cancellation may take time, but only within its own time limit."""
     waits: list[tuple[float, bool]] = []
 
     async def clean_up() -> None:
@@ -183,7 +183,7 @@ def test_wait_in_a_cancelled_task_still_times_out():
 
 
 async def break_off() -> None:
-    """Raise another error when cancelled, as a client does whose connection has been closed."""
+    """Raise another error on cancellation, like a client whose connection has been closed."""
     try:
         await never()
     finally:
@@ -192,7 +192,7 @@ async def break_off() -> None:
 
 @pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
 def test_timed_out_task_does_not_count_as_cancelled(work, raised):
-    """The timer withdraws its own cancellation, so a later `await` does not see a cancelled task."""
+    """The timer withdraws its own cancellation, so that a later `await` does not see a cancelled task."""
 
     async def exchange() -> int:
         with pytest.raises(raised):

@@ -139,7 +139,7 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
 
 
 async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
-    """The host name is public, so the resolved address is checked at every connection (DNS rebinding)."""
+    """The host name is public, so the resolved address is checked for every connection (DNS rebinding)."""
     from routing_admin.upstream.calls import CheckedResolver
     from routing_admin.upstream.faults import ForbiddenAddressError
 
@@ -151,7 +151,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
 
 
 async def test_a_listed_name_on_loopback_can_be_called(lab):
-    """A local provider such as Ollama can be called once it is listed."""
+    """A local provider such as Ollama can be called once its origin is listed as allowed."""
     upstream = Upstream(parse_policy(f"http://localhost:{lab.port}"))
     url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=False)
@@ -202,7 +202,7 @@ async def test_proxy_must_be_an_allowed_origin(lab):
 
 @asynccontextmanager
 async def rude_server() -> AsyncIterator[str]:
-    """Accept TLS connections and abort each at the first byte."""
+    """Accept TLS connections and abort each one at the first byte."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -289,8 +289,8 @@ async def test_stream_is_withheld_until_its_first_content(lab, upstream):
 
 
 async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
-    """Before the first content, comments extend the limit on the wait for it. After it, they do not reset the stall
-    timeout.
+    """Before the first content, comments extend the time limit for that content. After it, comments do not reset the
+    stall timeout.
     """
     before = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
@@ -302,7 +302,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """The connection test on the admin pages calls from such a thread."""
+    """The connection test on the admin pages makes its call from such a thread."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
@@ -320,7 +320,7 @@ def test_failure_message_has_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_next_candidate_is_called_without_delay(lab, stream):
-    """`make bench` measures the time."""
+    """`make bench` measures how long it takes to call the next candidate."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)
@@ -332,13 +332,13 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """Each attempt reads the blob from its start."""
+    """Each attempt reads the blob from the beginning."""
     blob = make_blob(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
 
 def test_lab_records_the_text_that_was_sent(lab):
-    """Check the fake provider itself."""
+    """Check the fault lab itself."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
@@ -389,7 +389,7 @@ async def test_silent_name_server_is_a_dns_error():
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
     context = ssl.create_default_context(cafile=self_signed()[0])
-    context.check_hostname = False  # the lab's certificate does not name its address
+    context.check_hostname = False  # The lab's certificate does not contain its address.
     url = lab.broken_url("tls_cert_error")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
     trusting = Upstream(ANY, verify=context)
