@@ -1,4 +1,6 @@
-"""Labels of calls (team, project, user): from the key or the request, bounded, used in the log and for costs."""
+"""Labels of calls (team, project, user) come from the key or the request, are limited in number and length, and are
+used in the log and for costs.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def _fresh_label_names() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
-    """A key's label takes precedence over the request's, no matter what the request contains.
+    """A label of the key takes precedence over the request's label, whatever the request contains.
 
     A user id with a session part, which changes each session, is reduced to the user.
     """
@@ -124,7 +126,7 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first labels of a day are kept, even across a restart. Later ones are summed under `others`, so no request
+    """The first labels of a day are kept, even across a restart. Later labels are summed under `others`, so no request
     is lost.
     """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])

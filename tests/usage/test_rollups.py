@@ -1,4 +1,6 @@
-"""Usage is read from roll-ups (one set of rows per ended hour or day) and equals the underlying sums exactly."""
+"""Usage reports are read from roll-ups (one set of rows for each hour or day that has ended) and equal the underlying
+sums exactly.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from routing_admin.request_log.usage_sums import COUNTS, day_start
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
 HOURS = 8
-"""One hour in so many has sums, since every hour that has any is rolled up on its own."""
+"""Only one in this many hours has sums, since every hour that has sums is rolled up separately."""
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Return reports for every grouping: over a short period, a long period, and one that ends in the past."""
+    """Return reports for every grouping: over a short period, a long period, and a period that ends in the past."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),
@@ -94,8 +96,8 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
 
 
 def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
-    """A month costs only the rows of its roll-ups, regardless of the number of sums. The current hour and day have
-    none.
+    """A month's report reads only the rows of its roll-ups, regardless of the number of sums. The current hour and day
+    have no roll-ups.
     """
     fill(now)
     fold_all(now)

@@ -1,4 +1,4 @@
-"""A range of time is split into days, hours and what is left between them, in every time zone."""
+"""In every time zone, a time range is split into days, hours and what is left between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/New_York"])
 
 @given(zone=ZONES, ends=st.tuples(AGO, AGO | st.none()), is_picky=st.booleans())
 def test_a_split_covers_its_range_once(zone: str, ends: tuple[datetime, datetime | None], is_picky: bool) -> None:
-    """Hours are not older than their sums, so what the split leaves out is read from rows."""
+    """The split uses no hours older than the retention of hourly sums. What it leaves out is read from log rows."""
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):
         parts = split_range(start, stop, NOW, (lambda _span, starts: starts[::2]) if is_picky else None)

@@ -1,4 +1,4 @@
-"""Usage by agent, route, provider, model and day, on the page, as CSV and in the agents' API."""
+"""Usage by agent, route, provider, model and day, on the usage page, as CSV and in the agents' API."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MONTH = 28
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """Fix the current time at the last noon, far from midnight.
 
-    Models are priced in yuan, in dollars, or not at all.
+    Models are priced in yuan, priced in dollars, or not priced.
     """
     for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -43,7 +43,7 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # a session created now would have expired by noon
+    if moment > now:  # A login session that was created now would have expired by noon.
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -68,8 +68,8 @@ def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):
             ]
         )
     report = sum_usage(noon - timedelta(days=MONTH - 1), "agent")
-    yuan = Decimal("0.0022") * 3 * MONTH  # 600 at 2, 400 at 0.5, 100 at 8 per million
-    dollars = Decimal("0.0105") * MONTH  # 2000 at 3, 300 at 15 per million
+    yuan = Decimal("0.0022") * 3 * MONTH  # 600 tokens at 2, 400 at 0.5 and 100 at 8 per million
+    dollars = Decimal("0.0105") * MONTH  # 2000 tokens at 3 and 300 at 15 per million
     assert report.total.costs == {"CNY": yuan * 10**9, "USD": dollars * 10**9}
     assert report.total.savings == {"CNY": Decimal("0.0006") * 3 * MONTH * 10**9, "USD": 0}
     assert report.total.fallback_costs == {"CNY": 0, "USD": 0}
@@ -83,13 +83,13 @@ def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):
 
 @pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
 def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]):
-    """The most expensive group is first, in the currency of the largest sum. Currencies are not added up."""
+    """The most expensive group is first, by the currency with the largest sum. Currencies are not added up."""
     write([entry(f"a{number}", noon) for number in range(9)] + [entry("b", noon, "dollars", route="design")])
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """A daily sum would include earlier hours."""
+    """A daily sum would include hours before the short period."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -147,7 +147,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [row["requests"] for row in rows] == ["2", ""]  # the request is counted once
+    assert [row["requests"] for row in rows] == ["2", ""]  # The request is counted once.
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):

@@ -34,7 +34,7 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at the last noon. A token costs a cent, in dollars or, for another model, in yuan."""
+    """Fix the current time at the last noon. Each token costs one cent, in dollars or, for another model, in yuan."""
     for name, currency in (("dollars", "USD"), ("yuan", "CNY")):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": 10_000, "output": 10_000}
@@ -60,7 +60,7 @@ def entries(count: int, at: datetime, agent: str, provider: str = "dollars", out
 
 
 def read_legend(page: Page) -> list[tuple[str, str]]:
-    """Return the name and the total of each series, which follow its colour."""
+    """Return the name and the total of each series, which follow the series' colour."""
     return [
         (name.text, total.text)
         for colour, name, total in zip(page.controls, page.controls[1:], page.controls[2:], strict=False)
@@ -121,7 +121,7 @@ def read_query(url: str) -> str:
 
 
 def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
-    """Today is incomplete, so neither today nor the same day of the previous period counts: 6 after 4 is +50%.
+    """Today is incomplete, so neither today nor the same day of the previous period counts. 6 after 4 is +50%.
 
     If the log does not reach back to the beginning of the previous period, there is no comparison.
     """
