@@ -32,9 +32,7 @@ ANSWER = f"You said: {QUESTION}"
 CONCURRENCY = 24
 HEAVY = frozenset({"huge_body", "gzip_bomb", "giant_event"})
 HEAVY_CONCURRENCY = 2
-"""Numbers of concurrent calls. The heavy cases have a lower limit, since each takes as much memory as its oversized
-response.
-"""
+"""Limits on concurrent calls. The limit for heavy cases is lower, since their responses need much memory."""
 PATIENT = {"connect": 20.0, "firstContent": 60.0, "between": 60.0}
 IMPATIENT = {
     "connect_timeout": {"connect": 0.3},
@@ -54,7 +52,7 @@ ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
 
 @dataclass(frozen=True)
 class FaultCase:
-    """One call: the protocol and fault of the first candidate, whether it is streamed, and whether there is a second
+    """One call: its first candidate's protocol and fault, whether it is streamed, and whether it has a second
     candidate.
     """
 
@@ -116,9 +114,7 @@ class FaultCase:
 
     @property
     def step(self) -> str:
-        """Return the lab's script step. A provider that refuses the request repeats the key it received in its
-        message.
-        """
+        """Return the lab's script step. A provider that refuses the request repeats the received key in its message."""
         return f"{self.scenario}:message=No to {PLANTED_KEY}" if self.scenario.startswith("http_") else self.scenario
 
 

@@ -154,8 +154,8 @@ def accumulate_message(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a complete response, its nullable keys, and a function that reads a
-    stream's text.
+    """How an SDK reads one API: the type of a response, its nullable keys, and a function that reads a stream's
+    text.
     """
 
     whole: Any

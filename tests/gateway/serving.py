@@ -111,9 +111,7 @@ json.dump(outputs, sys.stdout)
 
 
 def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[str]:
-    """Run management commands in one process and return their outputs. Sharing the process saves a second per
-    command.
-    """
+    """Run management commands in one process and return their outputs. This saves a second per command."""
     completed = run_python(environment, "-c", MANAGE_ALL, json.dumps(commands))
     assert completed.returncode == 0, completed.stderr
     outputs: list[str] = json.loads(completed.stdout)
@@ -268,9 +266,7 @@ def serving(
 
 
 def server_environment(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return the server's environment: its own data directory, and the lab as the only private address that it may
-    call.
-    """
+    """Return the server's environment: its own data directory, and the lab as the only private address it may call."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}

@@ -32,9 +32,7 @@ def read_chat(stream: bytes) -> ParsedAnswer:
 
 
 def read_gemini(stream: bytes) -> ParsedAnswer:
-    """Read consecutive parts. Each tool call must be complete in one part, and only the last chunk may have a finish
-    reason.
-    """
+    """Read consecutive parts. Each tool call must be in one part, and only the last chunk may have a finish reason."""
     chunks = [json.loads(line.removeprefix(b"data: ")) for line in stream.split(b"\r\n\r\n")[:-1]]
     candidates = [chunk["candidates"][0] for chunk in chunks]
     assert ["finishReason" in candidate for candidate in candidates] == [False] * (len(candidates) - 1) + [True]

@@ -83,9 +83,7 @@ def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: s
 
 
 def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
-    """Some programs prefix every file id with `file-`. The gateway does not know the ids of files that are stored at
-    OpenAI.
-    """
+    """Some programs prefix every file id with `file-`. The gateway does not know the ids of files stored at OpenAI."""
     client, sent = Client(), {"authorization": f"Bearer {key}"}
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}
     ref = client.post("/v1/files", fields, headers=sent).json()["id"]

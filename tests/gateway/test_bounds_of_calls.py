@@ -109,9 +109,7 @@ def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
 
 @rows
 def test_error_of_a_large_invalid_body_names_no_position(key: str) -> None:
-    """A large body is parsed in chunks, each with its own line and column numbers, so an error in the body names no
-    position.
-    """
+    """A large body is parsed in chunks with their own line and column numbers, so its errors name no position."""
     for size, sentence in ((200_000, "(line 1, column 200010)"), (5_000_000, "The body is not valid JSON.")):
         status, code, message = refusal(post(key, b'{"x": ["' + b"a" * size + b'",]}'))
         assert (status, code) == (400, "invalid_json")

@@ -148,9 +148,7 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """Parse the body. The model and the choice of a stream are parameters, since Gemini's API has them in the URL's
-    path.
-    """
+    """Parse the body. The model and the choice of a stream are parameters, since Gemini's API has them in the URL."""
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 

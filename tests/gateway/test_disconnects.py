@@ -1,4 +1,4 @@
-"""Clients that disconnect or stop reading: the upstream connection is closed, and the log tells which side ended the
+"""Clients disconnect or stop reading: the upstream connection is closed, and the log tells which side ended the
 call.
 """
 

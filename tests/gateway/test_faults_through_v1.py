@@ -15,9 +15,7 @@ RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_befor
 sent once more.
 """
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""The Retry-After in seconds that the caller receives, for each scenario in which the provider asks the caller to
-wait.
-"""
+"""The Retry-After in seconds that the caller receives, for each scenario whose provider asks the caller to wait."""
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +80,7 @@ def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
 
 
 def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
-    """A stream that broke off has neither a finish reason nor `[DONE]`, so that no client mistakes it for a complete
-    one.
-    """
+    """A stream that broke off has neither a finish reason nor `[DONE]`, so no client takes it for a complete one."""
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]

@@ -1,5 +1,5 @@
-"""A fire drill over real sockets with two workers. The provider under drill is not called, and the drill always
-ends.
+"""A fire drill over real sockets with two workers. The provider in the drill is not called, and the drill
+always ends.
 """
 
 from __future__ import annotations

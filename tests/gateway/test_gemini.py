@@ -144,9 +144,7 @@ def test_key_in_the_url_is_refused_in_googles_shape(key):
     ],
 )
 def test_every_api_version_is_served(key, path):
-    """From its third release on, google-genai uses `v1` unless configured otherwise. The gateway serves every
-    version.
-    """
+    """From its third release on, google-genai uses `v1` by default. The gateway serves every version."""
     assert ask(key, gemini_body("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
@@ -345,9 +343,7 @@ def test_a_picture_for_a_text_model_is_described(key):
 
 
 def test_reasoning_of_every_vendor_survives_in_a_signature():
-    """The reasoning of any vendor survives in the signature that google-genai sends back, which is bytes in URL-safe
-    base64.
-    """
+    """Reasoning of any vendor survives in the signature that google-genai sends back, which is URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),
@@ -419,9 +415,7 @@ def test_usage_and_finish_reason_have_geminis_names():
 
 
 def test_generated_media_have_data_and_artifact():
-    """Generated media arrive with their data and a reference to their artifact. The offsets of citations are in
-    bytes.
-    """
+    """Generated media arrive with their data and a reference to their artifact. Citation offsets are in bytes."""
     cited = {
         "type": "url_citation",
         "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2},

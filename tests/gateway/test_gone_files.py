@@ -1,6 +1,4 @@
-"""Deleted and expired files never stop a conversation, and an agent learns nothing about other agents' private
-files.
-"""
+"""Deleted and expired files never stop a conversation, and agents learn nothing about other agents' private files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`Idempotency-Key`: a repeated call gets the first call's outcome, and a different call with the same key is
-refused.
-"""
+"""`Idempotency-Key`: a repeated call gets the first call's outcome. A different call with the same key is refused."""
 
 from __future__ import annotations
 

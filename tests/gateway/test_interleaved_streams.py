@@ -1,6 +1,4 @@
-"""In each chat API, a stream arrives as the same blocks, no matter how the provider interleaves text, reasoning and
-calls.
-"""
+"""In each chat API, a stream arrives as the same blocks, however the provider interleaves text, reasoning and calls."""
 
 from __future__ import annotations
 

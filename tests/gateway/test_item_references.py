@@ -1,6 +1,4 @@
-"""`item_reference`: the items of an answer are stored for the agent within limits, and a later call refers to them by
-id.
-"""
+"""`item_reference`: an answer's items are stored for the agent within limits, and later calls refer to them by id."""
 
 from __future__ import annotations
 
@@ -246,9 +244,7 @@ def row_keys(kept: KeptAnswers, agent: str, answers: int) -> list[int]:
 
 
 def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits count stored bytes. One agent's answers never evict the answers of another agent that is within its
-    limit.
-    """
+    """The limits count stored bytes. An agent's answers never evict those of another agent that is within its limit."""
     kept = KeptAnswers()
     fill(kept, "one", 1, 10)
     stored = KeptAnswer.objects.get().size
@@ -283,9 +279,7 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that immediately continues on another worker may arrive before the row is written, so the look-up is
-    retried.
-    """
+    """A client that continues at once on another worker may come before the row is written, so look-ups are retried."""
     item = answered_item(key)
     tries: list[object] = []
     find = KeptAnswers.find

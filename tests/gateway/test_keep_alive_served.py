@@ -27,9 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def gate(server: Server) -> Iterator[threading.Event]:
-    """Block every provider until the event is set. If a client gets response headers before that, its stream began
-    early.
-    """
+    """Block every provider until the event is set. If a client gets headers before that, its stream began early."""
     opened = threading.Event()
     server.lab.on_request = lambda _: opened.wait(60) and None
     yield opened

@@ -42,8 +42,8 @@ def own_limits(key: str) -> Any:
 
 
 def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
-    """A key's limits do not affect the agent's other keys. A limit that is set on the agent later applies to the key
-    as well.
+    """A key's limits do not affect the agent's other keys. A limit set on the agent later applies to the key as
+    well.
     """
     free, narrow = create_key("text-agent"), create_key("text-agent", terms=PLANNING)
     assert [forbids(key) for key in (free, narrow)] == [False, True]

@@ -1,4 +1,4 @@
-"""Limits across processes, over real sockets: two processes share one ledger, workers are killed, the database is
+"""Limits across processes, over real sockets: processes share one ledger, workers are killed, the database is
 locked.
 """
 
@@ -101,9 +101,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: Server) -> None:
-    """The budget suffices even if all accepted calls use their maximum. Unused reservations are available to later
-    calls.
-    """
+    """The budget suffices even if all accepted calls use their maximum. Later calls can use unused reservations."""
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
     statuses = Counter(answer.status_code for answer in answers)

@@ -70,9 +70,7 @@ def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def read_memory(server: Server, field: str) -> int:
-    """Return the server process's memory in bytes: for `VmRSS` its current size, for `VmHWM` the peak since
-    `reset_peak`.
-    """
+    """Return the server's memory in bytes: for `VmRSS` its current size, for `VmHWM` the peak since `reset_peak`."""
     match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert match is not None
     return int(match[1]) * 1024

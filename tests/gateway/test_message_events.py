@@ -176,9 +176,7 @@ def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
 
 
 def test_generated_image_becomes_text_that_names_its_artifact():
-    """A message cannot contain a generated image, so it contains a text with the reference to the image's artifact
-    instead.
-    """
+    """A message cannot contain a generated image, so it has a text with the reference to the image's artifact."""
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
     assert "[image/png artifact:a1]" in stream.decode()

@@ -1,6 +1,4 @@
-"""The model's name in a response, the headers that name the provider, and the directive to respond in a certain
-language.
-"""
+"""The model's name in a response, the headers that name the provider, and the directive to respond in a language."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ DIRECTIVE = "请使用中文回答。"
 
 @pytest.fixture
 def key_with_aliases(key: str) -> str:
-    """Create aliases of a service, of a provider's model and of a route, and a catch-all alias. Return the agent's
-    key.
-    """
+    """Create aliases of a service, a provider's model and a route, and a catch-all alias. Return the agent's key."""
     for name, target in ALIASES.items():
         Alias.objects.create(name=name, target=target)
     snapshot.refresh()

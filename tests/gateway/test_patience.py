@@ -1,6 +1,4 @@
-"""Sending to a client that reads too slowly times out, and a database that does not answer becomes an error
-response.
-"""
+"""Sending to a client that reads too slowly times out. A database that does not answer becomes an error response."""
 
 from __future__ import annotations
 

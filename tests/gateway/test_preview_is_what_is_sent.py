@@ -177,7 +177,7 @@ class PreviewedFile:
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
     def inline(self, reader_service: ReaderService) -> dict[str, Any]:
-        """Return the file as an inline part. An image that is sent unchanged needs no filename and becomes an
+        """Return the file as an inline part. An image that is sent unchanged needs no filename: it is an
         `image_url`.
         """
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"

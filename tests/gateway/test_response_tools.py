@@ -1,4 +1,4 @@
-"""Tools and items of the Responses API other than functions: namespaces, the shell, and those that only OpenAI
+"""Tools and items of the Responses API other than functions: namespaces, the shell, and those only OpenAI
 understands.
 """
 

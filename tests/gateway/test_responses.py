@@ -282,9 +282,7 @@ def test_every_field_has_a_value_that_strict_clients_accept():
 
 
 def test_broken_stream_is_a_failed_response():
-    """A broken stream ends with an error whose code is one of OpenAI's codes. The gateway's own code is the error's
-    type.
-    """
+    """A broken stream ends with an error whose code is one of OpenAI's. The gateway's own code is the error's type."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(
         events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")

@@ -55,8 +55,8 @@ def test_no_call_fails_while_both_secrets_change(installation_with_key: Installa
 
 
 def rotate_and_drop(installation: Installation, server: Server, person: Person) -> None:
-    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that every process reads it
-    again.
+    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that all processes
+    read it.
     """
     before = (installation.directory / "secret_key").read_text()
     rotated = rotate(installation, "--new")

@@ -1,6 +1,4 @@
-"""A stream ends when its key expires or is revoked, with an error in the API's format, and the log records the
-reason.
-"""
+"""A stream ends when its key expires or is revoked, with an error in the API's format. The log records the reason."""
 
 from __future__ import annotations
 

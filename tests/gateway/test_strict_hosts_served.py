@@ -1,6 +1,4 @@
-"""The official client calls a served process, whose providers are fake hosts as strict as the real ones, over real
-sockets.
-"""
+"""The official client calls a served process whose providers are fake hosts as strict as the real ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Token counts: the provider's own count if its API has a counter, otherwise an estimate, which a header marks as
-such.
-"""
+"""Token counts: the provider's own count if its API has a counter, otherwise an estimate, marked by a header."""
 
 from __future__ import annotations
 

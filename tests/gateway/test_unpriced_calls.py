@@ -1,6 +1,4 @@
-"""Spending limits and calls without a known price. Such calls pass uncounted, are refused, or are counted at a set
-price.
-"""
+"""Spending limits and calls without a known price. Such calls pass uncounted, are refused, or count at a set price."""
 
 from __future__ import annotations
 

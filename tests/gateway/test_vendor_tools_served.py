@@ -1,4 +1,4 @@
-"""A vendor's own tools through a served process. A route that refuses to drop a tool calls only candidates that
+"""A vendor's own tools in a served process. A route that refuses to drop a tool calls only candidates that
 support it.
 """
 

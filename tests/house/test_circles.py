@@ -1,6 +1,4 @@
-"""No module imports itself through others. The import contracts check only packages, and leave out the console's
-packages.
-"""
+"""No module imports itself through others. The import contracts check only packages, and not the console's."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The `core` packages need only the standard library: no Django, no third-party packages, no other code of this
-project.
-"""
+"""The `core` packages need only the standard library: no Django, no third-party packages, no other project code."""
 
 from __future__ import annotations
 

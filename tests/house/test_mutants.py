@@ -54,9 +54,7 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
-    """No test could notice a change to type annotations, prose, log messages or tuning constants, so they are not
-    mutated.
-    """
+    """Type annotations, prose, log messages and tuning constants are not mutated, since no test could notice."""
     assert list_mutants(source) == []
 
 

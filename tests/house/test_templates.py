@@ -50,9 +50,7 @@ class Enclosure:
 
     @property
     def inside(self) -> int:
-        """Return the indentation of lines inside the enclosure. Attributes are indented deeper than an element's
-        content.
-        """
+        """Return the indentation of lines inside the enclosure. Attributes are indented deeper than content."""
         return self.indent + (2 * STEP if self.kind == "tag" else STEP)
 
 
@@ -108,9 +106,7 @@ class Reader:
         self.enclosures.append(Enclosure("tag", name, self.indent))
 
     def take_end(self, text: str) -> None:
-        """Handle the `>` that ends a tag. It begins an element, unless the element is void. Verbatim content is
-        skipped.
-        """
+        """Handle the `>` that ends a tag. It begins an element, unless the element is void. Skip verbatim content."""
         last = self.enclosures[-1]
         if last.kind != "tag":
             return

@@ -74,7 +74,7 @@ def _choose_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _find_schema(request: ReceivedRequest) -> Schema | None:
-    """Return the request's schema, a schema in its text, or the schema of an object with the names that the question
+    """Return the request's schema, a schema in its text, or an object schema with the names that the question
     quotes.
     """
     if request.schema:

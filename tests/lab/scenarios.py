@@ -118,9 +118,7 @@ SAME = object()
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[Play], Play]:
-    """Return a decorator that registers a scenario. `stream` is the fault of a streamed call if it differs from
-    `plain`.
-    """
+    """Return a decorator that registers a scenario. `stream` is a streamed call's fault if it differs from `plain`."""
 
     def enter(act: Play) -> Play:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)

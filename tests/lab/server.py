@@ -1,6 +1,4 @@
-"""The fault lab's server on the loopback interface. It runs in a thread, plays a script and records the received
-requests.
-"""
+"""The fault lab's server on the loopback interface. It runs in a thread, plays a script and records all requests."""
 
 from __future__ import annotations
 

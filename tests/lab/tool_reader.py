@@ -42,7 +42,7 @@ def _named_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
-    """Return arguments for the tool. An argument is null where allowed, and a reference is the first one in the last
+    """Return arguments for the tool: null where allowed, and for a reference, the first reference in the last
     result.
     """
     schema = request.parameters[tool]

@@ -92,9 +92,7 @@ class Connection:
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
     ) -> None:
-        """Send a complete response. With `slow`, the body is sent byte by byte with that many seconds between the
-        bytes.
-        """
+        """Send a complete response. With `slow`, the body is sent byte by byte with that many seconds in between."""
         fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
         await self.head(status, {**fixed, **(headers or {})})
         if slow is None:

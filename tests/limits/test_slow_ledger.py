@@ -27,7 +27,7 @@ LIMIT, CALLS = 1000, 200
 
 @dataclass
 class SlowLedger:
-    """A ledger that responds once `gate` is set. `drawn` is the total that all processes drew. Each request sets
+    """A ledger that responds once `gate` is set. `drawn` is the total that all processes drew. A request sets
     `called`.
     """
 

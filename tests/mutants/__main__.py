@@ -200,9 +200,7 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
-    """Judge the mutants in parallel, and judge again those that were noticed by a test which also fails without a
-    mutant.
-    """
+    """Judge the mutants in parallel. Judge again those noticed by a test that also fails without a mutant."""
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)

@@ -61,9 +61,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
-    """Return the test that failed (`by`), the number of tests that ran, and whether functions could be replaced
-    (`swapped`).
-    """
+    """Return the test that failed (`by`), how many tests ran, and whether functions could be replaced (`swapped`)."""
     began, seconds = time.monotonic(), session.config.getoption("--seconds")
     reading, writing = os.pipe()
     child = os.fork()

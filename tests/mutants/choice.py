@@ -1,6 +1,4 @@
-"""Choose the mutants to judge, and the tests for each mutant: those of its area, beginning with the nearest by
-imports.
-"""
+"""Choose the mutants to judge, and the tests for each: those of its area, beginning with the nearest by imports."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether a module is in the package. Return False for a package that is too large, such as a whole core or
-    app.
-    """
+    """Return whether a module is in the package. A package that is too large (a whole core or app) returns False."""
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 

@@ -73,9 +73,7 @@ class _Finder:
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
     def visit(self, node: ast.AST, *, in_test: bool) -> Iterator[Mutation]:
-        """Yield the mutations of a node and its descendants. With `in_test`, only the truth value of the node
-        matters.
-        """
+        """Yield the mutations of a node and its descendants. With `in_test`, only the node's truth value matters."""
         if _is_skipped(node):
             return
         yield from self.mutations_at(node, in_test)

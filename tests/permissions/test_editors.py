@@ -1,6 +1,4 @@
-"""Editors may change routes, services and agents, and undo such changes. For other changes, pages tell them whom to
-ask.
-"""
+"""Editors may change routes, services and agents, and undo such changes. Otherwise, pages tell them whom to ask."""
 
 from __future__ import annotations
 

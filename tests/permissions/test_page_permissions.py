@@ -126,9 +126,7 @@ ADMINISTRATORS = {
 
 ROLES = ("anonymous", "viewer", "editor", "administrator")
 LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), strict=True))
-"""Each role, and the URLs that require at least this role. Each role may do everything that the previous role
-may do.
-"""
+"""Each role, and the URLs that require at least this role. Each role may do all that the previous role may do."""
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:

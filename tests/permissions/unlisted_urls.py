@@ -1,6 +1,4 @@
-"""URLs for tests: a page and a call that are missing from the permission table, and a page that accepts every
-method.
-"""
+"""URLs for tests: a page and a call missing from the permission table, and a page that accepts every method."""
 
 from __future__ import annotations
 

@@ -81,9 +81,7 @@ def test_timeouts_of_route_win_over_service_and_provider():
 
 
 def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
-    """A service's longer total timeout applies unless the route sets a deadline, which then applies to every
-    candidate.
-    """
+    """A service's longer total timeout applies unless the route sets a deadline, which applies to every candidate."""
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))

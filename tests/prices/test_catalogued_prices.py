@@ -62,9 +62,7 @@ def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
 
 
 def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
-    """For a service tier, the standard price of another list would be half or twice the correct price, so it is not
-    used.
-    """
+    """For a service tier, another list's standard price would be half or twice the correct one, so it is not used."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 

@@ -24,7 +24,7 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
 
 
 def rates_only_ours(info: ModelInfo) -> bool:
-    """Return whether all prices are for kinds of usage that the gateway counts. It counts neither pages nor cached
+    """Return whether all prices are for kinds of usage that the gateway counts, which exclude pages and cached
     audio.
     """
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}

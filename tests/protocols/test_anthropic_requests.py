@@ -153,9 +153,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: An
 
 
 def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
-    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, and `top_p` is not
-    sent.
-    """
+    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, without `top_p`."""
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
@@ -230,9 +228,7 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
-    """A model with thinking budgets rejects thinking in the middle of a tool round that began without signed
-    thinking.
-    """
+    """A model with thinking budgets rejects thinking within a tool round that began without signed thinking."""
     conversation = (
         message(Role.USER, "hi"),
         message(Role.ASSISTANT, tool_calls=(CALL,)),
@@ -273,9 +269,7 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """If the caller sends its own thinking settings, temperature is dropped, and `max_tokens` exceeds the thinking
-    budget.
-    """
+    """If the caller sends its own thinking settings, temperature is dropped, and `max_tokens` exceeds the budget."""
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
@@ -303,9 +297,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """Anthropic allows four cache markers. The last four cover the longest prefixes. Earlier ones are reported as
-    dropped.
-    """
+    """Anthropic allows four cache markers. The last four cover the longest prefixes. Others are dropped and reported."""
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))

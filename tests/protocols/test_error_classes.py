@@ -202,9 +202,7 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 def test_rate_limits_are_classified_by_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid `Retry-After` is a fault of
-    its own.
-    """
+    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid `Retry-After` is its own fault."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 

@@ -1,6 +1,4 @@
-"""What OpenAI-compatible hosts return beyond text and function calls: log probabilities, custom tools, stop
-sequences.
-"""
+"""What OpenAI-compatible hosts return beyond text and functions: log probabilities, custom tools, stop sequences."""
 
 from __future__ import annotations
 

@@ -57,9 +57,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
-    """Citations have OpenAI's form and include the range of characters that they support. Gemini gives this range in
-    bytes.
-    """
+    """Citations have OpenAI's form and the range of characters that they support, which Gemini gives in bytes."""
     reply = answer(lab, protocol, "cited", stream=stream)
     assert reply.text == "So: Wien, schön."
     cited = reply.annotations[0]

@@ -301,9 +301,7 @@ def test_host_without_cache_marks_drops_them_visibly() -> None:
     ],
 )
 def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
-    """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are dropped and
-    reported.
-    """
+    """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are dropped."""
     request = encode(extra=extra)
     assert set(request.dropped_params) == dropped
     assert set(extra) - dropped <= set(request.payload)

@@ -157,8 +157,8 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
 
 
 def test_response_format_is_set_beside_the_verbosity() -> None:
-    """The schema is not nested. Verbosity, effort and summary are in their own objects. The token limit is at least
-    16.
+    """The schema is not nested. Verbosity, effort and summary are in their own objects. The token limit is 16
+    or more.
     """
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
@@ -241,9 +241,7 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
 
 
 def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
-    """Text, reasoning and calls are read even if they first appear when their item or the whole response is
-    complete.
-    """
+    """Text, reasoning and calls are read even if they first appear in a complete item or in the complete response."""
     message_item = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}

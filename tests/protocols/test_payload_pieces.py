@@ -22,9 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """The base64 blocks, joined, are the base64 of all bytes, regardless of the block sizes. They can be read
-    repeatedly.
-    """
+    """The joined base64 blocks are the base64 of all bytes, whatever the block sizes. They can be read repeatedly."""
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(content)) == expected

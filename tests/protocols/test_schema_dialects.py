@@ -156,9 +156,7 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
 
 
 def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
-    """Resolving a recursive reference would never end, so the reference is put into an `anyOf` beside its
-    description.
-    """
+    """Resolving a recursive reference would never end, so it is put into an `anyOf` beside its description."""
     node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
     fitted, lost_paths = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
     inner = fitted["$defs"]["Node"]["properties"]["next"]
@@ -347,9 +345,7 @@ def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
-    """For Gemini, a schema together with tools is written into the prompt unchanged, since Gemini has no field for it
-    then.
-    """
+    """Gemini has no field for a schema together with tools, so the schema is written into the prompt unchanged."""
     request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

@@ -137,7 +137,7 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 @EACH_PROTOCOL
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
-    """If a host ignores `stream`, its complete response is accepted. An error object instead of a stream is an
+    """If a host ignores `stream`, its complete response is accepted. An error object in place of a stream is an
     error.
     """
     vendor = VENDORS[protocol]

@@ -91,9 +91,7 @@ def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
-    """Each Gemini tool has one name, which is both a field of `Tool` and the type of the tool's calls in a
-    conversation.
-    """
+    """Each Gemini tool has one name, which is a field of `Tool` and the type of the tool's calls in a conversation."""
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
     words_of_fields |= {
@@ -346,9 +344,7 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
 
 
 def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
-    """Claude needs the blocks of its own tools in later turns. Other models receive a sentence that a search was
-    made.
-    """
+    """Claude needs the blocks of its own tools in later turns. Other models get a sentence about the search."""
     conversation = [
         {"role": "user", "content": "Where?"},
         {"role": "assistant", "content": CONTENT},
@@ -636,7 +632,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """The signature is not sent to another Gemini model, which would reject it. A signature of unknown origin is
+    """The signature is not sent to another Gemini model, which rejects it. A signature of unknown origin is
     passed on.
     """
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
@@ -673,9 +669,7 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """The fields of a tool result are sent to a Gemini model that uses a computer. Other models receive them as
-    text.
-    """
+    """The fields of a tool result are sent to a Gemini model that uses a computer. Others receive them as text."""
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}

@@ -1,4 +1,4 @@
-"""Pages and health checks while Redis is unavailable, and the effect of another process's hint that something has
+"""Pages and health checks while Redis is unavailable, and the effect of a hint from another process that data
 changed.
 """
 

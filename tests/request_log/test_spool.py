@@ -178,7 +178,7 @@ def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: py
 def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Several processes look for orphaned spool files. A process that finds none must not log that the database works
+    """Several processes look for orphaned spool files. One that finds none must not log that the database works
     again.
     """
     journal.spool.append(build_rows([entry("left")]))

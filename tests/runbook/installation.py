@@ -1,6 +1,4 @@
-"""An installation for the tests of the runbook, with its own server process and the simulated providers of the fault
-lab.
-"""
+"""An installation for the runbook's tests, with its own server process and the fault lab's simulated providers."""
 
 from __future__ import annotations
 
@@ -45,9 +43,7 @@ class Installation:
             self.running = None
 
     def play(self, page: str, name: str, **replacements: str) -> str:
-        """Run a code block of a runbook page and return its output. `replacements` maps the page's placeholders to
-        values.
-        """
+        """Run a code block of a runbook page and return its output. `replacements` maps placeholders to values."""
         all_replacements = {"/backups": f"{self.folder}/backups", "/safe": f"{self.folder}/safe", **replacements}
         if self.running is not None:
             all_replacements[SERVER] = self.running.url

@@ -25,9 +25,7 @@ def test_server_is_inspected_without_prometheus(served: Installation) -> None:
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
-    """A 402 puts the provider in cooldown for ten minutes. The page's command and the dashboard's button both end the
-    cooldown.
-    """
+    """A 402 puts the provider in cooldown for ten minutes. The page's command and the dashboard's button end it."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502

@@ -93,9 +93,7 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_marked_block_is_run_by_a_test(page: str) -> None:
-    """A test in this directory mentions the names of the page and of the block. A block's name is unique on its
-    page.
-    """
+    """A test in this directory mentions the names of the page and the block. Block names are unique on a page."""
     assert len(dict(find_blocks(page))) == len(find_blocks(page))
     for name, _commands in find_blocks(page):
         assert name

@@ -1,6 +1,4 @@
-"""Collects the code that parses text from outside: every regular expression and every function with one text
-argument.
-"""
+"""Collects the code that parses text from outside: all regular expressions and all functions with one text argument."""
 
 from __future__ import annotations
 
@@ -116,9 +114,7 @@ def _how(method: str) -> str:
 
 @cache
 def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
-    """Return the attributes, calls and imports of all modules, so that each module's syntax tree is walked only
-    once.
-    """
+    """Return the attributes, calls and imports of all modules, so that each syntax tree is walked only once."""
     return [
         (module, node)
         for module, tree in sources().items()

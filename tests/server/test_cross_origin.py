@@ -1,6 +1,4 @@
-"""Cross-origin requests: which APIs allow them, which response headers a web page can read, and how preflights are
-answered.
-"""
+"""Cross-origin requests: which APIs allow them, which headers a web page can read, and how preflights are answered."""
 
 from __future__ import annotations
 

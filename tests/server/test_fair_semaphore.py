@@ -50,9 +50,7 @@ async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
 
 
 async def test_cancelled_waiter_gets_no_slot():
-    """A cancelled waiter gets no slot, even if one is released between the call of `cancel` and the end of the
-    waiter's task.
-    """
+    """A cancelled waiter gets no slot, even if one is released between the call of `cancel` and the task's end."""
     semaphore = FairSemaphore(2, 4, LONG)
     assert admitted(semaphore, "ab") == "ab"
     leaving, staying = (asyncio.create_task(semaphore.wait(name)) for name in "cd")

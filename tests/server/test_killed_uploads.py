@@ -114,9 +114,7 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
 
 
 def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """In a bucket, a partial upload never becomes an object. A lifecycle rule of the bucket removes it
-    (docs/scale.md).
-    """
+    """In a bucket, a partial upload never becomes an object. A rule of the bucket removes it (docs/scale.md)."""
     s3: S3Server = s3_server()
     bucket = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"

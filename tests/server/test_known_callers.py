@@ -1,6 +1,4 @@
-"""An unauthenticated caller can only send a small body, which is enough for a form or for a request that is
-rejected.
-"""
+"""An unauthenticated caller can only send a small body, which is enough for a form or a rejected request."""
 
 from __future__ import annotations
 

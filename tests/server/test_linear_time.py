@@ -86,9 +86,7 @@ BOUNDED = re.compile(
     # This only compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
     r"|errors\._pattern_of$"
 )
-"""Functions in the modules matched by `SCANNED` that read no text from outside, or only a sample in a separate
-thread.
-"""
+"""Functions in modules matched by `SCANNED` that read no text from outside, or only a sample in another thread."""
 
 
 def redact_line(text: str) -> None:

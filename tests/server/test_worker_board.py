@@ -1,6 +1,4 @@
-"""Metrics of a server with several processes: sums over processes, processes that have ended, and leftover
-directories.
-"""
+"""Metrics of a server with several processes: sums over processes, ended processes, and leftover directories."""
 
 from __future__ import annotations
 

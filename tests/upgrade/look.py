@@ -1,6 +1,4 @@
-"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in a folder and print as JSON what it still
-provides.
-"""
+"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in a folder and print as JSON what it still has."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ ADMIN = "admin"
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Upgrade the installation and collect what its pages, API and commands return. Then undo and restore a
-    revision.
-    """
+    """Upgrade the installation and collect what its pages, API and commands return. Then undo and restore revisions."""
     begin(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client

@@ -83,7 +83,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
-    """Every entry of `NEVER` still exists in aiohttp, and the search through aiohttp's modules finds well-known
+    """Every entry of `NEVER` still exists in aiohttp, and the search through its modules finds well-known
     exceptions.
     """
     assert set(NEVER) <= {exception_name(kind) for kind in KINDS}

@@ -144,9 +144,7 @@ def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
 
 
 async def test_connection_with_unsent_data_is_not_kept() -> None:
-    """A connection with unsent data is not kept, since the host would read the rest as the start of the next
-    request.
-    """
+    """A connection with unsent data is not kept, since the host would read the rest as the start of another request."""
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -40,9 +40,7 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """A resolver that returns the given answers in turn, then repeats the last one, and records the names it looked
-    up.
-    """
+    """A resolver that returns the given answers in turn, repeats the last one, and records the names it looked up."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -90,9 +88,7 @@ def test_no_disguise_of_an_endpoint_passes() -> None:
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
-    """A proxy's URL may have a user name in plain characters before the host. The user name is not taken for
-    the host.
-    """
+    """A user name in plain characters before the host in a proxy's URL is not taken for the host."""
     assert [url for url in disguised_urls() if refuse_proxy(url, CLOSED) is None] == [
         # In this URL, the address is the user name and not the host.
         "https://127.0.0.1@api.openai.com/v1"

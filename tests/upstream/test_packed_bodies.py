@@ -78,9 +78,7 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
-    """HTTP reports no error, since the connection was closed properly. The partial message of an error response is
-    kept.
-    """
+    """HTTP reports no error, since the connection closed properly. An error response's partial message is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(build_response([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)

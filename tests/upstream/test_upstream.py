@@ -266,9 +266,7 @@ async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
 
 
 async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upstream):
-    """After the finish reason, a stream that stays open has a few seconds to send its usage, not the whole stall
-    timeout.
-    """
+    """After the finish reason, an open stream has a few seconds to send its usage, not the whole stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
