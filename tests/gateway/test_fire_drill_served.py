@@ -62,7 +62,7 @@ def logged(server: Server, query: str, database: str = "logs") -> list[Any]:
         return rows.execute(query).fetchall()
 
 
-def ends_of(provider: str, server: Server) -> list[Any]:
+def drill_ends(provider: str, server: Server) -> list[Any]:
     """Return the audit events that record the ends of a provider's drills."""
     query = f"SELECT * FROM routing_admin_auditevent WHERE action = 'provider.drill_end' AND object_name = '{provider}'"
     return logged(server, query, "routing_admin")
@@ -95,12 +95,12 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
     wait_until(lambda: providers_reached(server) == ["one"])
     metrics = send(server, "GET", "/metrics").body.decode()
     assert "routing_admin_cooling_seconds{" not in metrics
-    wait_until(lambda: ends_of("one", server))
+    wait_until(lambda: drill_ends("one", server))
     (count,) = logged(server, "SELECT COUNT(*) FROM routing_admin_attemptlog WHERE outcome = 'fire_drill'")[0]
     assert count >= CALLS
     env = server_environment(server.directory, server.lab)
     audit, configuration = manage_all(env, ("audit_export",), ("export_config", "llm-routing"))
-    assert audit.count("provider.drill_end") == len(ends_of("one", server)) == 1
+    assert audit.count("provider.drill_end") == len(drill_ends("one", server)) == 1
     assert "drill" not in configuration.lower()
 
 
@@ -133,4 +133,4 @@ def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Serve
     past += "ends_at=now - timedelta(seconds=5)); Installation.objects.update(version=F('version') + 1)"
     shell(server, past)
     assert providers_reached(server) == ["one"]
-    assert len(wait_until(lambda: ends_of("by-gemini", server))) == 1
+    assert len(wait_until(lambda: drill_ends("by-gemini", server))) == 1
