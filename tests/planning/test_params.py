@@ -95,7 +95,7 @@ def test_refused_extra_is_dropped_by_its_vendors_name_too(vendors, ours):
 
 
 def test_parameter_added_by_a_protocol_can_be_refused():
-    """A host that refuses `stream_options` is called again without them."""
+    """A host that refuses `stream_options` is called again without that parameter."""
     target = Target("old", "https://old.example/v1", "m")
     first = OpenAI().encode(FULL, target, stream=True)
     again = OpenAI().encode(drop_params(FULL, {"stream_options"}), target, stream=True)

@@ -91,7 +91,7 @@ def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, 
 
 
 def test_the_embedded_provider_costs_nothing(demo: None):
-    """Echo runs within the process at no cost, so none of its requests counts as unpriced."""
+    """The embedded provider runs within the process at no cost, so none of its requests counts as unpriced."""
     write([entry("r", "echo", "echo-text")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (0, "XXX")

@@ -1,7 +1,7 @@
 """Request fields in the vendors' SDKs are compared with the gateway's tables, so that a new field fails a test.
 
 The fields come from the types of the installed SDKs, so an upgrade shows what a vendor has added. Each field is either
-assigned to a row or listed with the reason why it is not ours.
+assigned to a row or listed with the reason why it is not sent.
 """
 
 from __future__ import annotations
