@@ -108,7 +108,7 @@ class VendorHandler(BaseHTTPRequestHandler):
 
 
 class TunnelHandler(BaseHTTPRequestHandler):
-    """A proxy that accepts only the vendors' hosts and terminates the tunnel itself."""
+    """A proxy that accepts only the vendors' hosts and answers for them itself at the end of the tunnel."""
 
     context: ssl.SSLContext
 

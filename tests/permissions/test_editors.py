@@ -1,4 +1,4 @@
-"""Editors may change routes, services and agents, and undo such changes. Otherwise, pages tell them whom to ask."""
+"""Editors may change routes, services and agents, and undo such changes. For the rest, pages tell them whom to ask."""
 
 from __future__ import annotations
 

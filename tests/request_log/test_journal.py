@@ -208,7 +208,7 @@ def test_json_is_valid_in_every_alphabet(value):
 
 
 class Content:
-    """A stand-in for the content of a file, which can have megabytes."""
+    """A stand-in for the content of a file, which can be several megabytes long."""
 
 
 def test_queued_entry_references_no_file_content():

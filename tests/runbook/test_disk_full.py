@@ -1,4 +1,4 @@
-"""docs/runbook/disk-full.md: a full disk or an exhausted quota is repaired until files can be stored again."""
+"""docs/runbook/disk-full.md: clear a full disk or an exhausted quota, so that files can be stored again."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ops, parser = import_module("re._constants"), import_module("re._parser")
 REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 VARIANTS = 6
-"""Number of alternatives and characters tried for each piece."""
+"""The number of alternatives and characters that are tried for each piece."""
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:

@@ -207,8 +207,7 @@ def spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as plain text and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
-    # The base64 of a text depends on its offset modulo three, and its outer characters also depend on what surrounds
-    # it.
+    # The base64 of a secret depends on its offset modulo three, and its outer characters on what surrounds it.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)
         yield whole[4:-4]
@@ -275,8 +274,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
-            # Only the secret part, between the public id and the checksum, is searched for, since pages show the public
-            # id.
+            # Only the secret part, between the public id and the checksum, is searched for: pages show the public id.
             "agent key": key.split("_", 2)[2][:43],
             "token": token[0].split("_", 2)[2][:43],
             "mistyped": MISTYPED,

@@ -23,7 +23,7 @@ TRIES = 50
 
 
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
-    """Kill the server while it writes an upload. It is suspended first, so that part of the file certainly exists."""
+    """Kill the server while it writes an upload. The server is suspended first, so that part of the file exists."""
     for _ in range(TRIES):
         uploading = start_upload(server, os.urandom(LARGE))
         while uploading.is_alive():

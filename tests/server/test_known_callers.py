@@ -98,7 +98,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """A script's token identifies its caller, and an agent's key does not count as such a token."""
+    """A script's token identifies its caller. An agent's key is not accepted as a script's token."""
     assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN

@@ -56,8 +56,8 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
 def test_probes_alone_are_answered_under_any_host(path: str, status: int, patient: None) -> None:
-    """Kubernetes addresses a pod by its IP address. At other URLs, a foreign host name could belong to a web page that
-    tries to read responses.
+    """Kubernetes addresses a pod by its IP address. At other URLs, a foreign host name could be a web page that tries
+    to read responses (DNS rebinding).
     """
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
 
