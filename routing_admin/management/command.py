@@ -1,4 +1,4 @@
-"""Base class of the commands: an error is one line on stderr with exit status 1, and no work is left unfinished."""
+"""Base class of the commands: an error causes one line on stderr and exit status 1, and no work is left unfinished."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class Command(BaseCommand):
     requires_migrations_checks = False
     suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True
-    """Whether the command refuses to run if a newer version of the program has written the database."""
+    """Whether the command refuses to run if a newer version of the program has migrated the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run the command in English; raise `CommandError` with a line per problem if the command is refused."""
         try:
             with override("en"), progress_output(self.stdout):
                 if connection.vendor == POSTGRESQL:
-                    connection.ensure_connection()  # fail before any work is done
+                    connection.ensure_connection()  # Fail before any work is done.
                 if self.refuses_newer_schema:
                     refuse_newer_schema()
                 self.run(**options)
@@ -68,13 +68,15 @@ class Command(BaseCommand):
             raise CommandError(f"{prefix}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
-        """Return the content of these files; a local variant of `llmservices.json` replaces the file."""
+        """Return the content of these files, reading a local variant of `llmservices.json` instead of the file
+        itself.
+        """
         requested = list(paths)
         read = [document_path(path) if path.name == SERVICES_FILE else path for path in requested]
         for path, actual in zip(requested, read, strict=True):
             if actual != path:
                 self.stderr.write(f"Reading {actual} instead of {path}.")
-        # Both names may refer to the same local file, which counts once.
+        # Both names may refer to the same local file, which is read only once.
         return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:

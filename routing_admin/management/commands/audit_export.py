@@ -33,7 +33,7 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         filters = {name: options[name] for name in NARROWING if options[name]}
-        # The export is audited before the log is read, so that its own event is the newest one in it.
+        # Record the export before the log is read, so that the newest entry in the export is the export itself.
         record_audit_export(
             command.command_actor(), {"form": options["form"], **{name: str(value) for name, value in filters.items()}}
         )
@@ -42,7 +42,8 @@ class Command(command.Command):
             for line in lines:
                 self.stdout.write(line, ending="")
             return
-        # The file must be new, and readable only by its owner, because the log contains names of people and addresses.
+        # The file must be new, and readable only by its owner, because the log contains names of users and IP
+        # addresses.
         with open(os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="") as file:
             file.writelines(lines)
         sys.stderr.write(f"Saved to {options['output']}\n")

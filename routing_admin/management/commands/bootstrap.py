@@ -57,7 +57,7 @@ class Command(command.Command):
         """
         saved = self.backup() if options["backup"] else None
         migrate()
-        # On PostgreSQL the request log has a partition per day, which must exist before the first request.
+        # On PostgreSQL the request log has one partition per day, and today's must exist before the first request.
         make_days(timezone.now())
         if saved:
             audit_backup(SYSTEM, saved)
@@ -95,7 +95,7 @@ class Command(command.Command):
             raise CommandError(str(refusal)) from refusal
 
     def find_key_command(self) -> str:
-        """Return the command that issues an agent's key, for an existing agent if there is one."""
+        """Return a line with the command that issues an agent key, for an existing agent if there is one."""
         agents = list_agent_ids()
         if not agents:
             return "An agent and its key: routing-admin create-agent NAME --key"
@@ -129,7 +129,7 @@ class Command(command.Command):
         demo.load_files()
         if traffic:
             load_day()
-        # The demo's request fails on some candidates on purpose, which needs no warning on a first start.
+        # The demo request fails on some candidates on purpose, so suppress the warnings about that on a first start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

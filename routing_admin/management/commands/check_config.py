@@ -30,7 +30,8 @@ class Command(command.Command):
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
-            # The snapshot contains the missing keys of the stored configuration, not those of the files.
+            # The snapshot knows only which keys of the stored configuration are missing, not which keys of the files
+            # are.
             for state in snapshot.current().keys.values():
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")

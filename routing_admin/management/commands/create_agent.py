@@ -1,4 +1,4 @@
-"""Create an agent, and with `--key` print its first key, and nothing else, on stdout."""
+"""Create an agent; with `--key`, issue its first key, and print only that on stdout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Command(command.Command):
             raise ConflictError(f"The agent {name} already exists. For another key: routing-admin issue-key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
-        # The route is set without the form, whose choices would hide that a route is missing; the action reports it.
+        # Set the route without the form, whose choices would hide a missing route; the action reports it.
         row.task_type = options["route"] or ""
         save_agent(actor, row)
         if not options["key"]:
@@ -41,7 +41,7 @@ class Command(command.Command):
 
 
 def read_form(name: str, service_id: str | None) -> AgentForm:
-    """Return the valid form of a new agent; raise `InvalidError` for a malformed id or an unknown service."""
+    """Return the validated form of a new agent; raise `InvalidError` for a malformed id or an unknown service."""
     service = find_service(service_id)
     form = AgentForm({"agent_id": name, "service": service.service_id if service else ""})
     if not form.is_valid():

@@ -36,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--owner", default="", metavar="AGENT", help="id of the agent they belong to")
 
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
-        """Import the files, and print a line per new one.
+        """Import the files, and print a line for each new artifact.
 
         Raise `CommandError` for an unknown folder or agent, or at the end with a line for each file that was not
         stored.
@@ -60,7 +60,7 @@ class Command(BaseCommand):
 
 
 def escape_path(path: Path) -> str:
-    """Return the path as one printable line; other characters are escaped."""
+    """Return the path as one printable line; characters that cannot be printed are escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
@@ -80,7 +80,7 @@ def keep(path: Path, owner: str) -> Artifact | None:
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    # Whether the file already exists is known only after its bytes are stored; equal bytes need no additional space.
+    # Whether an artifact already exists is known only after the bytes are stored; equal bytes need no additional space.
     if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(stored.sha256)

@@ -1,4 +1,4 @@
-"""Issue a key for an agent and print it, and nothing else, on stdout."""
+"""Issue an agent key, and print only the key on stdout."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class Command(command.Command):
             label="command",
             expires_at=expires,
         )
-        # The key is alone on stdout, so that a script can capture it.
+        # Print only the key on stdout, so that a script can capture it.
         self.stdout.write(key)

@@ -69,7 +69,7 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
-            # The marker lets a later run continue this move.
+            # The marker file lets a later run continue this move.
             target.claim()
         target.prepare(tables)
         # Files are copied before rows, so that no row refers to a file that does not exist yet.
@@ -80,7 +80,7 @@ class Command(command.Command):
         if not target.is_done:
             with show_progress("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
-        # Tables that an earlier run copied have no digest, so they are read again for the comparison.
+        # There is no digest of tables that an earlier run copied, so read them again for the comparison.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
         with show_progress("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
@@ -103,7 +103,7 @@ class Command(command.Command):
     def show_settings(self, url: str, artifacts: str) -> None:
         password = urlsplit(url).password
         self.stdout.write("\nThe source has not changed. Set these and start:")
-        # The URL is printed without its password.
+        # Print the URL without its password.
         self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
         if artifacts == FILES:
             self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")

@@ -1,4 +1,4 @@
-"""Remove what is older than the retention set on the settings page; to be run daily."""
+"""Remove data older than the retention set on the settings page; to be run daily."""
 
 from __future__ import annotations
 

@@ -41,13 +41,16 @@ class Command(command.Command):
         self.show_revision(editions.use_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
-        """Return the version of the catalogue in a file; raise `CommandError` if the file is too large."""
+        """Return the catalogue version in a file; raise `CommandError` if the file is too large."""
         if path.stat().st_size > LARGEST:
             raise CommandError(f"{path}: the file is too large to be a catalogue.")
         return editions.store_edition_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
-        """Return the version of the catalogue from a provider's own list; raise `CommandError` if there is no list."""
+        """Return the catalogue version built from a provider's list of models.
+
+        Raise `CommandError` if there is no list.
+        """
         row = find_called_provider(name)
         if row is None:
             raise CommandError(f"There is no enabled provider {name} that can be called.")
@@ -61,7 +64,8 @@ class Command(command.Command):
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
         self.stdout.write(f"models: {counts} with other capabilities")
-        # Changed capabilities of our own services are listed one by one. The catalogue's many models are only counted.
+        # List changed capabilities of configured services one by one. The many models in the catalogue are only
+        # counted.
         for cell in preview.cells:
             value = "yes" if cell.on else "no"
             self.stdout.write(f"{cell.service_id}: {cell.side} {cell.name} {value} ({cell.source.value})")

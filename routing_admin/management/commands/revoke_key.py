@@ -69,7 +69,7 @@ class Command(command.Command):
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
-        # There is no overlap, because a leaked key must not stay valid.
+        # The old key expires without an overlap, because a leaked key must not stay valid.
         key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 

@@ -22,7 +22,7 @@ from routing_admin.platform.server.worker_board import shared_folder
 
 
 class Workers(Multiprocess):
-    """uvicorn's supervisor, which also closes the listening socket when it stops its processes.
+    """uvicorn's supervisor, extended to close the listening socket when it stops its worker processes.
 
     Otherwise the socket would accept connections until the last response is sent, and no process would serve them.
     """
@@ -36,9 +36,9 @@ class Workers(Multiprocess):
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-"""Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that these close
-first. If this server closed a connection while a proxy was sending a request on it, the request would be lost, because
-a proxy cannot safely repeat it.
+"""Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that those close
+connections first. If this server closed a connection while a proxy was sending a request on it, the request would be
+lost, because a proxy cannot safely repeat it.
 """
 
 
@@ -65,8 +65,8 @@ class Command(command.Command):
         raise_descriptor_limit()
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
-        connections.close_all()  # worker processes must not share connections
-        # WhiteNoise streams small static files from a plain iterator, and the warning about that is not useful.
+        connections.close_all()  # Worker processes must not share connections.
+        # WhiteNoise streams small static files from a synchronous iterator, and the warning about that is not useful.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(
             "routing_admin.asgi:application",
@@ -92,7 +92,7 @@ class Command(command.Command):
 
     def serve(self, server: uvicorn.Server, sockets: list[socket] | None) -> None:
         """Serve in this process; raise `CommandError` if the server cannot start."""
-        with suppress(KeyboardInterrupt):  # the server has shut down gracefully by then
+        with suppress(KeyboardInterrupt):  # By then the server has shut down gracefully.
             server.run(sockets)
         if not server.started:
             raise CommandError("The server could not start. The log names the cause.", returncode=3)
@@ -103,7 +103,7 @@ def metrics_sockets(port: int) -> list[socket]:
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)
-    # This lets a restarted server bind the port immediately.
+    # SO_REUSEADDR lets a restarted server bind the port immediately.
     found.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
     problem = "the pages have this port" if port == settings.METRICS_PORT else ""
     try:
