@@ -1,4 +1,4 @@
-"""Locations of the program's files and its data, in a checkout or for an installed package."""
+"""Locations of the program's files and data, in a checkout or in an installed package."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def program_version() -> str:
 
 
 def default_data_directory() -> Path:
-    """Return `var/` in a checkout, else the platform's folder for user data, such as `~/.local/share`."""
+    """Return `var/` in a checkout, else a folder in the platform's place for user data, such as `~/.local/share`."""
     return user_data_path(PACKAGE, appauthor=False) if IS_INSTALLED else BASE_DIR / "var"
 
 
 def env_file(directory: Path) -> Path:
-    """Return the file with additional environment variables: in the checkout, else in the data directory."""
+    """Return the file with additional environment variables, in the checkout if any, else in the data directory."""
     return (directory if IS_INSTALLED else BASE_DIR) / ENV_FILE

@@ -1,4 +1,4 @@
-"""Database models: routes, history, request log, alerts, descriptions, fire drills, installation."""
+"""Database models: routes, history, request log, alerts, file descriptions, fire drills, installation settings."""
 
 from routing_admin.models.alerts import Alert
 from routing_admin.models.descriptions import FileDescription

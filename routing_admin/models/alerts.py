@@ -6,11 +6,12 @@ from django.db import models
 
 
 class Alert(models.Model):
-    """A condition that lasts while `ended_at` is null, and ends at `expires_at` unless it is detected again.
+    """An alert lasts while `ended_at` is null, and ends at `expires_at` unless its condition is detected again.
 
-    `times` is how often the condition started. The alert is sent once, at `sent_at`, and its end is reported at
-    `end_sent_at`. `next_try_at` is when sending may start, null if no more attempts are made. `error` is why the last
-    attempt failed. An acknowledgement lasts until the condition starts again. Until `muted_until` nothing is sent.
+    `times` counts how often the condition has started. The alert is sent once, at `sent_at`, and its end is reported at
+    `end_sent_at`. `next_try_at` is the earliest time of the next attempt to send it, null if no more attempts are made.
+    `error` is why the last attempt failed. An acknowledgement lasts until the condition starts again. Until
+    `muted_until` nothing is sent.
     """
 
     kind = models.CharField(max_length=40)
@@ -24,7 +25,7 @@ class Alert(models.Model):
     ended_at = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     end_sent_at = models.DateTimeField(null=True)
-    # Number of attempts to send the alert. Of several processes, the one that increments it first sends the alert.
+    # Number of attempts to send the alert. The process that increments this number first sends the alert.
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)

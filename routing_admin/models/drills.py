@@ -11,7 +11,7 @@ class FireDrill(models.Model):
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
-    # Set to the present if the drill is stopped early.
+    # Set to the current time if the drill is stopped early.
     ends_at = models.DateTimeField()
     # Time at which the drill's end was written to the audit log.
     noted_at = models.DateTimeField(null=True)

@@ -1,4 +1,4 @@
-"""Revisions, one per change of the configuration, and audit events, one per action.
+"""Revisions, one per configuration change, and audit events, one per action.
 
 Neither table has foreign keys, because the rows outlive the objects that they name.
 """
@@ -30,7 +30,7 @@ class Revision(models.Model):
 
 
 class AuditEvent(models.Model):
-    """An action: its author, its object and its origin; written in the action's transaction.
+    """An audited action: its author, its object and its origin; written in the action's own transaction.
 
     Entries form a hash chain (`core/audit.py`). Numbers have no gaps, and neither the program nor an SQL statement can
     change or delete an entry (`platform/databases/append_only.py`).

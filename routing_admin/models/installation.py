@@ -1,4 +1,4 @@
-"""Settings of the whole installation, its languages, and budgets of labels."""
+"""Installation-wide settings, languages, and budgets for labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.models import StoredKey
 
 
 class Installation(models.Model):
-    """The single row of installation-wide settings. `version` is the stamp by which processes notice changes."""
+    """The single row of installation-wide settings; `version` is the stamp by which processes notice changes of it."""
 
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
     content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
@@ -42,7 +42,10 @@ class Installation(models.Model):
 
 
 class LabelBudget(models.Model):
-    """A limit on all calls with one label. `label` has the format of `LabelBudgetSpec`, `limits` that of agents."""
+    """A limit on all calls with one label.
+
+    `label` has the format of `LabelBudgetSpec.id`, `limits` that of an agent's limits.
+    """
 
     label = models.CharField(max_length=130, unique=True)
     limits = models.JSONField(default=dict, blank=True)

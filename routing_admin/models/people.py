@@ -11,7 +11,7 @@ class Person(models.Model):
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
     language = models.CharField(max_length=20, blank=True)
-    # Distinguishes editors from viewers; administrators have Django's `is_staff`.
+    # The flag distinguishes editors from viewers; administrators have Django's `is_staff`.
     is_editor = models.BooleanField(default=False)
 
     def __str__(self) -> str:
@@ -21,7 +21,7 @@ class Person(models.Model):
 class SessionSighting(models.Model):
     """Where and when a session was first and last used."""
 
-    # It identifies the session, but cannot be used to sign in.
+    # The digest identifies the session, but cannot be used to sign in.
     digest = models.CharField(max_length=64, unique=True)
     user_agent = models.CharField(max_length=300, blank=True)
     address = models.CharField(max_length=64, blank=True)
@@ -42,7 +42,7 @@ class AdminToken(models.Model):
     name = models.CharField(max_length=60)
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
-    # Name of the secret that was used for `digest`, an HMAC.
+    # Name of the secret with which `digest`, an HMAC, was computed.
     signed_with = models.CharField(max_length=16)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -61,7 +61,8 @@ class SignInAttempt(models.Model):
     """An attempt to sign in that failed or is still being checked."""
 
     at = models.DateTimeField(db_index=True)
-    # A keyed digest of the name, because users sometimes type their password here, which must not be stored.
+    # A keyed digest of the name, because users sometimes type their password as the name, and a password must not be
+    # stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
 
@@ -73,11 +74,11 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """An account at an identity provider with which a user signs in."""
+    """An account at an identity provider that a user uses to sign in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)
-    # The account's permanent id at the provider.
+    # The account's permanent id at the identity provider.
     subject = models.CharField(max_length=255)
     name = models.CharField(max_length=255, blank=True)
     linked_at = models.DateTimeField(auto_now_add=True)

@@ -1,4 +1,4 @@
-"""Parameters that models refused; stored in the database of the request log."""
+"""Parameters that models refused; stored in the request log's database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class LearnedRefusal(models.Model):
     model = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     sent_as = models.CharField(max_length=200, blank=True)
-    # A digest of the protocol and endpoint that refused it, because another endpoint may accept the parameter.
+    # A digest of the provider's protocol and endpoint, because another endpoint may accept the parameter.
     address = models.CharField(max_length=64)
     learned_at = models.DateTimeField()
 

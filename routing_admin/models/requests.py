@@ -1,4 +1,4 @@
-"""The request log: one row per request and one per candidate reached, without keys or bytes.
+"""The request log: one row per request and one per candidate reached, without keys or file contents.
 
 `token_details` breaks tokens down by kind. `answer` contains what the provider returned in addition to the text.
 `cost_nanos` is the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
@@ -44,7 +44,7 @@ class RequestLog(models.Model):
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
-    # Labels are null instead of empty, so that requests without labels need neither bytes nor index entries for them.
+    # Missing labels are null instead of empty, so that they need neither bytes nor index entries.
     team = models.CharField(max_length=64, null=True)  # noqa: DJ001
     project = models.CharField(max_length=64, null=True)  # noqa: DJ001
     end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
@@ -81,7 +81,7 @@ class RequestLog(models.Model):
     class Meta:
         ordering = ["-started_at", "-id"]
         indexes = [
-            # Each index slows down the logging of every request, so no index is a prefix of another.
+            # Each index makes logging every request slower, so no index is a prefix of another.
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
             models.Index(fields=["task_type", "-started_at", "ending", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
@@ -119,7 +119,7 @@ class RequestLog(models.Model):
 class AttemptLog(models.Model):
     """A candidate reached by a request: what it was sent, what it returned, and its usage.
 
-    Tokens and costs cover all its calls, whether or not they were answered; null if unknown.
+    Tokens and costs cover all calls to the candidate, whether or not they were answered; they are null if unknown.
     """
 
     request = models.ForeignKey(RequestLog, models.CASCADE, related_name="attempts", db_index=False)
@@ -162,17 +162,17 @@ class AttemptLog(models.Model):
 
 
 class RejectedCall(models.Model):
-    """A rejected call: when, why, at which path, and with what kind of key. It contains neither a secret nor a query.
+    """A rejected call: its time, reason, path and kind of key. It contains neither a secret nor a query string.
 
-    Only the newest few are kept, for minutes.
+    Only a few of the newest calls are kept, and only for minutes.
     """
 
     at = models.DateTimeField(db_index=True)
     code = models.CharField(max_length=40)
     path = models.CharField(max_length=200)
-    # The public part of the key, empty without a key.
+    # The public part of an agent key, empty without one.
     key = models.CharField(max_length=8, blank=True)
-    # The apparent kind of the key (`KeyShape`).
+    # What kind of key it appears to be (`KeyShape`).
     shape = models.CharField(max_length=10)
 
     class Meta:

@@ -1,4 +1,4 @@
-"""Sums of usage per hour and per day, and usage of limits by agents, keys and labels.
+"""Sums of usage per hour and per day, and how much of their limits agents, keys and labels have used.
 
 Without the sums, a page would have to read a million requests. All tables are in the database of the request log.
 """
@@ -9,7 +9,7 @@ from django.db import models
 
 
 class UsageCounts(models.Model):
-    """Counted columns of requests."""
+    """The columns in which requests are counted."""
 
     requests = models.PositiveBigIntegerField(default=0)
     failures = models.PositiveBigIntegerField(default=0)
@@ -33,9 +33,10 @@ class UsageCounts(models.Model):
 class UsageSum(UsageCounts):
     """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
 
-    `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the rest were
-    answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every unanswered request,
-    and attempts were not counted; the migration corrected the hours and days that the log still covered.
+    `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the other
+    requests were answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every
+    unanswered request, and attempts were not counted; the migration corrected the hours and days that the log still
+    covered.
 
     `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
     currency's unit. `unpriced` are requests without a known price. `fallback_nanos` is the part of `cost_nanos` for
@@ -71,7 +72,7 @@ class UsageSum(UsageCounts):
 
 
 class UsageRollup(UsageCounts):
-    """Sums of one hour or day by one column of `UsageSum` and currency (`request_log.usage_rollups`).
+    """Sums of one hour or day, grouped by one column of `UsageSum` and by currency (`request_log.usage_rollups`).
 
     The row with an empty dimension represents the whole hour or day. Its value is a random token while the other rows
     are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
@@ -100,15 +101,15 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """Amount that all processes drew from a holder's limit in a minute, day or month, or currently hold of it."""
+    """Amount of a holder's limit that all processes drew in a minute, day or month, or hold at present."""
 
-    # An id in the format of `capabilities.core.services.limit_holders`.
+    # The holder's id in the format of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
     meter = models.CharField(max_length=30)
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # Time at which a process was last refused an amount.
+    # Time of the last refusal of an amount to a process.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 
@@ -120,7 +121,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """Amount of a window that one process holds, and that its calls used or reserved; it expires at `held_until`."""
+    """Amount that one process holds in a window until `held_until`, and how much of it its calls used or reserved."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)
