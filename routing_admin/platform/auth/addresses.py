@@ -1,4 +1,4 @@
-"""IP addresses of clients, and the network that counts as one client."""
+"""IP addresses of clients, and the networks that count as one client."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 
 def client_address(meta: Mapping[str, Any], proxies: int) -> str:
-    """Return the client's address: the peer's, or the one seen by the outermost of `proxies` trusted proxies."""
+    """Return the client's address, which is the peer's or the one seen by the outermost of `proxies` trusted
+    proxies.
+    """
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):
         return seen[-proxies]
@@ -16,7 +18,7 @@ def client_address(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def client_network(address: str) -> str:
-    """Return the address under which a client is counted; for IPv6 the /64 network, which belongs to one subscriber."""
+    """Return the address under which a client is counted, for IPv6 the /64 network, which belongs to one subscriber."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -17,7 +17,7 @@ from routing_admin.models import AdminToken
 KIND = "rat"
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 MAX_OWNER = 75
-"""Maximum characters of a user name in an actor's name."""
+"""Maximum number of characters of the owner's user name in the name of an audit actor."""
 
 NO_TOKEN = Refusal(
     401,
@@ -69,7 +69,7 @@ def refuse_token_in(query: str) -> Refusal | None:
 
 
 def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
-    """Return a refusal if this script may not make the call; `path` is as in the permission table."""
+    """Return a refusal if this script may not make the call; `path` is the route's path in the permission table."""
     scope = admin_call_scope(method, path)
     if scope is None:
         return Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")

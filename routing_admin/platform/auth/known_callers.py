@@ -1,4 +1,4 @@
-"""Check before a request's body is read whether a key, a token or a session authenticates the caller."""
+"""Check, before a request's body is read, whether a key, a token or a session authenticates the caller."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 
 UNKNOWN_BYTES = 64 * 1024
-"""Body limit of unauthenticated callers. It is enough for every form that they may send and every call that is
-rejected.
+"""Body limit, in bytes, for unauthenticated callers. It is enough for every form that they may send, and for calls that
+will be rejected anyway.
 """
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers (with lower-case names) authenticate the caller; queries the database in a thread."""
+    """Return whether the headers (with lower-case names) authenticate the caller, by database queries in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_is_known, headers)
 
@@ -34,7 +34,7 @@ def _is_known(headers: Mapping[str, str]) -> bool:
         try:
             return _has_good_key(headers) if read_key(headers) else _is_signed_in(headers)
         except Exception as error:
-            # During a database outage every caller counts as known.
+            # During a database outage, treat every caller as authenticated.
             if is_unavailable(error):
                 return True
             raise
@@ -47,6 +47,6 @@ def _has_good_key(headers: Mapping[str, str]) -> bool:
 def _is_signed_in(headers: Mapping[str, str]) -> bool:
     key = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
     request = HttpRequest()
-    # An empty session has no key.
+    # Without a session cookie the key is empty, which yields an empty session.
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     return get_user(request).is_authenticated

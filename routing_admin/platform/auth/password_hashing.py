@@ -8,13 +8,14 @@ from capabilities.fair_slots import FairSlots
 from capabilities.runtime import owned
 
 hashing_slots = owned(lambda: FairSlots(slots=2, queue=32, wait_seconds=5.0))
-"""Slots of this process for hashing and verifying passwords."""
+"""Semaphore that limits how many passwords this process hashes at the same time."""
 
 
 class BoundedArgon2Hasher(Argon2PasswordHasher):
-    """Argon2 hasher that uses the slots of the process; it raises `OverloadedError` if none becomes free."""
+    """Argon2 hasher that needs one of the process's hashing slots; it raises `OverloadedError` if none becomes free."""
 
-    # Eight threads per hash would take CPU time from the event loop. Work and memory per hash stay the same.
+    # Use one thread, because eight threads per hash would take CPU time from the event loop. Work and memory per hash
+    # stay the same.
     parallelism = 1
 
     def encode(self, password: str, salt: str) -> str:

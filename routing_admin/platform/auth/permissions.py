@@ -25,7 +25,7 @@ from capabilities.core.permissions import (
 )
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that change nothing (RFC 9110 §9.2.1); all others submit a form."""
+"""Methods that change nothing (RFC 9110 §9.2.1); all other methods submit a form."""
 WRITING = Right.TRY | Right.CHANGE
 
 
@@ -64,7 +64,7 @@ def _check_known_call(match: ResolverMatch) -> None:
 
 def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
     if not request.user.is_authenticated:
-        # The redirect leads to our own login page, which limits failed sign-ins.
+        # Redirect to our own login page, because it limits failed sign-ins.
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
@@ -74,7 +74,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
-    # If no role has the right, the response is a 405, because the page does not support this method.
+    # If no role has the right, the page does not support the method, so respond with a 405.
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied

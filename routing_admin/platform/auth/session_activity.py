@@ -1,7 +1,7 @@
 """Record where and when each session was last used; updates are collected in memory, so that no page waits for a write.
 
-Django's store contains the sessions and their users. The rows written here identify a session by a digest of its key.
-Program and system are inferred from the user agent when it is displayed.
+Django's session store contains the sessions and their users. The rows written here identify a session by a digest of
+its key. The browser and operating system are inferred from the user agent when a page displays it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from routing_admin.platform.auth.addresses import client_address
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Minimum interval between two records of a session."""
+"""Minimum interval between two updates of a session's activity."""
 MAX_AGENT = 300
 """Maximum length of a stored user agent, which is truncated."""
 
@@ -43,7 +43,7 @@ def digest_session(key: str) -> str:
     """Return the digest that identifies a session; it cannot be used to sign in."""
     return hashlib.sha256(
         f"routing_admin.session:{key}".encode()
-    ).hexdigest()  # unsalted, because 165 random bits cannot be guessed
+    ).hexdigest()  # The digest is unsalted, because 165 random bits cannot be guessed.
 
 
 def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
@@ -54,7 +54,7 @@ def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
 
 
 class SessionActivity:
-    """Activity that this process has not written yet, by the session's digest."""
+    """Session activity that this process has not written yet, by the session's digest."""
 
     def __init__(self) -> None:
         self._noted: dict[str, SessionUse] = {}
@@ -83,7 +83,7 @@ class SessionActivity:
                 log.debug("the last use of %s sessions could not be written yet: %s", len(noted), error)
                 return False
             for digest, use in noted.items():
-                # The entry may have been replaced while it was written.
+                # A newer entry may have replaced this one while it was being written.
                 if self._noted.get(digest) is use:
                     del self._noted[digest]
             return True
@@ -103,9 +103,9 @@ session_activity = owned(SessionActivity)
 
 
 class SessionActivityMiddleware:
-    """Record the session of signed-in users.
+    """Record the session activity of signed-in users.
 
-    The middleware is outside the session middleware, so that it has the key of a session that was just saved.
+    This middleware wraps the session middleware, because the key of a new session is known only after it is saved.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -136,7 +136,8 @@ PROGRAMS = (
     ("curl", "curl"),
     ("python", "Python"),
 )
-"""Text in a user agent, and the program it indicates. The first match counts, because most programs also name others.
+"""Text in a user agent, and the program that it indicates. The first match counts, because most user agents also name
+other programs.
 """
 
 SYSTEMS = (

@@ -24,7 +24,10 @@ from routing_admin.platform.databases.router import one_at_a_time
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Number of failures within a window; the next attempt must wait until the oldest failure is outside it."""
+    """Number of failures allowed within a window.
+
+    Further attempts must wait until the oldest failure is outside the window.
+    """
 
     failures: int
     window: timedelta
@@ -37,7 +40,7 @@ LOCK = 0x7369676E
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:
-    """Return the seconds until another attempt is allowed, rounded up; `failed` may be in any order."""
+    """Return the seconds until another attempt is allowed, rounded up; the times in `failed` may be in any order."""
     recent = sorted((moment for moment in failed if moment > now - limit.window), reverse=True)
     if len(recent) < limit.failures:
         return 0
@@ -61,7 +64,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
-    """Return the seconds until `name` may be tried again from `address`, without counting an attempt, in one query."""
+    """Return the seconds until `name` may sign in again from `address`, in one query, without counting an attempt."""
     return _find_wait(digest_name(name), _count_under(address, kind), timezone.now())
 
 

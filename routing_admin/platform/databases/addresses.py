@@ -22,7 +22,7 @@ PARAMETERS = frozenset(
         *("keepalives_count", "tcp_user_timeout", "load_balance_hosts", "require_auth"),
     }
 )
-"""Parameters allowed in the query string, which are libpq's."""
+"""The libpq parameters that are allowed in the query string."""
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
@@ -32,14 +32,14 @@ NAMED: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Defaults of libpq parameters."""
+"""Defaults of those libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
 """Connection pool of a serving process, one for the configuration and one for the request log. `reconnect_timeout` is
-short, so that a failing pool reports its error soon; the next caller then starts a new attempt instead of waiting for a
+short, so that a failing pool reports its error soon. The next caller then starts a new attempt instead of waiting for a
 growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
-"""Format of several hosts, which are separated by commas: `host1:5432,host2:5432`."""
+"""Format in which several hosts are written: `host1:5432,host2:5432`."""
 
 
 def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
@@ -52,8 +52,8 @@ def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
     database, logs = database_files(url, data_dir)
     return {
         "default": _sqlite_database(database, "FULL", checkpoint_pages=1000),
-        # Growing indexes change the same pages repeatedly. With rare checkpoints, each page is written to the database
-        # only once.
+        # Growing indexes change the same pages repeatedly. With infrequent checkpoints, each page is written to the
+        # database file only once.
         "logs": _sqlite_database(logs, "NORMAL", checkpoint_pages=8000),
     }
 
@@ -63,7 +63,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
-        # Number of pages that are collected in the write-ahead log before they are written to the database.
+        # Number of pages that collect in the write-ahead log before a checkpoint writes them to the database file.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )

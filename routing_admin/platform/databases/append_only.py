@@ -1,7 +1,7 @@
 """Triggers that make the database reject changes and deletions of audit log rows.
 
-They are created after every migration, because SQLite drops a table's triggers when it is altered. The program never
-bypasses them. The owner of the database can bypass them, but the hash chain reveals this.
+They are created after every migration, because SQLite drops a table's triggers when the table is altered. The program
+never bypasses them. The database owner can bypass them, but the hash chain reveals this.
 """
 
 from __future__ import annotations

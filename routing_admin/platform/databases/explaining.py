@@ -68,7 +68,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
     ),
 )
-"""Patterns of messages by server or driver, and their explanations."""
+"""Patterns of error messages from the server or the driver, and their explanations."""
 READ_ONLY = (
     "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
     "make room on its disk, or turn off its default_transaction_read_only."
@@ -132,7 +132,7 @@ def _first_line(error: BaseException) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-# Readiness, metrics and alerts use these checks of whether the databases accept writes.
+# The remaining functions check whether the databases accept writes, for readiness, metrics and alerts.
 
 INSERT = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE 1 = 0"
 UPDATE = "UPDATE {table} SET {column} = {column} WHERE 1 = 0"
@@ -152,7 +152,7 @@ def check_writable() -> None:
     """
     for alias, probes in PROBES.items():
         try:
-            # The lock timeout does not apply here, because a busy pool may need longer.
+            # Connect without the short lock timeout, because a busy pool may need longer.
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
@@ -169,7 +169,7 @@ def _probe_statement(name: str, statement: str, connection: BaseDatabaseWrapper)
 
 
 def list_missing_rights() -> list[str]:
-    """Return rights that PostgreSQL's user lacks, such as `INSERT ON auth_user`, if another user created the tables."""
+    """Return rights that PostgreSQL's user lacks because another created the tables, such as `INSERT ON auth_user`."""
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []
@@ -183,7 +183,7 @@ def list_missing_rights() -> list[str]:
         return [missing for (missing,) in cursor.fetchall()]
 
 
-# Threads of a server borrow connections from a pool; a command has its own connection.
+# The threads of a server borrow connections from a pool, while a command has its own connection.
 
 _pooled = owned(Event)
 

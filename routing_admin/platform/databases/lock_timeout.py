@@ -1,6 +1,6 @@
 """Timeouts for database locks and pooled connections, per context. Pages and commands use the settings' timeout.
 
-The gateway sets a shorter one for all code that it calls.
+The gateway sets a shorter timeout for all code that it calls.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _LastTimeout:
 def queued_work(work: Callable[[], T]) -> Callable[[], T]:
     """Wrap `work` for a thread that may be busy.
 
-    Its lock timeout is shortened if earlier work timed out while it was queued.
+    The lock timeout of `work` is shortened if earlier work timed out while `work` was queued.
     """
     limit, requested_at = _limit.get(), time.monotonic()
 

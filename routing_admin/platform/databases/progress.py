@@ -13,7 +13,7 @@ from django.core.management.base import OutputWrapper
 from capabilities.runtime import owned
 
 SILENT_SECONDS = 3.0
-"""Maximum seconds of work for which no progress is shown."""
+"""Seconds of work after which progress is shown; shorter work shows none."""
 LINE_SECONDS = 5.0
 """Seconds between lines if the output is not a terminal."""
 TERMINAL_SECONDS = 0.5
@@ -21,7 +21,7 @@ TERMINAL_SECONDS = 0.5
 
 @dataclass(slots=True)
 class WorkProgress:
-    """Progress of some work; `total` is 0 if unknown."""
+    """Progress of long work; `total` is 0 if unknown."""
 
     name: str
     total: int
@@ -77,7 +77,7 @@ _stream = owned(_ProgressStream)
 
 @contextmanager
 def progress_output(out: OutputWrapper) -> Iterator[None]:
-    """Show the progress of work in the block on this stream."""
+    """Show on this stream the progress of any work in the block."""
     stream = _stream()
     before, stream.out = stream.out, out
     try:

@@ -1,6 +1,6 @@
 """Route the request log to its own database, so that its writes do not wait for an fsync.
 
-On PostgreSQL one database contains both, and the request log has separate connections and transactions.
+On PostgreSQL one database contains everything, but the request log has separate connections and transactions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOG_MODELS = frozenset(
         "limitwindow",
         "limitshare",
         "filedescription",
-        "missedcall",  # the name of `RejectedCall` before migration 0040
+        "missedcall",  # The name of `RejectedCall` before migration 0040.
         "rejectedcall",
         "learnedrefusal",
         "keptanswer",
@@ -68,12 +68,12 @@ _thread = threading.local()
 
 
 def renew_connections() -> None:
-    """Close this thread's database connections if they are old; the next query opens new ones."""
+    """Close this thread's database connections if they are old; the next query opens new connections."""
     now = time.monotonic()
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
         for connection in connections.all(initialized_only=True):
-            # Closing the connection would lose the work of the open transaction.
+            # Closing a connection would discard the work of its open transaction.
             if not connection.in_atomic_block:
                 connection.close_if_unusable_or_obsolete()
 
@@ -102,7 +102,7 @@ def one_at_a_time(lock: int) -> Iterator[None]:
 
 
 def one_writer() -> AbstractContextManager[None]:
-    """Return a transaction for changing the configuration; such transactions are serialised."""
+    """Return a context manager for a transaction that changes the configuration; such transactions are serialised."""
     return one_at_a_time(WRITERS_LOCK)
 
 
@@ -113,7 +113,7 @@ def close_pools() -> None:
 
 
 def drop_connections() -> None:
-    """Close this thread's connections, except those in a transaction; the next query opens new ones."""
+    """Close this thread's connections, except those in a transaction; the next query opens new connections."""
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()

@@ -25,7 +25,7 @@ APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
 class NewerSchemaError(Exception):
-    """The database was migrated by a newer version of the program; the message says which, and what to do."""
+    """The database was migrated by a newer version of the program; the message says which database, and what to do."""
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
@@ -48,7 +48,7 @@ def list_applied_in_file(path: Path) -> list[Migration]:
 def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
     """Load the migration graph for a database with these migrations applied.
 
-    A replaced migration remains in the graph if only some of the migrations replaced together with it are applied.
+    If only some of the migrations that a squashed migration replaces are applied, they all remain in the graph.
     """
     loader, known = MigrationLoader(None, replace_migrations=False), set(applied)
     for key, migration in loader.replacements.items():
@@ -70,7 +70,7 @@ def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
 
 
 def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
-    """Create the tables of a new database as of these migrations; Django's command fails on replaced migrations."""
+    """Create the tables of a new database as of these migrations; Django's command fails if they were replaced."""
     executor = MigrationExecutor(connections[using])
     executor.loader = load_migrations(leaves)
     executor.migrate(leaves)
@@ -130,7 +130,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Progress of migrations: each statement counts as many rows as the table that it names contains."""
+    """Progress of migrations: each statement advances it by the number of rows in the table that it names."""
 
     rows: Mapping[str, int]
     total: int

@@ -14,7 +14,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
-    """Cause of an error. All but the last two are outages, so the same call can succeed later."""
+    """Cause of a database error. All but the last two are outages, after which the same call can succeed later."""
 
     DOWN = "down"
     LOCKED = "locked"
@@ -28,8 +28,8 @@ class DatabaseFault(StrEnum):
 
 SQLSTATES: Mapping[str, DatabaseFault] = {
     "08": DatabaseFault.DOWN,
-    "25006": DatabaseFault.READ_ONLY,  # psycopg: InternalError
-    "25P02": DatabaseFault.CODE,  # a statement in a failed transaction
+    "25006": DatabaseFault.READ_ONLY,  # psycopg raises an InternalError for this.
+    "25P02": DatabaseFault.CODE,  # A statement in a failed transaction.
     "28": DatabaseFault.DOWN,
     "3D": DatabaseFault.DOWN,
     "40": DatabaseFault.LOCKED,
@@ -39,16 +39,17 @@ SQLSTATES: Mapping[str, DatabaseFault] = {
     "57": DatabaseFault.DOWN,
     "58": DatabaseFault.DOWN,
     "XX": DatabaseFault.DOWN,
-    "42501": DatabaseFault.FORBIDDEN,  # psycopg: ProgrammingError, like those of a rolling upgrade below
+    # psycopg raises a ProgrammingError for this, as for the codes of a rolling upgrade below.
+    "42501": DatabaseFault.FORBIDDEN,
     "42P01": DatabaseFault.OUTDATED,
     "42703": DatabaseFault.OUTDATED,
     "3F": DatabaseFault.OUTDATED,
     "22": DatabaseFault.VALUE,
     "23": DatabaseFault.VALUE,
     "42804": DatabaseFault.VALUE,
-    "54": DatabaseFault.VALUE,  # psycopg: OperationalError, although it is the row that is too large
+    "54": DatabaseFault.VALUE,  # The row is too large, although psycopg raises an OperationalError.
 }
-"""SQLSTATE codes, or their first two characters."""
+"""SQLSTATE codes, or their first two characters → the cause of the error."""
 SQLITE_CODES: Mapping[int, DatabaseFault] = {
     3: DatabaseFault.FORBIDDEN,
     5: DatabaseFault.LOCKED,
@@ -59,7 +60,9 @@ SQLITE_CODES: Mapping[int, DatabaseFault] = {
     19: DatabaseFault.VALUE,
     20: DatabaseFault.VALUE,
 }
-"""SQLite's primary result codes. I/O errors and damaged files are missing, because they count as outages."""
+"""SQLite's primary result codes. I/O errors and damaged files are not listed, because unlisted codes count as
+outages.
+"""
 NO_TABLE = ("no such table", "no such column", "has no column named")
 """SQLite's messages for tables of another version; it has no code for them."""
 REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
@@ -68,7 +71,7 @@ OUR_CLASSES = (ProgrammingError, NotSupportedError)
 WAIT_SECONDS = 1.0
 """Lock timeout in seconds of an agent's call, which may be retried afterwards."""
 RETRY_SECONDS = 2.0
-"""The `Retry-After` of the response to such a call."""
+"""Seconds in the `Retry-After` header of the response to a call that failed because of an outage."""
 MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."
@@ -90,7 +93,7 @@ MESSAGES: Mapping[DatabaseFault, Translatable] = {
         "few minutes."
     ),
 }
-"""Messages for callers by cause of the outage; `MESSAGE` for all others."""
+"""Messages for callers by cause of the outage; any other cause has `MESSAGE`."""
 
 
 def explain(error: BaseException) -> str:
@@ -124,7 +127,7 @@ def classify_error(error: BaseException) -> DatabaseFault | None:
 
 
 def _classify_text(error: BaseException, text: str) -> DatabaseFault | None:
-    # For errors without a code, or with a code that is too general.
+    # Reached for errors without a code, or with a code that is too general.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(phrase in text for phrase in NO_TABLE):

@@ -25,9 +25,11 @@ DEFAULT_WAIT_SECONDS = 5.0
 REFUSED_WAIT_SECONDS = 1.0
 """Seconds for which pages and commands wait for a connection while the server accepts none."""
 RECONNECT_SECONDS = 5.0
-"""Maximum age of connections to a read-only server; after a failover they lead to the old primary."""
+"""Maximum age in seconds of connections to a read-only server; after a failover, such connections lead to the old
+primary.
+"""
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
-"""Parameters that the server reports on connection and whenever they change."""
+"""Parameters that the server reports when a client connects and whenever they change."""
 MIN_VERSION = (15,)
 """Oldest supported version of PostgreSQL."""
 
@@ -48,7 +50,7 @@ def _adapters(timezone: Any) -> AdaptersMap:
 
 @dataclass(slots=True)
 class _Refused:
-    """The error of a pool's last attempt to connect, or None if it succeeded."""
+    """Holder of the error of a pool's last attempt to connect, which is None if the attempt succeeded."""
 
     error: OperationalError | None = None
 
@@ -85,21 +87,21 @@ class DatabaseFeatures(features.DatabaseFeatures):
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Operations that remove characters from JSON that PostgreSQL cannot store."""
+    """Django's operations, changed to remove characters that PostgreSQL cannot store from JSON."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return Jsonb(value, dumps=lambda document: write_json(document, encoder))
 
 
 class DatabaseWrapper(DjangoWrapper):
-    """Connection with the lock timeout and the pool timeout of the current context."""
+    """Django's connection, with the lock timeout and the pool timeout of the current context."""
 
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
 
     @property
     def pool(self) -> Any:
-        # Without a pool, a command fails immediately with the reason why it cannot connect.
+        # A command has no pool, and fails immediately with the reason why it cannot connect.
         if not is_pooled():
             return None
         found = super().pool
@@ -138,7 +140,7 @@ class DatabaseWrapper(DjangoWrapper):
         super().ensure_connection()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        # For a connection closed by the server, Django would open another one only to check it.
+        # If the server closed a connection, Django would open another one only to check whether it works.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().close_if_unusable_or_obsolete()
@@ -157,7 +159,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     def _configure_connection(self, connection: Any) -> bool:
         super()._configure_connection(connection)  # type: ignore[misc]
-        # Statements are short, and compiling them for many partitions takes longer than running them.
+        # Turn off JIT: statements are short, and compiling them for many partitions takes longer than running them.
         connection.execute("SET jit = off")
         return True
 

@@ -1,4 +1,4 @@
-"""Listen for PostgreSQL's notifications of configuration changes, which only make processes reload sooner."""
+"""Listen for PostgreSQL notifications of configuration changes, which let processes reload sooner than by polling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "routing_admin"
 WAIT_SECONDS = 1.0
-"""Maximum seconds of a wait for a notification, so that the thread notices when it should stop."""
+"""Maximum seconds of each wait for a notification, so that the thread notices when it should stop."""
 RECONNECT_SECONDS = 2.0
 """Seconds before a reconnection."""
 

@@ -17,15 +17,15 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 DAYS_AHEAD = 3
-"""Days that are created in advance, in case a clock is wrong or the background upkeep is late."""
+"""Number of days whose partitions are created in advance, in case a clock is wrong or the background upkeep is late."""
 LOCK = 0x64617973
-"""Number of the advisory lock for creating and dropping days."""
+"""Number of the advisory lock for creating and dropping partitions."""
 DAY_NAME = re.compile(r"_(\d{8})$")
 
 
 @dataclass(frozen=True, slots=True)
 class DailyTable:
-    """A table partitioned by the day of a timestamp; the `unique` columns identify a row within a day."""
+    """A table partitioned by the day of a timestamp; the columns `unique` identify a row within a day."""
 
     name: str
     moment: str
@@ -41,7 +41,7 @@ class DailyTable:
 
 @dataclass(slots=True)
 class _Days:
-    """Start of the first day and end of the last day, as far as this process knows."""
+    """Start of the first and end of the last day that have partitions, as far as this process knows."""
 
     bounds: tuple[datetime, datetime] | None = None
 
@@ -149,7 +149,7 @@ def partition_statements(table: DailyTable, part: str) -> str:
     """Return the statements that create a partition's table; its own index ensures unique rows."""
     return (
         f"CREATE TABLE {part} (LIKE {table.name} INCLUDING DEFAULTS INCLUDING CONSTRAINTS); "
-        # Each day has its own index, because no key spans partitions.
+        # Each partition has its own index, because no unique key spans partitions.
         f"CREATE UNIQUE INDEX {part}_once ON {part} ({table.unique})"
     )
 

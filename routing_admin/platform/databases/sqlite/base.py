@@ -61,23 +61,23 @@ def _with_storable_texts(params: Any) -> Any:
 
 
 def make_private(path: str) -> None:
-    """Create an empty file readable only by its owner, if it is missing; SQLite's other files inherit its mode."""
+    """Create a missing database file, readable only by its owner; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    # If this fails, either the file exists, or SQLite will report why it cannot be created.
+    # If creating the file fails, it already exists, or SQLite will report the reason.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 class SqliteOperations(operations.DatabaseOperations):
-    """Operations that store JSON as PostgreSQL does."""
+    """Django's operations, changed to store JSON as PostgreSQL does."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return write_json(value, encoder)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Connection with the lock timeout of the current context, also while connecting."""
+    """Django's connection, with the lock timeout of the current context, even while connecting."""
 
     ops_class = SqliteOperations
     _default_timeout = _current_timeout = 5.0
