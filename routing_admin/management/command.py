@@ -68,9 +68,7 @@ class Command(BaseCommand):
             raise CommandError(f"{prefix}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
-        """Return the content of these files, reading a local variant of `llmservices.json` instead of the file
-        itself.
-        """
+        """Return the content of these files; of `llmservices.json`, prefer a local variant of the file."""
         requested = list(paths)
         read = [document_path(path) if path.name == SERVICES_FILE else path for path in requested]
         for path, actual in zip(requested, read, strict=True):

@@ -4,5 +4,5 @@ import gc
 
 
 def collect_rarely() -> None:
-    """Set thresholds far above Python's own, with which the start repeatedly traverses everything loaded so far."""
+    """Set thresholds far above Python's defaults, with which startup would traverse all loaded objects repeatedly."""
     gc.set_threshold(10_000, 20, 50)

@@ -8,9 +8,7 @@ from typing import Any
 
 
 def client_address(meta: Mapping[str, Any], proxies: int) -> str:
-    """Return the client's address, which is the peer's or the one seen by the outermost of `proxies` trusted
-    proxies.
-    """
+    """Return the client's address: the peer's, or the address that the outermost of `proxies` trusted proxies saw."""
     seen = [part.strip() for part in str(meta.get("HTTP_X_FORWARDED_FOR", "")).split(",") if part.strip()]
     if 0 < proxies <= len(seen):
         return seen[-proxies]

@@ -1,7 +1,7 @@
 """Connection to Redis: calls succeed or fail immediately, and only one thread retries during an outage.
 
 While Redis is unavailable, `ask` fails without an attempt. `beat` retries with a delay that grows to a second, and logs
-the cause and the end of the outage. Messages say what to do, without the password.
+the cause and the end of the outage. Log messages say what to do, without the password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.runtime import owned
 
 if TYPE_CHECKING:
-    import redis  # it uses 10 MB, so it is only imported if Redis is used
+    import redis  # The package uses 10 MB, so it is imported only if Redis is used.
 
 
 REFUSALS: Mapping[str, str] = {
@@ -43,7 +43,7 @@ REFUSALS: Mapping[str, str] = {
     "MOVED": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
     "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
-"""First word of Redis's error → message."""
+"""First word of a Redis error → message for operators."""
 NO_RESPONSE = translatable("Redis at %(place)s did not respond in time.")
 UNREACHABLE = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
 REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
@@ -56,7 +56,7 @@ def url_location(url: str) -> str:
 
 
 def is_fault(error: Exception) -> bool:
-    """Return whether an error is an outage or a rejection by Redis instead of a bug in our call."""
+    """Return whether an error is an outage of Redis or a rejection by it, and not a bug in our call."""
     from redis import RedisError
 
     return isinstance(error, RedisError | OSError)
@@ -74,7 +74,7 @@ def explain_error(error: Exception, url: str) -> Translatable:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return translatable(NO_RESPONSE, place=address)
     if isinstance(error, redis.ConnectionError | OSError):
-        # The client's own message repeats the URL.
+        # The Redis client's own message would repeat the URL.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return translatable(UNREACHABLE, place=address, reason=str(reason))
@@ -84,7 +84,7 @@ def explain_error(error: Exception, url: str) -> Translatable:
 def _refusal_in(error: Exception, text: str) -> str:
     import redis
 
-    # redis-py drops the error's first word if it has a class for it.
+    # redis-py drops the first word of an error for which it has a class.
     by_class: tuple[tuple[type[Exception], str], ...] = (
         (redis.exceptions.ReadOnlyError, "READONLY"),
         (redis.exceptions.OutOfMemoryError, "OOM"),
@@ -113,7 +113,7 @@ FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
 
 
 class RedisUnavailableError(Exception):
-    """Redis does not respond or rejects a command; the message says which."""
+    """Redis does not respond or rejects a command; the message says which of the two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +125,14 @@ class Outage:
 
 
 class RedisLink:
-    """Connection to the server at `url`, if any; `prefix` starts every key of the installation."""
+    """Connection to the Redis server at `url`, if any; every key of the installation starts with `prefix`."""
 
     def __init__(self, url: str, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.prefix, self._clock = prefix, clock
         self.set_url(url)
 
     def set_url(self, url: str) -> None:
-        """Switch to another server; only tests use this."""
+        """Switch to another Redis server; only tests use this."""
         self.url, self._up = url, False
         self._outage: Outage | None = None
         self._pause, self._again_at = FIRST_PAUSE, 0.0
@@ -155,13 +155,13 @@ class RedisLink:
         return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """Return the result of `work`, or raise `RedisUnavailableError`, which happens at once during an outage."""
+        """Return the result of `work`, or raise `RedisUnavailableError`, which is immediate during an outage."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)
 
     def beat(self) -> bool:
-        """Return whether the server accepts writes; during an outage it is only retried after a delay."""
+        """Return whether the server accepts writes; during an outage, retry it only after a delay."""
         if self._client is None or (not self._up and self._clock() < self._again_at):
             return False
         try:
@@ -199,7 +199,7 @@ class RedisLink:
         sentence = explain_error(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        # Log each template once, because the reasons inserted into it vary.
+        # Log each message template once per outage, because the inserted reasons vary.
         if self._outage is None or self._outage.sentence.template != sentence.template:
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
@@ -222,13 +222,13 @@ def _client(url: str) -> redis.Redis:
         decode_responses=True,
         socket_timeout=ANSWER_SECONDS,
         socket_connect_timeout=ANSWER_SECONDS,
-        # The client must not retry, because commands may not be safe to repeat.
+        # The Redis client must not retry, because commands may not be safe to repeat.
         retry=Retry(NoBackoff(), 0),
     )
 
 
 def key_prefix(secret: str) -> str:
-    # All processes of an installation share this secret, and no other installation has it.
+    # Derive the prefix from this secret, which all processes of an installation share and no other installation has.
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     import redis
 
 MAX_WAITING = 10_000
-"""Maximum number of subjects with messages to send; the oldest are dropped."""
+"""Maximum number of subjects with queued messages; the oldest are dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""Milliseconds for which one read waits for messages."""
+"""Maximum milliseconds for which one read waits for messages."""
 STREAM_SECONDS = 3600
 """Expiry in seconds of a stream without new messages."""
 BEGINNING = "0"
@@ -44,9 +44,9 @@ class _Topic:
 
 @dataclass(slots=True)
 class News:
-    """Messages of this process; thread-safe. `wake` is called when there is something to send.
+    """Thread-safe queue of this process's messages. `wake` is called when there is something to send.
 
-    Without it, as in commands, messages are sent immediately.
+    Without `wake`, as in commands, messages are sent immediately.
     """
 
     link: RedisLink
@@ -57,7 +57,7 @@ class News:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def follow(self, topic: str, length: int, handle: Handler) -> None:
-        """Subscribe to a topic, including this process's own messages; its stream contains about `length` of them."""
+        """Subscribe to a topic, whose stream keeps about `length` messages, including those of this process."""
         self._topics[topic] = _Topic(self.link.key("news", topic), length, handle)
 
     def publish(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
@@ -77,7 +77,7 @@ class News:
     def is_waiting(self, topic: str, subject: str) -> bool:
         """Return whether a message about the subject is queued.
 
-        If so, earlier messages of other processes are obsolete.
+        If one is, earlier messages of other processes about the subject are obsolete.
         """
         return (topic, subject) in self._waiting
 
@@ -126,7 +126,7 @@ class News:
         for key, entries in found:
             for number, fields in entries:
                 by_key[key].read_to = number
-                # Empty if the stream was trimmed meanwhile.
+                # An entry is empty if the stream was trimmed meanwhile.
                 if fields:
                     by_key[key].handle(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
         return True

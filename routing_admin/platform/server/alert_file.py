@@ -45,7 +45,7 @@ StoredAlerts = dict[tuple[str, str], StoredAlert]
 
 
 class AlertFile:
-    """Alert file of this installation. Alerts that the disk cannot store are only in this process's memory."""
+    """Alert file of this installation. Alerts that the disk cannot store are kept only in this process's memory."""
 
     def __init__(self) -> None:
         self._unwritten: StoredAlerts = {}
@@ -62,11 +62,11 @@ class AlertFile:
 
     @contextmanager
     def edit(self) -> Iterator[StoredAlerts]:
-        """Yield the alerts to be changed, for one process at a time; discard the changes if the block raises."""
+        """Yield the stored alerts for changes, to one process at a time; discard the changes if the block raises."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
-            # Without the file, alerts are only in memory.
+            # Without the file, alerts are kept only in memory.
             yield self._unwritten
             return
         try:
@@ -90,7 +90,7 @@ def _write(handle: int, alerts: StoredAlerts) -> bool:
 def _parse(content: bytes) -> StoredAlerts:
     try:
         rows = json.loads(content)
-    except ValueError:  # the file is empty, or is being written at this moment
+    except ValueError:  # The file is empty, or another process is writing it at this moment.
         return {}
     found = (StoredAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(alert.kind, alert.subject): alert for alert in found}

@@ -1,4 +1,4 @@
-"""Send complete responses as ASGI messages, among them the server's own errors, in the format of the path's vendor."""
+"""Send complete ASGI responses, including the server's own errors in the format of the vendor whose API the path is."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TYPES: Mapping[str, str] = {
     "overloaded": "server_error",
     "too_many_connections": "server_error",
 }
-"""OpenAI's error types by code; every other code is `invalid_request_error`."""
+"""OpenAI's error types by code; every other code has the type `invalid_request_error`."""
 ANTHROPIC_TYPES: Mapping[str, str] = {
     "key_invalid": "authentication_error",
     "request_timeout": "timeout_error",
@@ -60,7 +60,7 @@ GOOGLE_STATUSES: Mapping[int, str] = {
     501: "UNIMPLEMENTED",
     504: "DEADLINE_EXCEEDED",
 }
-"""Google's names for statuses; other 4xx are `INVALID_ARGUMENT`, other 5xx `UNAVAILABLE`."""
+"""Google's names for HTTP statuses; any other 4xx is `INVALID_ARGUMENT`, any other 5xx `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
 """OpenAI's names for codes that have another name here, because clients check them."""
 
@@ -74,7 +74,7 @@ async def send_refusal(
     headers: Mapping[str, str] = MappingProxyType({}),
     **extra: Any,
 ) -> None:
-    """Send an error as the response to the scope's request, with its id, and close the connection."""
+    """Send an error as the response to a request, with the request's id, and close the connection."""
     default_headers, body = refusal_parts(scope["path"], status, code, message, read_scope_id(scope), **extra)
     pairs = dict(default_headers) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
@@ -84,7 +84,7 @@ async def send_refusal(
 def refusal_parts(
     path: str, status: int, code: str, message: str, request_id: str = "", **extra: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return headers and body of an error that closes the connection; a 503 may be retried after a second."""
+    """Return headers and body of an error that closes the connection; a 503 allows a retry after a second."""
     request_id = request_id or make_request_id("")
     body = json.dumps(refusal_json(path, status, code, message, request_id, **extra)).encode()
     headers = [
@@ -107,7 +107,7 @@ def google_error(
 
 
 def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return the error object of the path's vendor, or our own with `extra` on other paths."""
+    """Return an error in the format of the vendor whose API the path is, or in our own format, with `extra`."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):

@@ -1,4 +1,4 @@
-"""Compress pages and JSON with gzip, but no streams.
+"""Compress pages and JSON, but not streams, with gzip.
 
 A page contains its CSRF secret next to text that the author of a link may control. The compressed length must not
 reveal the secret (BREACH, RFC 9110 §17.8), so the secret is masked differently in each page, and the gzip header has a
@@ -14,7 +14,8 @@ from django.middleware.gzip import GZipMiddleware
 
 COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
 UNCOMPRESSED_PATHS = ("/v1/", "/v1beta/")
-"""Paths of agents' calls. Their responses are streams or small, and compression takes time, so they are not compressed.
+"""Paths of agent calls. Their responses are streams or small, and compression takes time, so they are not
+compressed.
 """
 
 

@@ -18,11 +18,11 @@ from routing_admin.platform.server.resources import descriptor_limit, max_connec
 log = logging.getLogger(__name__)
 
 HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Health checks, which are served even when all connections are in use."""
+"""Paths of health checks, which are served even when all connections are in use."""
 HEALTH_CONNECTIONS = 32
 """Additional connections for health checks after the limit is reached."""
 MAX_CLOSE_CANDIDATES = 64
-"""Number of the oldest connections that are checked for one that can be closed."""
+"""How many of the oldest connections are searched for one that can be closed."""
 WARNING_SECONDS = 60.0
 """Minimum seconds between log lines about refused connections."""
 
@@ -33,7 +33,7 @@ class ConnectionLimits:
 
     A request's head must be complete within `head_seconds` and have at most `head_bytes`; the time starts with the
     connection or with the first byte of the next request. Its body must be complete within `body_seconds`, or arrive at
-    `body_rate` bytes per second in each such period. `proxies` is the number of trusted proxies, see
+    `body_rate` bytes per second or more in each period of that length. `proxies` is the number of trusted proxies, see
     `ROUTING_ADMIN_TRUSTED_PROXIES`.
     """
 
@@ -53,7 +53,7 @@ class Connection(Protocol):
 
     @property
     def waits_for_head(self) -> bool:
-        """Whether a request is expected, or its head is still incomplete."""
+        """Whether the connection waits for the head of a request, or for the rest of it."""
 
     @property
     def is_idle(self) -> bool:
@@ -85,7 +85,7 @@ class Connections:
         return sum(not connection.waits_for_head and not connection.is_idle for connection in self._all)
 
     def add(self, connection: Connection) -> bool:
-        """Count a connection until `remove`; return False if the process is at its limit and none can be closed."""
+        """Count a connection until `remove`; return False if the process is at its limit and can close none."""
         full = len(self._all) >= self.limits.total
         self._all[connection] = None
         if not full or self._make_room_in_all():
@@ -101,7 +101,7 @@ class Connections:
         return len(self._all) <= self.limits.total + HEALTH_CONNECTIONS
 
     def enter(self, connection: Connection, address: str) -> bool:
-        """Count a connection for `address`; return False if the address is at its limit and none can be closed."""
+        """Count a connection for `address`; return False if the address is at its limit and has none to close."""
         peers = self._open.setdefault(client_network(address), {})
         if len(peers) >= self.limits.per_address and not self._make_room(peers):
             self._note_refusal(f"the address {client_network(address)} has its {self.limits.per_address}")
@@ -110,7 +110,7 @@ class Connections:
         return True
 
     def leave(self, connection: Connection, address: str) -> None:
-        """End the count for an address; do nothing for a connection that was not counted."""
+        """Stop counting a connection for an address; do nothing if the connection was not counted."""
         name = client_network(address)
         peers = self._open.get(name, {})
         peers.pop(connection, None)
@@ -123,7 +123,7 @@ class Connections:
                 self._note_refusal(f"this process has its {self.limits.total} connections")
                 connection.make_room()
                 return True
-            # Busy connections move to the end, so that the next search starts with others.
+            # Move busy connections to the end, so that the next search starts with others.
             self._all[connection] = self._all.pop(connection)
         return False
 
@@ -137,8 +137,8 @@ class Connections:
             self._warned_at, self._unreported = self.clock(), 0
 
     def _make_room(self, candidates: dict[Connection, None]) -> bool:
-        # The oldest connection that waits for a head is closed first, then the oldest idle connection, so connections
-        # that send nothing cannot block an address.
+        # Close the oldest connection that waits for a head, or else the oldest idle one, so that connections that send
+        # nothing cannot block an address.
         closable = next((connection for connection in candidates if connection.waits_for_head), None) or next(
             (connection for connection in candidates if connection.is_idle), None
         )

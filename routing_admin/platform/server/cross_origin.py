@@ -17,7 +17,7 @@ from routing_admin.platform.server.url_aliases import resolve_path
 
 SETTING = "ROUTING_ADMIN_CORS_ORIGINS"
 SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
-"""Paths of the agents' APIs, without their documentation page."""
+"""Paths of the agents' APIs, except their documentation page."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"
 """Seconds for which a browser caches a preflight."""
@@ -37,17 +37,19 @@ READABLE = (
     "mcp-session-id",
     "mcp-protocol-version",
 )
-"""Response headers that pages may read besides the safelisted headers and headers with a prefix below."""
+"""Response headers that pages may read, besides those that CORS always allows and those with one of the prefixes
+below.
+"""
 PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
 TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
-"""Pattern of a list of header names (RFC 9110 §5.6.2)."""
+"""Pattern of a comma-separated list of header names (RFC 9110 §5.6.2)."""
 Headers = list[tuple[bytes, bytes]]
 
 
 def share(app: App, origins: Collection[str]) -> App:
-    """Wrap the application so that pages of these origins may read its responses; `*` means all.
+    """Wrap the application so that pages of these origins may read its responses; `*` means all origins.
 
-    Return the application itself without origins.
+    Without origins, return the application unchanged.
     """
     if not origins:
         return app
@@ -94,7 +96,7 @@ async def _answer_preflight(scope: Any, grant: str, requested_headers: str, send
 
 def _add_grant(headers: Iterable[tuple[bytes, bytes]], grant: str, any_origin: bool) -> Headers:
     answer = list(headers)
-    # Caches must distinguish responses to different origins.
+    # The `Vary` header makes caches distinguish responses to different origins.
     if not any_origin:
         varies = [value for name, value in answer if name.lower() == b"vary"]
         answer = [pair for pair in answer if pair[0].lower() != b"vary"]

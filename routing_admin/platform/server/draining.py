@@ -27,7 +27,9 @@ from routing_admin.places import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 END_MARGIN_SECONDS = 2.0
-"""Seconds between the end of requests and the server's own deadline, so that their last bytes are still sent."""
+"""Seconds between the end of the remaining requests and the server's own deadline, in which their last bytes are
+sent.
+"""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 
@@ -43,7 +45,7 @@ class DrainingError(Exception):
 
 
 class WaitingPeriod:
-    """A task's wait, registered with `Draining` until it ends."""
+    """A task's wait, registered with `Draining` until the wait ends."""
 
     __slots__ = ("_ended", "_others", "_reason", "_task", "_waiting")
 
@@ -61,7 +63,7 @@ class WaitingPeriod:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
         cancelled = self._reason is not None and kind is asyncio.CancelledError
-        # This object cancelled the task, so the task receives the reason instead.
+        # `give_up` cancelled the task, so raise the reason instead of the cancellation.
         if cancelled and self._task and self._task.uncancel() <= self._others:
             raise self._reason or DrainingError() from None
 
@@ -82,14 +84,14 @@ class Draining:
         return WaitingPeriod(self._waiting, ended=self._ended)
 
     def schedule_end(self) -> None:
-        """Handle SIGTERM: waits may continue until shortly before the server's deadline."""
+        """Begin draining after SIGTERM: waits may continue until shortly before the server's deadline."""
         process_marker().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
-        # Of a short drain time, half is left for the last bytes.
+        # If the drain time is short, half of it is left for the last bytes.
         asyncio.get_running_loop().call_later(max(seconds - END_MARGIN_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
-        """Raise `DrainingError` once the drain time is over; for streams that never wait."""
+        """Raise `DrainingError` once the drain time is over; streams that never wait call this."""
         if self._ended:
             raise DrainingError
 
@@ -112,7 +114,6 @@ class Draining:
 
             def begin_draining(number: int, frame: FrameType | None, before: object = before) -> None:
                 loop.call_soon_threadsafe(self.schedule_end)
-                # Also run the server's own handler.
                 if callable(before):
                     before(number, frame)
 
@@ -128,7 +129,7 @@ log = logging.getLogger(__name__)
 class ProcessMarker:
     """The file of this process, which is removed when the process shuts down.
 
-    After a crash the others find it unlocked.
+    After a crash the other processes find the file unlocked.
     """
 
     def __init__(self) -> None:
@@ -164,7 +165,7 @@ class ProcessMarker:
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        # If it is locked, its process is still alive, or another process is about to remove it.
+        # If a file is locked, its process is still alive, or another process is about to remove the file.
         if is_free:
             path.unlink()
             return True

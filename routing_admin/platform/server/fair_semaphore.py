@@ -19,11 +19,13 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""Number of slots per place in the queue."""
+"""Number of slots for each place in the queue."""
 LARGE_BODIES_MIB = 1024
-"""Memory for large bodies in a process; parsing a body takes about as much again."""
+"""Memory in MiB for large bodies in a process; parsing a body takes about as much memory again."""
 THREADS = 16
-"""Threads that process files of calls, each with a database connection; there are fewer than connections in a pool."""
+"""Number of threads that process files of calls. Each needs a database connection, so it is below the size of a
+pool.
+"""
 WAIT_SECONDS = 2.0
 """Maximum seconds that a request waits for a slot."""
 
@@ -32,7 +34,7 @@ WAIT_SECONDS = 2.0
 class FairSemaphore:
     """Slots of one process for one type of work; used from one event loop.
 
-    `in_use` and `waiting` are current numbers, `refused` counts all rejections.
+    `in_use` and `waiting` are the current numbers of slots and waiters, `refused` counts all rejections.
     """
 
     most: int
@@ -49,7 +51,7 @@ class FairSemaphore:
         return len(self._waiters)
 
     def take(self, name: str, count: int = 1) -> bool:
-        """Take slots and return True if enough are free for that name; `leave` returns them."""
+        """Take slots and return True if enough are free for that name; `leave` gives them back."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
         # With a SHARE of 3, a single name gets at most three quarters of all slots.
@@ -80,7 +82,10 @@ class FairSemaphore:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Pass released slots to the waiting name with the fewest slots, of several to the least recently served."""
+        """Release slots, and pass them to the waiting name with the fewest slots.
+
+        Of several such names, the one that has not been served for longest gets them.
+        """
         self.in_use -= count
         left = self._own[name] - count
         if left:
@@ -94,7 +99,7 @@ class FairSemaphore:
             if not self.take(self._waiters[at][0]):
                 return
             waiting, granted = self._waiters.pop(at)
-            # Names with equally many slots are served in turn.
+            # Names with the same number of slots are served in turn.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
             granted.set_result(None)
         self._turns.clear()
@@ -103,7 +108,7 @@ class FairSemaphore:
         return self._own.get(name, 0), self._turns.get(name, 0)
 
     def _leave_queue(self, name: str, granted: asyncio.Future[None]) -> None:
-        # The slot was granted just as the wait ended, so it is released.
+        # If the slot was granted just as the wait ended, release it.
         if granted.done() and not granted.cancelled():
             self.leave(name)
         else:
@@ -111,7 +116,7 @@ class FairSemaphore:
 
 
 class Slot:
-    """The slots of one call; `leave` runs `at_end`."""
+    """The slots of one call; `leave` releases them and runs `at_end`."""
 
     __slots__ = ("_count", "_name", "_semaphore", "at_end")
 
@@ -128,14 +133,14 @@ class Slot:
         self._name = name
 
     def enter_at_once(self, name: str, count: int) -> None:
-        """Take `count` slots; raise `OverloadedError` if they are not free."""
+        """Take `count` slots; raise `OverloadedError` if there are not enough free slots."""
         if not self._semaphore.take(name, count):
             self._semaphore.refused += 1
             raise OverloadedError
         self._name, self._count = name, count
 
     def add(self, name: str, count: int) -> None:
-        """Take `count` more slots for the same name; raise `OverloadedError` if they are not free."""
+        """Take `count` more slots for the same name; raise `OverloadedError` if there are not enough free slots."""
         if self._name is None:
             self.enter_at_once(name, count)
             return
@@ -153,43 +158,43 @@ class Slot:
 
 @owned
 def calls() -> FairSemaphore:
-    """Return the slots of chat calls, shared between agents."""
+    """Return the semaphore for chat calls, shared fairly between agents."""
     return FairSemaphore(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
 @owned
 def requests() -> FairSemaphore:
-    """Return the slots of all other requests, each of which needs a thread.
+    """Return the semaphore for all other requests, each of which needs a thread.
 
-    They are shared between agents if the key is cached, else between addresses.
+    Its slots are shared between agents if the key is cached, else between IP addresses.
     """
     return FairSemaphore(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
 
 @owned
 def bodies() -> FairSemaphore:
-    """Return the slots for large bodies of chat calls, one per MiB, occupied until the call is answered.
+    """Return the semaphore for large bodies of chat calls, with one slot per MiB, held until the call is answered.
 
-    They are shared between agents, or addresses.
+    Its slots are shared between agents, or between IP addresses if the agent is unknown.
     """
     return FairSemaphore(LARGE_BODIES_MIB, 0)
 
 
 @owned
 def parses() -> FairSemaphore:
-    """Return the single slot for decompressing and parsing large bodies of chat calls, shared between agents."""
+    """Return the one-slot semaphore for decompressing and parsing large bodies of chat calls, shared between agents."""
     return FairSemaphore(1, 64, 30.0)
 
 
 @owned
 def threads() -> FairSemaphore:
-    """Return the slots of threads that may wait up to an hour for a file's extraction, shared between agents."""
+    """Return the semaphore for threads that process files, shared between agents; a call may wait an hour."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
 @asynccontextmanager
 async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
-    """Occupy a slot in the block; raise `OverloadedError` or `DrainingError`."""
+    """Hold a slot during the block; raise `OverloadedError` or `DrainingError`."""
     held_slot = Slot(semaphore)
     await held_slot.enter(name)
     try:
@@ -200,7 +205,7 @@ async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
 
 @owned
 def lookups() -> FairSemaphore:
-    """Return the slots of callers whose key has to be looked up in the database, shared between addresses."""
+    """Return the semaphore for callers whose key must be looked up in the database, shared between IP addresses."""
     return FairSemaphore(settings.MAX_REQUESTS, 0)
 
 

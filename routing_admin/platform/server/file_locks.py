@@ -20,7 +20,7 @@ def try_lock(handle: int) -> bool:
 
 @contextmanager
 def hold_unless_locked(path: Path) -> Iterator[bool]:
-    """Lock a file or folder in the block; yield False if it does not exist or another process holds the lock."""
+    """Lock a file or folder during the block; yield False if it does not exist or another process holds the lock."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -29,7 +29,7 @@ from routing_admin.platform.server.scrapes import metrics
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""Seconds for which a probe waits for the checks. Orchestrators wait longer; their own timeout would not name the
+"""Seconds for which a probe waits for the checks. Orchestrators wait longer, and their own timeout would not name the
 cause.
 """
 OK, FAILED = "ok", "failed"
@@ -59,7 +59,7 @@ class DependencyCheck:
                 thread.start()
 
     def works(self) -> bool:
-        """Return the check's result; a check that has run for longer than `PROBE_SECONDS` has failed."""
+        """Return whether the check succeeded; a check that has run for longer than `PROBE_SECONDS` has failed."""
         finished = self._finished
         if finished is not None and not finished.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
             self._note(f"no answer within {PROBE_SECONDS:g} s")
@@ -78,7 +78,7 @@ class DependencyCheck:
             finished.set()
 
     def _note(self, problem: str) -> None:
-        # Logged once per outage, and once at its end.
+        # Log a problem once per outage, and once at its end.
         if problem and not self._problem:
             log.error("readiness check of %s failed: %s", self.name, problem)
         elif self._problem and not problem:
@@ -87,7 +87,7 @@ class DependencyCheck:
 
 
 def _explain(error: Exception) -> str:
-    if isinstance(error, ArtifactError | LookupError):  # its message is written for operators
+    if isinstance(error, ArtifactError | LookupError):  # The messages of these errors are written for operators.
         return str(getattr(error, "details", error))
     return explain_failure(error) or f"{type(error).__name__}: {error}"
 
@@ -98,7 +98,7 @@ def own_checks() -> list[DependencyCheck]:
 
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by name, within `PROBE_SECONDS`."""
-    # All checks start before the first is waited for.
+    # Start all checks before waiting for the first.
     checks = server_hooks().checks
     for check in checks:
         check.begin()
@@ -128,8 +128,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 def readyz(request: HttpRequest) -> HttpResponse:
     """Return 200 while calls can be answered, with failing dependencies listed; with `?full`, 503 if one fails.
 
-    Dependencies are shared: if servers returned 503 for them, all would be stopped at the same time, although they can
-    still answer some calls from memory.
+    Servers share their dependencies. If servers returned 503 for a failing dependency, all would be stopped at the same
+    time, although they can still answer some calls from memory.
     """
     states = check_dependencies()
     checks = {"server": server_state(), **states}

@@ -1,4 +1,4 @@
-"""Contributions of higher packages to the server: metrics and readiness checks."""
+"""Metrics and readiness checks that higher packages contribute to the server."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ Sources = Sequence[Callable[[], "Iterable[MetricFamily]"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Sources of metrics, and readiness checks. `families` describe the whole installation and are read at each scrape.
+    """Metrics and readiness checks of higher packages.
 
-    `process_families` describe this process and are published every second, so they must not query a database.
-    `filters` remove the series of objects that are no longer configured.
+    `families` describe the whole installation and are read at each scrape. `process_families` describe this process and
+    are published every second, so they must not query a database. `filters` remove the series of objects that are no
+    longer configured.
     """
 
     families: Sources
@@ -36,7 +37,7 @@ class Hooks:
 def server_hooks() -> Hooks:
     """Return the hooks that `settings.SERVER_HOOKS` names.
 
-    They are imported at first use, because they need most of the program, and a management command needs none of them.
+    They are imported at first use, because they import most of the program, and management commands do not need them.
     """
     hooks: Hooks = import_string(settings.SERVER_HOOKS)()
     return hooks

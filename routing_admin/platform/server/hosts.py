@@ -1,4 +1,4 @@
-"""Check the `Host` header where Django does not, but not on paths that only probes request."""
+"""Check the `Host` header also where Django does not, but not on paths that only health probes request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Django's middleware without the check of probes' hosts, because orchestrators call a server by its address."""
+    """Django's middleware without a host check for health probes, because orchestrators use a server's address."""
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         return None if request.path in PROBES else super().process_request(request)
@@ -22,7 +22,7 @@ class CommonMiddleware(common.CommonMiddleware):
 def is_known_host(host: str, allowed: tuple[str, ...]) -> bool:
     """Return whether a `Host` header names this installation, by Django's own rules.
 
-    `allowed` is ALLOWED_HOSTS; it is a parameter only to be part of the cache's key.
+    `allowed` is ALLOWED_HOSTS, which is a parameter only because it must be part of the cache key.
     """
     request = HttpRequest()
     request.META["HTTP_HOST"] = host

@@ -39,7 +39,7 @@ HEAD, BODY, NOTHING = Part
 
 
 class Protocol(RequestReader):
-    """Protocol with limits on the duration and number of a caller's connections."""
+    """uvicorn's protocol, with limits on the duration and number of a caller's connections."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Protocol(RequestReader):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Above the limit, only connections for health checks stay open.
+        # Above the limit on connections, only health checks are served.
         self._only_health = not self._counted.add(self)
         if self._only_health and not self._counted.has_room_for_health():
             self._refuse(503, TOO_MANY, FULL_MESSAGE)
@@ -103,7 +103,8 @@ class Protocol(RequestReader):
         self._close()
 
     def shutdown(self) -> None:
-        # Running requests are still answered, and idle connections wait for a request that may be on its way.
+        # Running requests are still answered, and idle connections stay open a little for a request that may be on its
+        # way.
         if self.cycle is None or self.cycle.response_complete:
             self._ends = True
             self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
@@ -160,7 +161,7 @@ class Protocol(RequestReader):
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
-        # The caller is not at fault if the server has not read everything that was sent, or if enough has arrived.
+        # It is not the caller's fault if the server has not read everything that was sent, or if enough has arrived.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -175,7 +176,7 @@ class Protocol(RequestReader):
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             return False
-        # While an earlier request is answered, or reading is paused, the caller may have sent more than was read.
+        # While an earlier request is being answered, or reading is paused, the caller may have sent more than was read.
         return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
 
     def _comes_fast_enough(self, part: Part) -> bool:
@@ -191,7 +192,7 @@ class Protocol(RequestReader):
             self._drop_unread()
 
     def _drop_unread(self, before: int | None = None) -> None:
-        # While the connection is closing, the rest of a response is only kept as long as the caller reads it.
+        # While the connection is closing, keep the rest of a response only as long as the caller reads it.
         left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
         if left and closing and before is not None and left >= before:
             self.transport.abort()
@@ -205,7 +206,7 @@ class Protocol(RequestReader):
         elif self._limits.proxies:
             app = self._count_request(app)
         cycle = self._running
-        # HTTP/1.0 has no chunks, so a response of unknown length is sent without them and ends with the connection.
+        # HTTP/1.0 has no chunked encoding, so a response of unknown length ends when the connection is closed.
         if cycle is not None and scope["http_version"] == "1.0":
             app = _without_chunks(cycle, app)
         return cast("Awaitable[None]", app(scope, receive, send))

@@ -24,7 +24,7 @@ class RedactFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
-        # Format the traceback here, so that it is also redacted.
+        # Format the traceback here, so that it is redacted, too.
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True
@@ -32,7 +32,9 @@ class RedactFilter(logging.Filter):
 
 LINE_CHARACTERS = 8_192
 TRACEBACK_CHARACTERS = 65_536
-"""Maximum lengths of a line and its traceback, because callers choose the length of a path."""
+"""Maximum number of characters of a line and of its traceback. Without them, callers could write long lines by long
+paths.
+"""
 
 
 def _cut(text: str, max_characters: int) -> str:
@@ -40,7 +42,7 @@ def _cut(text: str, max_characters: int) -> str:
 
 
 REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
-"""Rejected requests; their lines have no traceback, because they are not bugs of the program."""
+"""Errors of rejected requests, which are logged without a traceback because they are not bugs of the program."""
 
 
 class ExplainFilter(logging.Filter):
@@ -59,7 +61,7 @@ class ExplainFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Format a record as JSON: `time` in UTC, `level`, `logger`, `message`; `request_id` and `error` if known."""
+    """Format a record as JSON: `time` in UTC, `level`, `logger`, `message`, and `request_id` and `error` if known."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
@@ -77,4 +79,3 @@ class JsonFormatter(logging.Formatter):
 
 
 TRACEBACKS = logging.Formatter()
-"""Formatter of tracebacks."""

@@ -39,9 +39,9 @@ all observations.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """Numbers by labels, empty if nothing is known. A family with buckets is a histogram.
+    """A metric: its numbers by labels, empty if nothing is known. A family with buckets is a histogram.
 
-    Numbers of several processes are summed, or the largest is used.
+    Numbers of several processes are summed, or with `is_largest` the largest is used.
     """
 
     name: str
@@ -54,7 +54,7 @@ class MetricFamily:
 
     @property
     def outlives_process(self) -> bool:
-        """Return whether the counts of a process remain valid after its end."""
+        """Return whether a process's counts remain valid after the process has ended."""
         return self.only_grows or bool(self.buckets)
 
     def merged(self, other: MetricFamily) -> MetricFamily:
@@ -79,7 +79,7 @@ def number(name: str, explanation: str, value: float | None, *, only_grows: bool
 
 
 def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
-    """Return each family once, with the numbers of all groups."""
+    """Return each family once, with the combined numbers of all groups of families."""
     found: dict[str, MetricFamily] = {}
     for family in chain.from_iterable(groups):
         known = found.get(family.name)
@@ -116,7 +116,7 @@ class Tally:
 
     def family(self) -> MetricFamily:
         with self._lock:
-            # Histograms change in place, so copy them.
+            # Copy the histograms, because they are changed in place.
             values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
         return replace(self._family, values=values)
 
@@ -188,7 +188,7 @@ class RequestMetrics:
         self._duration.observe(seconds, operation, provider, model, error)
 
     def count_tokens(self, route: str, operation: str, provider: str, model: str, tokens: dict[str, int]) -> None:
-        """Count an answer's tokens by type; `input` and `output` are totals, the others parts of them."""
+        """Count an answer's tokens by type; `input` and `output` are totals, the other types are parts of them."""
         for kind, count in tokens.items():
             self._tokens.add(count, route, provider, model, kind)
         for kind in ("input", "output"):

@@ -46,7 +46,7 @@ class RedisRounds:
             self._link.beat()
             self._news.send()
         finally:
-            # Wait after an error, too, because the thread would otherwise repeat the error without a pause. A new
+            # Wait even after an error, because the thread would otherwise repeat the error without a pause. A new
             # message ends the wait.
             if not self._ends.is_set():
                 self._wake.wait(PAUSE_SECONDS)

@@ -11,11 +11,11 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 END_SECONDS = 10
-"""Seconds for which the end of the process waits for running work."""
+"""Maximum seconds for which the process waits for running work when it ends."""
 
 
 class RepeatingThread:
-    """Thread that calls `work` every `pause` seconds, and `close` at its end, to release resources.
+    """Thread that calls `work` every `pause` seconds, and finally `close` to release resources.
 
     With `on_demand` the thread sleeps until `demand` is called, and then works once after a pause.
     """
@@ -36,7 +36,7 @@ class RepeatingThread:
 
     def demand(self) -> None:
         """Request a round of work, which includes everything that was submitted before this call."""
-        # Check the flag first, because setting it would take a lock and wake the thread.
+        # Check the flag first, because setting it again would take a lock and wake the thread.
         if not self._demanded.is_set():
             self._demanded.set()
 
@@ -59,7 +59,7 @@ class RepeatingThread:
             try:
                 self._work()
             except Exception as error:
-                # Errors include a database outage; the next round tries again.
+                # Whatever the error, such as a database outage, the next round tries again.
                 self._outage.note(error)
             else:
                 self._outage.end()
@@ -69,6 +69,6 @@ class RepeatingThread:
         if self._on_demand:
             self._demanded.wait()
         ended = self._stop.wait(self._pause)
-        # The flag is cleared before the work, so that demands during the work cause another round.
+        # Clear the flag before the work, so that demands during the work cause another round.
         self._demanded.clear()
         return ended

@@ -1,4 +1,4 @@
-"""Ids of requests: the caller's id or one of our own, and unique ids for logged requests."""
+"""Request ids: the caller's or a new one, and unique ids for logged requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 
 
 class RecentIds:
-    """Ids of recent requests of this process that callers chose, so that no two logged requests share an id."""
+    """Caller-chosen ids of this process's recent requests, which ensure that no two logged requests share an id."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
@@ -55,7 +55,7 @@ def read_request_id(request: HttpRequest) -> str:
 
 
 def claim_request_id(request: HttpRequest) -> str:
-    """Return a unique id for a request that is logged."""
+    """Return a unique id for a request to be logged."""
     claimed: str | None = getattr(request, "claimed_id", None)
     if claimed:
         return claimed
@@ -66,7 +66,7 @@ def claim_request_id(request: HttpRequest) -> str:
 
 
 def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) -> str:
-    """Return a unique id for a request that bypasses Django; `headers` are the scope's."""
+    """Return a unique id for a request that bypasses Django; `headers` are those of its ASGI scope."""
     made: str
     made = scope[SCOPE_KEY] = recent_ids().claim(headers.get(HEADER, ""))
     logs.request_id.set(made)
@@ -74,7 +74,7 @@ def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) 
 
 
 def read_scope_id(scope: Mapping[str, Any]) -> str:
-    """Return the id that the request of a scope has or would get."""
+    """Return the id that the request of an ASGI scope has or would get."""
     values = [value for name, value in scope["headers"] if name == HEADER.encode()]
     return scope.get(SCOPE_KEY) or make_request_id(values[0].decode("latin-1") if len(values) == 1 else "")
 
@@ -97,10 +97,10 @@ class RequestIdMiddleware:
         return response
 
 
-# Ids that are unique but not secret. Generating one takes no system call. `secrets` would release the interpreter lock
-# for each id, and this thread would then wait for others. Values that must not be guessed (keys, tokens) still use
-# `secrets`. An id starts with the second of its creation, so that successive ids are adjacent in the log's indexes,
-# which halves the cost of logging a request.
+# The remaining functions generate ids that are unique but not secret, without a system call. `secrets` would release
+# the interpreter lock for each id, and this thread would then wait for others. Values that must not be guessed (keys,
+# tokens) still use `secrets`. An id starts with the second of its creation, so that successive ids are adjacent in the
+# log's indexes, which halves the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets
 os.register_at_fork(after_in_child=_random.seed)

@@ -1,4 +1,4 @@
-"""Limit requests before they reach Django: their bodies' size, and how many need a thread at the same time.
+"""Limit requests before they reach Django: the size of their bodies, and how many occupy a thread at the same time.
 
 Bodies are counted while they are received, whatever length was announced. Django writes a whole body to disk before a
 view, including its key check, receives the request. Views then apply more specific limits of their own.
@@ -31,7 +31,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""Name of the setting that limits bodies."""
+"""Name of the setting that limits the size of bodies."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -115,7 +115,7 @@ class _CountedBody:
         self._known = is_link or await self._is_known(scope_headers(self._scope))
         if not self._known:
             raise UnknownCallerError
-        # These bodies stay in memory until the call is answered.
+        # A large body of a chat call stays in memory until the call is answered.
         if is_buffered(self._scope["path"]):
             self.room.enter_at_once(requester.get(), mebibytes(self._announced or self._limit))
 
@@ -137,7 +137,7 @@ async def refuse(scope: Any, limit: int, send: Send) -> None:
 
 
 async def refuse_unknown(scope: Any, send: Send) -> None:
-    """Send the rejection of a large body without authentication: 401 for APIs, 413 for a page."""
+    """Reject a large body from an unauthenticated caller: with a 401 for an API, a 413 for a page."""
     path = scope["path"]
     link = check_upload_address(path)
     if link is not None:
@@ -152,7 +152,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 
 
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
-    # A small file would receive the same responses.
+    # A call with a small body would receive the same responses.
     if state is TokenState.EXPIRED:
         await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
@@ -169,9 +169,9 @@ def scope_headers(scope: Any) -> dict[str, str]:
 
 
 def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) -> App:
-    """Wrap the application to share its threads fairly between callers; without a free one it responds with 503.
+    """Wrap the application to share its threads fairly between callers; if no thread is free, respond with a 503.
 
-    `find_agent_id` returns the agent of a cached key; other requests count by IP address.
+    `find_agent_id` returns the agent if its key is cached; other requests count by IP address.
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:

@@ -60,14 +60,14 @@ def head_length(url: bytes, headers: Headers) -> int:
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of the same request without its request to upgrade to another protocol."""
+    """Return the head of the request without the header that asks for an upgrade to another protocol."""
     remaining = [(name, value) for name, value in headers if name != b"upgrade"]
     lines = b"".join(b"%b: %b\r\n" % pair for pair in remaining)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """List that drops trailers of a chunked body, which no part of the program reads."""
+    """List that drops what is added to it: trailers of a chunked body, which no part of the program reads."""
 
     def append(self, _: tuple[bytes, bytes]) -> None: ...
 
@@ -76,7 +76,7 @@ TRAILERS = _Dropped()
 
 
 MAX_PIPELINED = 32
-"""Maximum number of requests on a connection that may wait for earlier responses."""
+"""Maximum number of pipelined requests on a connection that wait for earlier responses."""
 
 
 class RequestReader(HttpToolsProtocol):
@@ -84,20 +84,20 @@ class RequestReader(HttpToolsProtocol):
 
     _max_head = 65_536
     _whole = False
-    """Whether the newest request is complete."""
+    """Whether the newest request has been received completely."""
     _received = 0
-    """Number of bytes received of the current part, without its first block."""
+    """Number of bytes received of the current head or body, without the first block."""
     _block = 0
     _framing = 0
     """Number of bytes that frame a chunked body (sizes, extensions, trailers), minus the bytes of the body."""
     _problem: HeadProblem | None = None
     _running: RequestResponseCycle | None = None
-    """The request being answered; `cycle` is the newest, which may wait behind it."""
+    """The request that is being answered; `cycle` is the newest request, which may wait behind it."""
     url = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        # uvicorn ends the newest request, which waits behind this one if requests are pipelined.
+        # uvicorn ends only the newest request, which waits behind the running one if requests are pipelined.
         if self._running is not None and not self._running.response_complete:
             _disconnect(self._running)
 
@@ -131,7 +131,7 @@ class RequestReader(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         if version == "1.0":
-            # HTTP/1.0 has no 100 Continue.
+            # HTTP/1.0 has no `100 Continue` response.
             self.expect_100_continue = False
         super().on_headers_complete()
         if not self.pipeline:
@@ -178,7 +178,7 @@ class RequestReader(HttpToolsProtocol):
         return HeadProblem(431, "head_too_large", f"The {subject} are larger than {self._max_head} bytes. Send fewer.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Send an error if a response is still possible, and close; earlier requests are answered first."""
+        """Send an error if a response is still possible, and close after earlier requests have been answered."""
         running, begins = self._running, self.cycle is None or self.scope is not self.cycle.scope
         if running is None or running.response_complete:
             if begins:

@@ -21,15 +21,15 @@ M_ARENA_MAX = -8
 
 
 def settle() -> None:
-    """Freeze loaded objects for the garbage collector, and limit the C library to two memory arenas.
+    """Exempt all loaded objects from garbage collection, and limit the C library to two memory arenas.
 
     Call this once all modules are loaded. Threads started later share the second arena, so memory freed by one thread
     is used by the next. With a single arena, the log's writer and the event loop would wait for each other.
     """
     gc.collect()
     gc.freeze()
-    collect_rarely()  # also in a worker process, which does not start through the main program
-    with suppress(OSError, AttributeError):  # other C libraries have no such option
+    collect_rarely()  # Repeated here for worker processes, which do not start through the main program.
+    with suppress(OSError, AttributeError):  # Other C libraries than glibc have no such option.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
@@ -37,19 +37,19 @@ _loops = owned(list[asyncio.AbstractEventLoop])
 
 
 def note_loop() -> None:
-    """Remember the running event loop as the loop that serves."""
+    """Remember the running event loop as the one that serves requests."""
     _loops()[:] = [asyncio.get_running_loop()]
 
 
 def count_tasks() -> int:
-    """Return the number of unfinished tasks of the serving loop; thread-safe."""
+    """Return the number of unfinished tasks of the serving event loop; thread-safe."""
     return sum(len(asyncio.all_tasks(loop)) for loop in _loops())
 
 
-# How long a thread that computes keeps the interpreter while others wait for it.
+# The next functions set how long a computing thread keeps the interpreter while other threads wait for it.
 
 SHORT_SWITCH_SECONDS = 0.001
-"""Thread switch interval while pages, files or large bodies are computed in threads.
+"""Thread switch interval in seconds while threads compute pages, files or large bodies.
 
 A call releases the interpreter about ten times, and then waits this long each time. At other times Python's 5 ms apply,
 because short intervals cost 15 % of a small call's CPU under load: the log's writer takes turns with the loop more
@@ -58,7 +58,7 @@ often.
 
 
 class _ShortSwitches:
-    """Number of threads that compute for long; all of them use the same switch interval."""
+    """Number of threads in long computations, during which the short switch interval applies."""
 
     def __init__(self) -> None:
         self._count, self._usual, self._lock = 0, sys.getswitchinterval(), threading.Lock()
@@ -74,7 +74,7 @@ _short_switches = owned(_ShortSwitches)
 
 @contextmanager
 def short_switches() -> Iterator[None]:
-    """Let threads take short turns during this block, because something in it computes for long."""
+    """Let threads take short turns during this block, which contains a long computation."""
     switches = _short_switches()
     switches.change(1)
     try:
@@ -83,7 +83,7 @@ def short_switches() -> Iterator[None]:
         switches.change(-1)
 
 
-# Limits on file descriptors: those that the process may open, and the share that callers may use.
+# The remaining functions limit file descriptors: those that the process may open, and the share for callers.
 
 MAX_DESCRIPTORS = 32_768
 RESERVED_DESCRIPTORS = 128

@@ -44,14 +44,14 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return metrics in Prometheus's text format to this machine or to callers with the token; 403 for others."""
+    """Return metrics in Prometheus's text format to callers on this machine or with the token; others get a 403."""
     if not may_read_numbers(request.META, settings.TRUSTED_PROXIES):
         return HttpResponse(FOR_OURS, status=403, content_type=TEXT)
     return HttpResponse(write_numbers(), content_type=CONTENT_TYPE)
 
 
 def is_metrics_port(scope: Mapping[str, Any]) -> bool:
-    """Return whether a request arrived at the port for metrics only."""
+    """Return whether a request arrived at the port that serves only metrics."""
     return settings.METRICS_PORT is not None and (scope.get("server") or ("", 0))[1] == settings.METRICS_PORT
 
 
@@ -70,11 +70,11 @@ async def answer_scrape(scope: Any, send: Send) -> None:
 
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
-    """Return whether the caller has the token or runs on this machine, without a proxy in between."""
+    """Return whether the caller has the metrics token or runs on this machine, without a proxy in between."""
     token, authorization = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
     if token and constant_time_compare(authorization, f"Bearer {token}"):
         return True
-    # A proxy on this machine that is not configured as such may forward another client's request.
+    # A proxy on this machine that is not configured as trusted may forward another client's request.
     if not proxies and any(name in meta for name in FORWARDED):
         return False
     try:

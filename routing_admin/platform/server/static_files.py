@@ -25,9 +25,9 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response
 
 DIGITS = 12
-"""Hexadecimal digits of the hash in a name."""
+"""Number of hexadecimal digits of the hash in a file name."""
 MIN_COMPRESSED_BYTES = 200
-"""Smaller files are not compressed."""
+"""Minimum size of a file to be compressed."""
 YEAR = 365 * 24 * 3600
 COMPRESSIBLE = re.compile(r"text/|application/(javascript|json)|image/svg")
 ACCEPTS_GZIP = re.compile(r"\bgzip\b")
@@ -35,7 +35,7 @@ ACCEPTS_GZIP = re.compile(r"\bgzip\b")
 
 @cache
 def hashed_name(name: str) -> str:
-    """Return `css/app.css` as `css/app.0123456789ab.css`; unchanged if there is no such file."""
+    """Return the name with the hash, such as `css/app.0123456789ab.css`; unchanged if there is no such file."""
     path = finders.find(name)
     if not isinstance(path, str):
         return name
@@ -45,7 +45,7 @@ def hashed_name(name: str) -> str:
 
 
 class HashedStorage(StaticFilesStorage):
-    """Storage with URLs of hashed names, except while debugging."""
+    """Static files storage whose URLs contain hashed names, except in debug mode."""
 
     def url(self, name: str | None, force: bool = False) -> str:
         return super().url(name if settings.DEBUG or not name else hashed_name(name))
@@ -96,16 +96,16 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
         return answer
 
     def add_files_from_finders(self) -> None:
-        """Register nothing at the start: reading the state of every file would delay it."""
+        """Register nothing at the start, which checking every file would delay."""
 
     def add_requested(self, url: str) -> None:
-        """Register the URL of a file. A hashed URL must match the file's current content."""
+        """Register a file under the requested URL. A hashed URL must match the file's current content."""
         name = url.removeprefix(self.static_prefix)
         if self.immutable_file_test("", url):
             name = self.get_name_without_hash(name)
         try:
             path = finders.find(name)
-        except SuspiciousFileOperation:  # the name leads out of the folders
+        except SuspiciousFileOperation:  # The name leads out of the static folders.
             return
         if isinstance(path, str) and os.path.isfile(path):
             self.add_file_to_dictionary(url, path)

@@ -48,10 +48,10 @@ class StoreMonitor:
 store_monitor = owned(StoreMonitor)
 
 
-# Check how much disk space is free for the files that this installation writes.
+# The next function checks how much disk space is left for the files that this installation writes.
 
 LOW_BYTES = 256 * 1024 * 1024
-"""Below this the dashboard shows a warning."""
+"""Free bytes below which the dashboard shows a warning."""
 
 
 def low_disk_space() -> int | None:

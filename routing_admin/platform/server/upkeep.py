@@ -26,10 +26,10 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 DAYS_SECONDS = 600.0
-"""How often the partitions for the next days are checked, if the request log has partitions."""
+"""Seconds between checks of the partitions for the next days, if the request log has partitions."""
 PAUSE_SECONDS = 0.4
-"""Delay between rounds. Even after a check that waited for a lock in vain, the next one is in time for the maximum age
-of a check.
+"""Seconds between rounds. Even if one check waits for a lock in vain, the next one comes before the maximum age of a
+check has passed.
 """
 
 
@@ -51,7 +51,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds and flush everything pending; what cannot be written is logged."""
+        """Stop the rounds and write everything pending; a failure to write is logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()

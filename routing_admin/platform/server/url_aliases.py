@@ -1,7 +1,7 @@
-"""Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or another version.
+"""Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or a different API version.
 
-The ASGI application corrects the path before it chooses a handler. Without it, the middleware corrects the path in
-Django.
+The ASGI application corrects the path before it chooses a handler. When Django runs without that application, the
+middleware corrects the path.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ CORRECT_PATHS = {
     "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
-"""Paths that do not exist, and the only existing path that each can mean."""
+"""Each path that does not exist → the only existing path that it can mean."""
 OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
 GEMINI = re.compile(
     r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"
     r"(models/.+:(?:generateContent|streamGenerateContent|countTokens))",
     re.S,
 )
-"""Gemini's methods, called with another version or none: google-genai uses `v1` from its third release on."""
+"""Pattern of paths of Gemini methods with a different version or none: google-genai uses `v1` from its third release
+on.
+"""
 SLASHES = re.compile(r"/{2,}")
 
 
 def resolve_path(path: str) -> str:
-    """Return the path that a client's call means; paths of pages are unchanged."""
+    """Return the path that a client's call means; paths of pages are returned unchanged."""
     if not OF_PROGRAMS.fullmatch(path):
         return path
     tidy = SLASHES.sub("/", path).rstrip("/")

@@ -2,8 +2,8 @@
 
 Each process writes its numbers to the file of its slot, in a folder in memory that `serve` creates and removes, and
 locks the slot while it lives. When a process dies, its counts remain in the sum and its successor in the slot continues
-them; its gauges are dropped. The answering process reports its own numbers as it last wrote them. Otherwise a count
-could be higher in one scrape than in the next, and Prometheus takes a falling counter for a restart.
+them; its gauges are dropped. The process that answers a scrape reports its own numbers as it last wrote them. Otherwise
+a count could be higher in one scrape than in the next, and Prometheus takes a falling counter for a restart.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
-"""Environment variable with the folder, for the processes that `serve` starts."""
+"""Environment variable that passes the folder to the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
 """Maximum age in seconds of other processes' numbers; if a process is killed, its counts of that time are lost."""
@@ -70,7 +70,7 @@ class WorkerBoard:
             self._folder = None
 
     def publish(self) -> None:
-        """Write the numbers of this process. Raise `OSError`; then the numbers written before remain."""
+        """Write the numbers of this process; if that raises `OSError`, the previous numbers remain."""
         if self._folder is None:
             return
         with self._publishing:
@@ -78,11 +78,11 @@ class WorkerBoard:
             path = self._folder / f"{self._slot}.json"
             new = path.with_suffix(".new")
             new.write_text(json.dumps([os.getpid(), [_to_json(family) for family in families]]))
-            # The file is replaced as a whole, so that no process reads half a file.
+            # Replace the file as a whole, so that no process reads a partial file.
             new.replace(path)
 
     def collect(self) -> tuple[list[MetricFamily], dict[str, int]]:
-        """Return the numbers of the server, and its running processes by slot."""
+        """Return the combined numbers of the server, and its running processes by slot."""
         with suppress(OSError):
             self.publish()
         slots = _read_slots(self._folder) if self._folder is not None else {}
@@ -98,7 +98,7 @@ class WorkerBoard:
         if time.monotonic() >= self._due:
             began = time.thread_time()
             self.publish()
-            # Publishing takes at most a hundredth of a core: with 1,500 models it takes 48 ms, so it happens less
+            # Publishing may use at most a hundredth of a core. With 1,500 models it takes 48 ms, so it must happen less
             # often.
             self._due = time.monotonic() + (time.thread_time() - began) / MAX_CPU_SHARE - PUBLISH_SECONDS
 
@@ -111,7 +111,7 @@ class WorkerBoard:
             self._slot += 1
         self._past = [family for family in _read(folder / f"{self._slot}.json")[1] if family.outlives_process]
         self._folder, self._handle = folder, handle
-        # This removes the predecessor's gauges.
+        # Overwrite the file of the slot's previous process, which removes its gauges.
         self.publish()
 
 
@@ -132,7 +132,7 @@ def shared_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try_lock(handle)
-    # Renamed once locked, so that it is never taken for abandoned.
+    # Rename the folder once it is locked, so that no other server takes it for abandoned.
     folder = made.rename(root / f"{PREFIX}{made.name}")
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:
