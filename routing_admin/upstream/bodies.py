@@ -1,4 +1,4 @@
-"""Request bodies with files encoded in blocks, and response bodies within limits."""
+"""Request bodies, with files encoded block by block, and response bodies, within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.wire import BodyPiece, MediaData, piece_length
 BLOCK = 3 * 64 * 1024
 """Bytes of a file encoded at a time: a multiple of three, so that no padding is needed between blocks."""
 ANSWER_BYTES = 48 * 1024 * 1024
-"""Maximum bytes of a response: an image of the default maximum artifact size in base64, and text."""
+"""Maximum bytes of a response: enough for text and an image of the default maximum artifact size in base64."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
@@ -24,7 +24,7 @@ MAX_MEMBERS = 10_000
 
 
 Blocks = tuple[bytes, ...]
-"""A body in memory, in the parts that are written to the connection."""
+"""A body in memory, split into the blocks that are written to the connection."""
 
 
 class AnswerTooLargeError(Exception):
@@ -47,7 +47,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the base64 of a file, regardless of the sizes of its blocks."""
+    """Yield a file in base64, whatever the sizes of its blocks."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)
@@ -69,12 +69,12 @@ class RequestBody:
 
     @property
     def is_remote(self) -> bool:
-        """Return whether a file comes from another machine and has to be read in a thread."""
+        """Return whether any file comes from another machine and has to be read in a thread."""
         blobs = (piece.blob if isinstance(piece, MediaData) else piece for piece in self._pieces)
         return any(isinstance(blob, Blob) and blob.is_remote for blob in blobs)
 
     def blocks(self) -> Blocks:
-        """Return the body as blocks. Raise the errors of reading a file."""
+        """Return the body as blocks. Raise the error if reading a file fails."""
         return tuple(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -91,11 +91,11 @@ class RequestBody:
 
 
 class CutEncodingError(BadEncodingError):
-    """The bytes end before the end of their content encoding."""
+    """The encoded bytes end too early."""
 
 
 class Decompressor:
-    """Decode a content encoding, with a limit on the result as a protection from decompression bombs.
+    """Decode a content encoding, with a limit on the result as protection against decompression bombs.
 
     gzip may have several members, one after another (RFC 1952, 2.2).
     """
@@ -138,7 +138,7 @@ class Decompressor:
             # + 32 makes zlib detect gzip and zlib headers.
             self._member = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
-            # One byte more than allowed makes `_count` raise.
+            # Allow one byte more than the limit, which makes `_count` raise.
             return self._member.decompress(packed, self._remaining + 1)
         except zlib.error as error:
             raise BadEncodingError from error

@@ -43,9 +43,9 @@ from routing_admin.upstream.streams import Stream, event_batches, unreadable, wa
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
-"""How long a resolved name is cached."""
+"""Seconds for which a resolved host name is cached."""
 RESOLVE_SECONDS = 5.0
-"""Timeout of name resolution, in seconds, in addition to the connect timeout."""
+"""Timeout of name resolution in seconds, which is in addition to the connect timeout."""
 
 
 async def resolve(
@@ -55,7 +55,7 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """Resolve a name within `seconds`. Raise `gaierror` after that, and the resolver's own errors."""
+    """Resolve a host name. Raise `gaierror` if it takes more than `seconds`, and the resolver's own errors."""
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)
@@ -64,7 +64,7 @@ async def resolve(
 
 
 class CheckedResolver(AbstractResolver):
-    """Resolver that rejects forbidden addresses; connections use exactly the addresses it returns."""
+    """Resolver that rejects forbidden addresses; connections use exactly the addresses that it returns."""
 
     def __init__(self, policy: OriginPolicy, inner: AbstractResolver | None = None) -> None:
         self._policy = policy
@@ -95,7 +95,7 @@ URL has already verified.
 def default_context() -> ssl.SSLContext:
     """Return the context that trusts certifi's certificates, one for all pools.
 
-    Reading the certificates takes 30 ms, which every pool of an event loop or a proxy would block its loop for.
+    Reading the certificates takes 30 ms, for which every new pool would block its event loop.
     """
     return ssl.create_default_context(cafile=certifi.where())
 
@@ -112,7 +112,7 @@ class Pools:
     own_proxy: str = ""
     resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
     max_open: int = CONNECTIONS
-    """Connections per event loop, idle ones included."""
+    """Maximum number of open connections per event loop, idle ones included."""
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
@@ -121,7 +121,7 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
-        """Return the running loop's pool for a proxy URL, which is "" if there is no proxy."""
+        """Return the running event loop's pool for a proxy URL, which is "" for no proxy."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:
@@ -181,7 +181,7 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the answer or the failure of a complete exchange; nothing that a provider does raises an exception.
+        """Return the answer or the failure of a complete exchange; whatever a provider does, no exception is raised.
 
         `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
         cannot be read.
@@ -196,7 +196,7 @@ class Upstream:
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Stream | Failure:
-        """Return the stream once it has content, or a failure if one occurs first. The caller closes the stream."""
+        """Return the stream once it has content, or a failure if one occurs first. The caller must close the stream."""
         timer = PhaseTimer(timeouts.total)
         outcome: Stream | Failure | None = None
         try:
@@ -213,7 +213,10 @@ class Upstream:
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
     def limit_connections(self, max_open: int) -> None:
-        """Limit the open connections per event loop, idle ones included; has no effect on loops with connections."""
+        """Limit the open connections per event loop, idle ones included.
+
+        This has no effect on loops that already have connections.
+        """
         self._pools.max_open = max_open
 
     async def close(self) -> None:
@@ -230,7 +233,7 @@ class Upstream:
     ) -> Stream | Failure:
         head = await self._head(request, timeouts, proxy, timer)
         if isinstance(head, Failure):
-            # The head of a stream counts towards the time to first content.
+            # Waiting for the head of a streamed response counts towards the time to first content.
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         content_type = head.headers.get("content-type", "")
         if head.status != 200 or any(subtype in content_type for subtype in WHOLE_ANSWERS):
@@ -265,7 +268,7 @@ def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Ans
     try:
         return repair_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:
-        # Even after a bug of ours, another candidate's answer may be readable, so this counts as a failure.
+        # If a bug of ours makes an answer unreadable, another candidate's answer may be readable, so return a failure.
         return unreadable(error)
 
 

@@ -38,10 +38,10 @@ STALE_CONNECTION_ERRORS = (
 
 
 class OpenConnections:
-    """Connections of one event loop for all proxies: at most `max_open`, idle ones included.
+    """All connections of one event loop, with or without proxies: at most `max_open`, idle ones included.
 
     aiohttp's own limit counts only connections in use. Idle connections to many hosts would use up the descriptors that
-    callers need, whose connections the system then resets.
+    callers need, and the system would then reset the callers' connections.
     """
 
     def __init__(self, max_open: int) -> None:
@@ -101,7 +101,7 @@ class ProviderConnector(aiohttp.TCPConnector):
     """Connector that creates `ProviderConnection`s, and makes room for them by closing idle connections.
 
     `_factory` and `_create_connection` are private to aiohttp, which has no public way to set the class of connections,
-    or to learn that no pooled connection fits. tests/upstream/test_kept_connections.py checks both.
+    or to learn that no pooled connection can be reused. tests/upstream/test_kept_connections.py checks both.
     """
 
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
@@ -124,14 +124,14 @@ class ProviderConnector(aiohttp.TCPConnector):
 
 
 class _Opening(NamedTuple):
-    """The request head up to the body's length, and the aiohttp request by which a connection is selected."""
+    """A request's head except the body's length, and the aiohttp request by which a connection is selected."""
 
     target: aiohttp.ClientRequest
     head: bytes
 
 
 class Pool:
-    """Connections of one event loop through one proxy ("" for none), and the calls over them."""
+    """Connections of one event loop through one proxy ("" for none), and the calls over these connections."""
 
     def __init__(self, connector: ProviderConnector, proxy: str = "") -> None:
         self._connector = connector
@@ -144,7 +144,7 @@ class Pool:
         """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
         A host may close a pooled connection at the moment when it is reused, without a response. The request is then
-        sent once more over a fresh connection. If that connection also closes, the host is at fault, and may already
+        sent once more over a fresh connection. If that connection is closed, too, the host is at fault, and may already
         have acted on the request, so the request is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
@@ -174,7 +174,7 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            # It was idle for as long as the closed connection, and is as likely to be closed.
+            # This connection has been idle, too, and is as likely to have been closed by the host.
             connection.close()
 
     async def _exchange(
@@ -185,7 +185,7 @@ class Pool:
         def give_back() -> None:
             if connection.protocol is None or transport is None:
                 return
-            # The host answered before it read the whole request. The unsent rest would precede the next request on this
+            # The host answered before it read the whole request. Its unsent rest would precede the next request on this
             # connection.
             if (writing is not None and not writing.done()) or transport.get_write_buffer_size():
                 close()

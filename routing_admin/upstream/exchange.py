@@ -22,16 +22,15 @@ from routing_admin.upstream.connections import Pool
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
-# One event loop timer serves all waits of an exchange, instead of a timer per wait.
-#
-# A wait only changes the deadline. The timer is set again if it would fire too late or has fired too early.
+# One event loop timer serves all waits of an exchange, instead of one timer per wait. A wait only changes the deadline.
+# The timer is set again if it would fire too late or has fired too early.
 
 AHEAD_SECONDS = 5.0
-"""Maximum delay of the timer, so that a shorter wait that follows does not need another timer."""
+"""Maximum delay in seconds of the timer, so that a shorter wait that follows rarely needs another timer."""
 
 
 class WaitTooLongError(Exception):
-    """A wait timed out; `total` says that the time for the whole exchange is over."""
+    """A wait timed out; `total` says whether the time for the whole exchange is over."""
 
     def __init__(self, *, total: bool) -> None:
         super().__init__("the whole time is over" if total else "the time for this is over")
@@ -39,7 +38,7 @@ class WaitTooLongError(Exception):
 
 
 class PhaseTimer:
-    """Timeouts of one exchange: `total` seconds for all of it, and a timeout for each wait; waits follow one another.
+    """Timeouts of one exchange: `total` seconds for all of it, and a timeout for each wait; waits do not overlap.
 
     A wait goes inside `with timer.until(...)`, which raises `WaitTooLongError` on exit if it took too long.
     """
@@ -57,7 +56,7 @@ class PhaseTimer:
         self._other_cancellations = 0
 
     def until(self, moment: float) -> Self:
-        """Return a context manager for a wait until that time by the loop's clock."""
+        """Return a context manager for a wait until that time on the event loop's clock."""
         self._until = min(moment, self.deadline)
         return self
 
@@ -106,7 +105,7 @@ class PhaseTimer:
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
 MAX_SINGLE_WRITE = 4 * 1024 * 1024
-"""Bodies up to this size are written at once, larger ones block by block, so that memory use is constant."""
+"""Bodies up to this size are written at once, larger bodies block by block, which bounds memory use."""
 MIN_PROGRESS_BYTES = 1024
 """Bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
 
@@ -116,7 +115,7 @@ async def send(
 ) -> UpstreamResponse | Failure:
     """Send the request and wait for the head of the response.
 
-    Raise what reading a file of the request raised (`UnreadableError`).
+    Raise `UnreadableError` if a file of the request cannot be read.
     """
     content = await _content(request)
     try:
@@ -165,8 +164,8 @@ async def read_body(
             if block:
                 texts.append(text := decompressor.feed(block))
                 size += len(text)
-                # Leading whitespace is a provider's keep-alive, allowed for as long as the first content may
-                # take.
+                # Some providers send whitespace as a keep-alive before the answer; allow this for as long as the first
+                # content may take.
                 begun = begun or size >= MIN_PROGRESS_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():
                 decompressor.end()
@@ -193,7 +192,7 @@ async def read_body(
 
 
 class _SlowError(Exception):
-    """The minimum rate was not reached."""
+    """The response arrived more slowly than the minimum rate."""
 
 
 class _MinimumRate:
@@ -213,7 +212,7 @@ class _MinimumRate:
 
 
 def redact_failure(failed: Failure, request: UpstreamRequest) -> Failure:
-    """Return the failure with a short message and without this request's keys, which providers may echo."""
+    """Return the failure with a short message and without the keys in the request, which providers may echo."""
     keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
     code = summarize(failed.code, keys, CODE_BYTES) if failed.code else failed.code
     return replace(failed, message=summarize(failed.message, keys), code=code)

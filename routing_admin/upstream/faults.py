@@ -1,4 +1,4 @@
-"""Map exceptions of the HTTP client to faults by their causes, since the client wraps what it catches.
+"""Map exceptions of the HTTP client to faults by their causes, because the client wraps exceptions that it catches.
 
 `ORDER` is the only table of such exceptions, and `CLIENT_ERRORS` are the exceptions in it. Any other exception is a bug
 of ours and propagates.
@@ -69,7 +69,7 @@ ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
 fault.
 
 The client's own types precede those of its transport. The last rows are base classes, so that types added by a new
-version also count as faults. The client raises a bare ValueError for a URL or a header that it cannot write.
+version also count as faults. The client raises a bare ValueError for a URL or a header that cannot be written.
 """
 
 CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
@@ -91,7 +91,7 @@ def classify_error(error: BaseException) -> Fault:
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
-    # The connection was accepted and then lost before it could be used: the TLS handshake failed.
+    # The connection was accepted but lost before it could be used, which means that the TLS handshake failed.
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 

@@ -1,4 +1,4 @@
-"""A response with status and headers, and a body still to be read."""
+"""A response whose status and headers have arrived, and whose body is still to be read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READ_AFTER_END = "Connection closed."
 
 
 class BrokenBodyError(Exception):
-    """A body that ended early or violated HTTP; `fault` says which."""
+    """A body that ended early or violated HTTP; `fault` says which of the two."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.value)
@@ -70,7 +70,7 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
     if closed is None:
         fail_pending_reads(closed)
         return
-    # Add one callback per connection, no matter how many responses it carries.
+    # Add only one callback per connection, no matter how many responses the connection carries.
     closed.remove_done_callback(note_end)
     closed.add_done_callback(note_end)
     closed.add_done_callback(fail_pending_reads)

@@ -1,6 +1,6 @@
 """Streamed responses: after the first content no other candidate is called; the last event is a Finish or a Failure.
 
-Events come in batches, one for each block of bytes from the provider, so that they are also sent on together.
+Events come in batches, one for each block of bytes from the provider, so that the gateway also sends them together.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Stream:
 
 
 async def wait_for_content(batches: AsyncGenerator[Batch, None]) -> Stream | Failure:
-    """Return the stream once it has content, or the Failure if it fails or ends before that.
+    """Return the stream once it has content, or a `Failure` if the stream fails or ends before that.
 
     Reasoning is held back until then, so that another candidate can still be tried after a failed start.
     """
@@ -97,13 +97,13 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
 
 
 def unreadable(error: Exception) -> Failure:
-    """Return the failure for an answer that a bug of ours could not read, and log the traceback."""
+    """Return the failure for an answer that could not be read because of a bug of ours, and log the traceback."""
     log.error("a provider's answer could not be read", exc_info=error)
     return Failure(Fault.BAD_SHAPE, translatable(UNREADABLE, kind=type(error).__name__), 200)
 
 
 def before_content(failed: Failure) -> Failure:
-    """Return a failure before the first content as one after which another candidate may be called."""
+    """Convert a failure before the first content to one after which another candidate may be called."""
     faults_before_content = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """Return a failure after the first content as a broken stream, no matter what fault the provider reported."""
+    """Convert a failure after the first content to a broken stream, whatever fault the provider reported."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
@@ -130,7 +130,7 @@ async def event_batches(
 
     `redact` is applied to a failure after the first content.
 
-    Before the first content every complete line restarts the timeout, keep-alive comments included. After the first
+    Before the first content, every complete line restarts the timeout, including keep-alive comments. After the first
     content only events restart it, so that comments cannot keep a dead stream open. After the finish reason the answer
     is complete: usage and the final event are waited for briefly, and errors no longer matter.
     """
@@ -148,7 +148,8 @@ async def event_batches(
             try:
                 events = decoder.feed(block) if isinstance(block, bytes) else _last_events(decoder, block)
             except Exception as error:
-                # Even after a bug of ours, another candidate's answer may be readable, so this counts as a failure.
+                # If a bug of ours makes an answer unreadable, another candidate's answer may be readable, so yield a
+                # failure.
                 if content:
                     raise
                 events, block = [unreadable(error)], None
@@ -172,7 +173,7 @@ async def event_batches(
 
 def _timeout(timeouts: Timeouts, *, content: bool, due: bool) -> float:
     timeout = timeouts.between if content else timeouts.first_content
-    # After the finish reason only usage and the final event are due.
+    # After the finish reason, only the usage and the final event can follow.
     return min(timeout, END_SECONDS) if due else timeout
 
 
@@ -192,7 +193,7 @@ def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamE
 
 
 class _BodyBlocks:
-    """Decompressed blocks of a body, within the limits on size and time."""
+    """Decompressed blocks of a response body, within the limits on size and time."""
 
     def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
@@ -200,7 +201,7 @@ class _BodyBlocks:
         self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
-        """Return the next block, None at the end, or a Failure if the body breaks."""
+        """Return the next block, None at the end, or a `Failure` if the body is broken."""
         try:
             if self._decompressor is None:
                 self._decompressor = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
@@ -225,7 +226,7 @@ class _BodyBlocks:
 async def _drain(reader: _BodyBlocks, timer: PhaseTimer, event: StreamEvent) -> None:
     if not isinstance(event, Finish):
         return
-    # A connection whose response was read to the end can serve the next call.
+    # Read to the end of the response, so that the connection can serve the next call.
     until = asyncio.get_running_loop().time() + DRAIN_SECONDS
     try:
         with timer.until(until):
