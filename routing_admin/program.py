@@ -1,4 +1,4 @@
-"""The program `routing-admin`: the commands of `manage.py` under names that newcomers look for.
+"""The program `routing-admin`: the commands of `manage.py`, under names that new users will look for.
 
 Without a command it prepares the installation and serves it. Options, messages and exit status are the same as for
 `manage.py`.
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str]) -> None:
         call("bootstrap", [])
         from routing_admin.places import IS_INSTALLED
 
-        # Serve in a new process image, so that nothing of the preparation stays in memory. The current folder may be a
-        # checkout, from which an installed program must not import (-P).
+        # Replace this process by the server, so that nothing from the preparation stays in memory. The current folder
+        # may be a checkout, from which an installed program must not import (-P).
         python = [sys.executable, *(["-P"] if IS_INSTALLED else [])]
         sys.stdout.flush()
         os.execv(sys.executable, [*python, "-m", "routing_admin", "serve", *options])  # noqa: S606
@@ -132,7 +132,7 @@ def _take_address(options: Sequence[str]) -> None:
 
 
 def call(name: str, arguments: Sequence[str]) -> None:
-    """Run one of `ENTRIES` or any command of `manage.py`. Raise `SystemExit` if it fails or is unknown."""
+    """Run one of `ENTRIES` or any command of `manage.py`. Raise `SystemExit` if the command fails or is unknown."""
     import django
     from django.core.management import get_commands, load_command_class
     from django.core.management.base import BaseCommand
@@ -147,7 +147,8 @@ def call(name: str, arguments: Sequence[str]) -> None:
             _refuse(f"There is no command {name}. {hint}{NAME} --help lists all.")
         loaded = application if isinstance(application, BaseCommand) else load_command_class(application, command)
         loaded.run_from_argv([NAME, name, *arguments])
-    except Exception as error:  # Django's own commands, too, end with a line if the database does not answer
+    # Django's own commands, too, end with a one-line message if the database does not respond.
+    except Exception as error:
         from routing_admin.platform.databases.explaining import explain_failure
 
         line = explain_failure(error)
@@ -171,7 +172,7 @@ def _help(names: Sequence[str]) -> None:
     print("\n\n".join([USAGE, *groups, END]))
 
 
-# Shell completion of commands and options.
+# The remaining functions complete commands and options in the shell.
 
 
 def _complete(shell: str) -> str:

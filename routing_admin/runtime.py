@@ -67,12 +67,13 @@ class Part(Protocol):
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Start the background parts; at the end stop them, so that they write what is queued, and close connections."""
+    """Start the background parts; at the end, stop them so that they write what is queued, and close connections."""
     await receive()
     pool_connections()
-    # Up to THREADS threads may wait for the extraction of files, so the same number of threads never does.
+    # Up to `THREADS` threads may be occupied by files, so provide twice as many, which leaves the others for short
+    # work.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
-    # Each caller needs one upstream connection at a time.
+    # Each caller needs only one upstream connection at a time.
     process_upstream().limit_connections(max_connections(descriptor_limit()))
     resources.settle()
     resources.note_loop()
@@ -98,7 +99,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def run_until_end(*parts: Part) -> None:
     for part in parts:
         part.start()
-        # The runtime stops parts in reverse order.
+        # The runtime calls these functions in reverse order.
         runtime().at_end(part.stop)
 
 
@@ -106,7 +107,7 @@ def listen_for_changes() -> Any:
     """Listen for other processes' changes if the database sends notifications; with other databases `upkeep` polls."""
     if connection.vendor != POSTGRESQL:
         return None
-    # Imports psycopg, which only PostgreSQL needs.
+    # This imports psycopg, which only PostgreSQL needs.
     from routing_admin.platform.databases.postgresql.notices import Listener
 
     listener = Listener(snapshot.look)

@@ -121,7 +121,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
-    # It must be outside SessionMiddleware, which has then saved the session's key.
+    # This middleware must come before SessionMiddleware, so that the session is saved when it reads the session's key.
     "routing_admin.platform.auth.session_activity.SessionActivityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -151,7 +151,8 @@ if IDENTITY.providers:
 ROOT_URLCONF = "routing_admin.urls"
 SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
-# Uses our own template for selects, because Django renders each option with its own template.
+# This renderer finds our template for select fields. Django's template would render each option with a separate
+# template.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 LOADERS = ["routing_admin.console.base.template_loader.Loader", "django.template.loaders.app_directories.Loader"]
 TEMPLATES = [
@@ -192,7 +193,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dashboard"
 LOGOUT_REDIRECT_URL = "login"
 
-# Browsers accept the prefix __Host- only over https.
+# Browsers accept cookies with the prefix __Host- only over https.
 SESSION_COOKIE_NAME = "__Host-sid" if HTTPS else "sid"
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
@@ -240,7 +241,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "routing_admin.platform.server.static_files.HashedStorage"},
 }
 
-# Request bodies have limits of our own, see capabilities/json_bodies.py.
+# Django's limit is off, because request bodies have limits of our own (capabilities/json_bodies.py).
 DATA_UPLOAD_MAX_MEMORY_SIZE = None
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
@@ -264,7 +265,8 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "aiohttp": {"level": "WARNING"},
-        # The pool logs each attempt to connect, while code that uses the database logs an outage only once.
+        # Silence the pool, which logs each attempt to connect; the code that uses the database logs an outage only
+        # once.
         "psycopg.pool": {"level": "ERROR"},
     },
 }

@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.console.urls")),
 ]
 
-if settings.DJANGO_ADMIN:  # only then is its package among INSTALLED_APPS
+if settings.DJANGO_ADMIN:  # The admin package is among INSTALLED_APPS only with this setting.
     from routing_admin.console.base import django_admin
 
     urlpatterns.append(path("django-admin/", django_admin.site.urls))

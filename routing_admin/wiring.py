@@ -1,4 +1,4 @@
-"""Connect the ports of lower packages with their implementations."""
+"""Connect the functions that lower packages call with their implementations in higher packages."""
 
 from __future__ import annotations
 
