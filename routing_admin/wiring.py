@@ -21,7 +21,7 @@ def _read_retention() -> Retention:
 
 
 def make_server_hooks() -> Hooks:
-    """Return the server's readiness checks and sources of metrics (`settings.SERVER_HOOKS`)."""
+    """Return the readiness checks and metrics for the server; `settings.SERVER_HOOKS` names this function."""
     from routing_admin.console.dashboard.metrics import list_families, list_process_numbers
     from routing_admin.platform.server.health_checks import DependencyCheck, own_checks
     from routing_admin.platform.server.metrics import request_metrics

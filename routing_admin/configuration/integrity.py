@@ -1,6 +1,6 @@
 """The read-only checks of `doctor`.
 
-Each check returns a sentence per problem: what is wrong and where, without secrets.
+Each check returns one sentence per problem, which says what is wrong and where, without secrets.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def administrators() -> list[str]:
 
 
 def file_permissions() -> list[str]:
-    """Return the paths of the data directory and its secrets that other users of the machine can read."""
+    """Return the paths in the data directory, including those of secrets, that other users of the machine can read."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()

@@ -22,8 +22,8 @@ from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySp
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
 """Actors whose first use of a variable binds it: administrators on pages, commands, and the start of the server.
-Agents' keys and tokens are excluded, because they could read any variable by adding a provider at a host of their
-own.
+Agents' keys and tokens are excluded, because their holders could read any variable by adding a provider at their own
+host.
 """
 
 
@@ -77,7 +77,7 @@ KEY_UNBOUND = translatable(
     "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
     "page."
 )
-"""Reasons why a provider has no key, as templates."""
+"""Templates of the reasons why a provider has no key."""
 
 
 class KeyFrom(StrEnum):
@@ -209,7 +209,7 @@ def key_state(
 
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
-    """Return the state of a key in a variable, without the key if the provider's origin is not allowed."""
+    """Return the state of a key in an environment variable, without the key if this origin may not receive it."""
     origin, known = endpoint_origin(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
         return state

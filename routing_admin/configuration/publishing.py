@@ -114,7 +114,7 @@ def notify_change() -> None:
 
 
 def follow_changes(source: News) -> News:
-    """Check for changes whenever another process sends a notification; the rows decide whether anything has changed."""
+    """Check the rows for changes whenever another process sends a notification."""
 
     def on_change(fields: Fields, age: float) -> None:
         if not source.is_own(fields):

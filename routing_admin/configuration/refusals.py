@@ -52,7 +52,7 @@ def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
 
 
 def write_refusals(key: ModelKey, address: str, before: Refused, now: Refused) -> None:
-    """Write the refusals that this process added or cleared since its last read; keep other processes' rows."""
+    """Write the refusals that this process added or cleared since its last read; rows of other processes are kept."""
     provider, model = key
     rows = [
         LearnedRefusal(

@@ -97,12 +97,12 @@ class RevisionRecorder:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Run a transaction that no other change overlaps, so that what it has read is still valid when it writes.
+        """Run a transaction that no other change overlaps, so that what it reads remains valid until it commits.
 
         After its commit, changes are announced to this process, to other processes, and to the published files.
         """
         if _after_commit.get() is not None:
-            # A nested transaction leaves commit and announcement to the outermost one.
+            # A nested transaction leaves the commit and the announcement to the outermost one.
             with transaction.atomic():
                 yield
             return

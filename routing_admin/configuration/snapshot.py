@@ -34,7 +34,7 @@ from routing_admin.platform.databases.router import one_moment
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Snapshot:
-    """All data that a request needs, as of one moment."""
+    """All configuration data that a request needs, as of one moment."""
 
     stamp: int
     revision: int | None

@@ -237,7 +237,7 @@ async def _write(protocol: ProviderConnection, body: RequestBody) -> None:
         async for block in body:
             await writer.write(block)
     except Exception as error:
-        # The error is raised by the coroutine that waits for the response.
+        # Pass the error to the coroutine that waits for the response, which raises it.
         wrapped = aiohttp.ClientOSError(f"the body was not sent: {error!r}")
         wrapped.__cause__ = error
         protocol.set_exception(wrapped)

@@ -183,7 +183,7 @@ async def read_body(
         return failure(Fault.TOO_LARGE, head.status)
     except (BrokenBodyError, CutEncodingError) as broken:
         fault = broken.fault if isinstance(broken, BrokenBodyError) else Fault.TRUNCATED_BODY
-        # A truncated error response is still used.
+        # Even a truncated error response describes the error, so use it.
         return b"".join(texts) if head.status >= 400 else failure(fault, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)

@@ -78,6 +78,6 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
 
 
 def note_end(closed: asyncio.Future[None]) -> None:
-    # Retrieve the exception, or asyncio would log it as never retrieved.
+    # Retrieve the exception, because asyncio would otherwise log it as never retrieved.
     if not closed.cancelled():
         closed.exception()

@@ -1,4 +1,4 @@
-"""Read the configuration from rows."""
+"""Read the configuration from the database rows."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def describe_path(change: Change) -> str:
 
 def delete_removed_chains(new: Configuration) -> None:
     removed = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
-    # Rows are deleted from the end, because the database refuses gaps between positions.
+    # Delete candidates from the end of a chain, because the database refuses gaps between positions.
     for candidate in removed.order_by("-position"):
         candidate.delete()
 

@@ -57,7 +57,7 @@ ROOT_FIELDS = (
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})
-"""Kinds whose order has no meaning, because rows and pages sort them."""
+"""Kinds of objects whose order has no meaning, because rows and pages sort them."""
 
 
 def required_right(kind: str, field: str) -> str:

@@ -99,5 +99,5 @@ DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_cell(text: str) -> str:
-    """Return a cell's text, quoted if a spreadsheet would evaluate it as a formula."""
+    """Return the text of a CSV cell, quoted if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(DANGEROUS) else text

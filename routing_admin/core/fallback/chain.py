@@ -100,7 +100,7 @@ class PlannedCandidate:
 class Plan:
     """A routed request: its route, its chain, and the rules of the run.
 
-    `matched` is False if `task_type` is the default route instead of the requested one. With `refuses_drops`,
+    `matched` is False if `task_type` is that of the default route instead of the requested one. With `refuses_drops`,
     candidates that accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
     `has_pools` says whether any candidate has several keys. Requests with the same non-empty `affinity` use the same
     key.

@@ -78,7 +78,7 @@ class _State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CooldownState:
-    """A cooldown as another process can adopt it; seconds are relative to now.
+    """A cooldown in the form that other processes can adopt, with seconds relative to now.
 
     `seconds` is the time left, negative once it is over, None if there was no cooldown yet.
     """

@@ -43,7 +43,7 @@ exhausted chain.
 NOT_ACCEPTING = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
 """Outcomes of candidates that did not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
-"""Reasons for skipping a provider that no request can use."""
+"""Reasons for skipping a candidate that apply to every request, because its provider cannot be used."""
 
 
 class Retriable(Protocol):

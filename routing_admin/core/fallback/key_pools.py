@@ -83,7 +83,7 @@ class KeyPools:
 
     def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
         cooling = self.look(provider, key)
-        # Sorts rate-limited keys before refused ones, then by the time left.
+        # Sort rate-limited keys before refused ones, and then by the time left.
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], usable: Sequence[PoolKey], chosen: PoolKey) -> None:

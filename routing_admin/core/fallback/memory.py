@@ -15,7 +15,7 @@ are evicted.
 """
 
 ModelKey = tuple[str, str]
-"""Provider and model."""
+"""The provider and the model that identify a cached entry."""
 Refused = Mapping[str, str | None]
 """Permanently refused parameters, each with the name to send instead, or None to omit it."""
 

@@ -178,7 +178,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
     """Return the failure with a validated wait; a 429 is also classified by whether its wait allows a retry."""
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
-    # `strict` retries every 429, regardless of its wait.
+    # The preset `strict` retries every 429, however long its wait is.
     if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
         return failure
     waits = seconds is not None and is_long(seconds, time_left)

@@ -215,8 +215,8 @@ class FallbackRun(Generic[T]):
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
-        # The candidate exceeded its own total time, which is shorter than the request's, so other candidates still have
-        # time.
+        # The candidate exceeded its own total timeout, which is shorter than the request's, so there is still time for
+        # other candidates.
         if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
@@ -238,7 +238,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        # If nothing may be dropped, the next candidate is called after a refused parameter.
+        # If nothing may be dropped and a parameter is refused, call the next candidate.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)

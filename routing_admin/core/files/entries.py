@@ -43,7 +43,7 @@ NAME_FIELDS: Mapping[EntryKind, str] = {
     EntryKind.SERVICE: "id",
     EntryKind.ROUTE: "taskType",
 }
-"""Field of each kind that repeats the name in the URL."""
+"""Each kind of entry → the field that repeats the name in the URL."""
 
 
 def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:

@@ -150,7 +150,7 @@ keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object whose values are seconds; an unknown timeout is a warning."""
+    """Yield the problems of an object whose values are seconds; an unknown timeout yields only a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         item_path = child(path, key)

@@ -198,7 +198,7 @@ def find_problems(
     languages: Collection[str] = LANGUAGES,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a file's value; `existing` are the names with which it is merged."""
+    """Return every problem of a file's JSON value; `existing` are the names with which the file is merged."""
     match detect_format(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, key_context=key_context, existing=existing)
@@ -211,7 +211,7 @@ def find_problems(
 
 
 def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> KeyContext:
-    """Return the context with a value for the variable of each stored key, so that none is reported as missing."""
+    """Return the context with a value for each stored key's variable, so that no stored key is reported as missing."""
     if key_context.env is None:
         return key_context
     variables = {
@@ -255,7 +255,7 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
-    """Merge a valid `llm-routing.json`; return the configuration, its keys, and the further keys."""
+    """Merge a valid `llm-routing.json`; return the configuration, and the first and the additional keys in the file."""
     keys: dict[str, str] = {}
     further_keys: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
@@ -270,7 +270,8 @@ def merge_routing(
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
         existing_keys = unmoved.more_keys if unmoved else ()
-        if "keys" not in raw and not prune:  # a merged file without `keys`, such as a seed's
+        # A merged file without `keys`, such as a seed's, leaves the additional keys unchanged.
+        if "keys" not in raw and not prune:
             more_keys = existing_keys
         else:
             more_keys, plaintexts = further_keys_from_file(
@@ -313,7 +314,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    # Providers that services still need follow those in the file.
+    # List the providers in the file first, followed by those that services still need.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

@@ -44,7 +44,7 @@ def key_from_file(
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
-        # The key has not changed, so there is nothing new to encrypt.
+        # The file contains the stored key, so there is nothing to encrypt.
         if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
             return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text

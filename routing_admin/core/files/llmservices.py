@@ -181,7 +181,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
     yield from found
     if not isinstance(raw, Mapping):
         return
-    # Each field is reported once, first by the seed's rules.
+    # For each field, report the problems by the seed's rules, or else those by our own rules.
     fields = {problem.field for problem in found}
     rule_problems = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from rule_problems

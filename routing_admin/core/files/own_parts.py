@@ -78,7 +78,7 @@ def _currency(path: str, value: Any) -> Iterator[Problem]:
 
 def _money(path: str, value: Any) -> Iterator[Problem]:
     try:
-        # Rows store amounts as decimal text.
+        # Database rows store amounts as decimal text.
         is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MAX_MONEY
     except InvalidOperation:
         is_good = False

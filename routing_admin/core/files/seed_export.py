@@ -144,7 +144,7 @@ def _drop_our_keys(entry: Mapping[str, Any], own_keys: Collection[str]) -> dict[
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    # Keep only the first of repeated candidates, because a run would skip the others.
+    # Keep only the first of repeated candidates, because requests would skip the others.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 

@@ -95,7 +95,7 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """The amount that was used, or that running calls may still use."""
+        """The amount that has been used or that running calls may still use."""
         return self.used + self.reserved
 
     @property
@@ -190,7 +190,7 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
-    # Debt is booked regardless of how much of the limit is left, because it has already been used.
+    # Book debt regardless of how much of the limit is left, because the amount has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = grant_size(order.limit, drawn, order.want, order.least) if order.want else 0

@@ -32,7 +32,7 @@ from capabilities.core.message import (
 from capabilities.core.vocabulary import Kind
 
 CandidateKey = tuple[str, str]
-"""Provider and model."""
+"""The provider and the model that identify a candidate."""
 
 LONG = "x" * 2_000_000
 """Placeholder text with the maximum length of text extracted from a file."""

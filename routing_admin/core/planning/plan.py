@@ -303,7 +303,7 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
     """Return whether a model describes files for any of the candidates.
 
-    The route's policy applies, else the service's, else the installation's.
+    The route's content policy applies, else the service's, else the installation's.
     """
     if route.task_type == DESCRIBE_ROUTE:
         return False

@@ -49,7 +49,7 @@ def refuse_changes(using: str = "default", **_: Any) -> None:
 
 
 def statements_to_allow(vendor: str) -> Sequence[str]:
-    """Return the statements that drop the triggers, for code that empties the tables."""
+    """Return the SQL statements that drop the triggers, for code that empties the tables."""
     if vendor == "postgresql":
         return [f"DROP TRIGGER IF EXISTS {name} ON {TABLE}" for name in NAMES]
     return [f"DROP TRIGGER IF EXISTS {name}" for name in NAMES]

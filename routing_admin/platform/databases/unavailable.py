@@ -69,7 +69,7 @@ REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
 OUR_CLASSES = (ProgrammingError, NotSupportedError)
 
 WAIT_SECONDS = 1.0
-"""Lock timeout in seconds of an agent's call, which may be retried afterwards."""
+"""Lock timeout in seconds for an agent's call, after which the agent may retry the call."""
 RETRY_SECONDS = 2.0
 """Seconds in the `Retry-After` header of the response to a call that failed because of an outage."""
 MESSAGE = translatable(
