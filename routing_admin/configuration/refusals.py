@@ -14,7 +14,7 @@ from routing_admin.models import LearnedRefusal
 from routing_admin.platform.databases.router import LOGS
 
 MAX_CHARACTERS = 200
-"""Longer names of models and parameters are only cached in memory."""
+"""Maximum length of model and parameter names in rows; longer names are only cached in memory."""
 
 
 def model_addresses(configuration: Configuration) -> dict[ModelKey, str]:

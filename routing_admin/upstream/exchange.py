@@ -66,7 +66,7 @@ class PhaseTimer:
 
     def __enter__(self) -> None:
         self._task = task = asyncio.current_task(self._loop)
-        # A timer that fires earlier is kept; `_fire` then sets it again.
+        # Keep a timer that fires earlier; `_fire` then sets it again.
         if self._handle is None or self._fires_at > self._until:
             self._set(self._until)
         self._other_cancellations = task.cancelling() if task is not None else 0

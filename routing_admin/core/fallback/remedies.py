@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which to act; the value is its URL name."""
+    """The page on which an administrator can act; the value is the page's URL name."""
 
     NONE = ""
     PROVIDER = "provider"

@@ -72,7 +72,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "NAME": path,
         "OPTIONS": {
             "timeout": 5,
-            # Writers wait for each other instead of failing.
+            # With immediate transactions, writers wait for each other instead of failing.
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },
