@@ -1,4 +1,7 @@
-"""The latest error and the latest success of each key and model, noted by the journal's thread after the responses."""
+"""Keep the latest error and the latest success of each key and model.
+
+The journal's thread records them after the responses.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from routing_admin.request_log.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """A call to a model with one of the provider's keys: when and how it ended, and with which status.
+    """The outcome of a call to a model with one of the provider's keys: when and how it ended, and with which status.
 
-    `key` is empty if the provider has only one.
+    `key` is empty if the provider has only one key.
     """
 
     provider: str
@@ -52,14 +55,14 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Conditions that the latest outcomes indicate or resolve, each with the time of the outcome."""
+    """Conditions that the latest outcomes show or resolve, each with the time of the outcome."""
 
     conditions: tuple[tuple[Condition, datetime], ...]
     resolved: Mapping[tuple[AlertKind, str], datetime]
 
 
 def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
-    """Return the conditions and recoveries shown by the latest outcome of each subject.
+    """Return the conditions and recoveries that the latest outcome of each subject shows.
 
     A success resolves all conditions of its subject.
     """
@@ -98,11 +101,11 @@ def end_time(began: datetime, started_ms: float, duration_ms: float) -> datetime
 
 
 MAX_OUTCOMES = 2000
-"""Maximum number of outcomes held until they are taken, because callers may name any model."""
+"""Maximum number of outcomes kept in memory until they are processed, because callers may name any model."""
 
 
 class CallOutcomes:
-    """Outcomes that have not been taken yet: the latest for each provider, model, key and kind of outcome."""
+    """Outcomes that have not been processed yet: the latest for each provider, model, key and kind of outcome."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str, str], CallOutcome] = {}
@@ -127,7 +130,7 @@ class CallOutcomes:
         return tuple(noted.values())
 
     def put_back(self, outcomes: Iterable[CallOutcome]) -> None:
-        """Put back outcomes that could not be processed yet, unless there are newer ones."""
+        """Put back outcomes that could not be processed yet, except those with newer ones."""
         with self._lock:
             for outcome in outcomes:
                 self._noted.setdefault((outcome.provider, outcome.model, outcome.key, outcome.outcome), outcome)

@@ -17,7 +17,7 @@ NOT_BILLED: Mapping[str, Any] = {"prompt_tokens": None, "completion_tokens": Non
 
 
 def cost_columns(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """Return the cost columns of the request, and for each attempt its tokens and cost, failed calls included.
+    """Return the cost columns of the request and, for each attempt including failed ones, its tokens and cost.
 
     Values are None if no model answered, tokens were not counted, or the model has no price.
     """
@@ -57,18 +57,19 @@ def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: 
 
 
 SPENDING_COLUMNS = ("prompt_tokens", "completion_tokens", "cost_nanos")
-"""Columns that rows of requests and attempts have in common."""
+"""Columns that the rows of requests and of attempts have in common."""
 
 
 def list_waste(
     request: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Yield attempts that used more than the answer did, with the excess in the order of `SPENDING_COLUMNS`.
+    """Yield each attempt with the tokens and cost that it wasted, in the order of `SPENDING_COLUMNS`.
 
-    Providers also bill failed calls. The arguments are the columns of a request's row and of its attempts' rows.
+    Tokens and cost of the answer itself are not wasted, but providers also bill failed calls. The arguments are the
+    columns of a request's row and of its attempts' rows.
     """
     for at, row in enumerate(attempts, 1):
-        # Only the last attempt can have answered.
+        # Only the last attempt can have produced the answer.
         answer = request if request["provider"] and at == len(attempts) else {}
         spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENDING_COLUMNS]
         if any(spent):
@@ -76,7 +77,7 @@ def list_waste(
 
 
 def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
-    """Return the cost of calls without an answer by currency, in nanos."""
+    """Return the cost of calls without an answer by currency, in billionths of its unit."""
     found: dict[str, int] = {}
     for row, (*_tokens, nanos) in list_waste(vars(request), [vars(attempt) for attempt in attempts]):
         if nanos:

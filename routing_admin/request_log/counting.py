@@ -1,4 +1,4 @@
-"""Count each entry in the metrics, once, after the journal has written it."""
+"""Count each log entry in the metrics, exactly once, after the journal has written it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from routing_admin.platform.server.metrics import CALL_LABELS, OTHER, MetricFami
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
-# Names in metrics and sums. Callers can make up names, so only configured routes and models keep theirs; all others are
-# counted together. The names come from the newest configuration, so a model that has just been added is counted by name
-# immediately.
+# Names in metrics and sums. Callers can make up names, so only configured routes and models are counted under their
+# names; all others are counted together. The names come from the newest configuration, so a model that has just been
+# added is counted by name immediately.
 
 
 class CountedNames:
-    """The names in one configuration; any other name becomes `other`."""
+    """The names in one configuration; any other name is counted as `other`."""
 
     def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
         self._other, self.agents = other, agents
@@ -76,7 +76,7 @@ _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build
 
 
 def current_names(other: str) -> CountedNames:
-    """Return the names of the newest configuration. Raise an error if none could ever be read."""
+    """Return the names in the newest configuration. Raise an error if no configuration could ever be read."""
     return _names_of(snapshot.current(), other)
 
 
@@ -91,14 +91,14 @@ KINDS = {
     "output_image": "completion_image_tokens",
     "reasoning": "reasoning_tokens",
 }
-"""Token types of the metrics and their fields in `Usage`."""
+"""Maps token types in the metrics to fields of `Usage`."""
 _read_counts = attrgetter(*KINDS.values())
 OPERATIONS = {"v1/embeddings": "embeddings", "v1/completions": "text_completion", "v1/images": "generate_content"}
-"""OpenTelemetry's operation names by surface; all others are `chat`."""
+"""Maps surfaces to OpenTelemetry's operation names; all other surfaces are `chat`."""
 
 
 NAMED = frozenset({"agent", "route", "provider", "model", *CALL_LABELS})
-"""Labels that hold configured names."""
+"""Labels whose values are configured names."""
 
 
 def metric_operation(surface: str) -> str:
@@ -115,7 +115,7 @@ def count_entries(entries: Iterable[Entry]) -> None:
 def _names() -> CountedNames:
     try:
         return current_names(OTHER)
-    except Exception:  # no configuration was ever loaded, which has been logged
+    except Exception:  # No configuration was ever loaded, which has been logged.
         return CountedNames(EMPTY, OTHER)
 
 
@@ -150,7 +150,7 @@ def _count(entry: Entry, names: CountedNames) -> None:
             error = "" if attempt.outcome == OK else attempt.outcome
             request_metrics().observe_call(operation, *model_labels, error, attempt.duration_ms / 1000)
         for call in attempt.tries:
-            if call.usage is not None:  # billed although it gave no answer
+            if call.usage is not None:  # The attempt was billed although it gave no answer.
                 request_metrics().count_tokens(route, operation, *model_labels, _tokens_by_type(call.usage))
     answered = find_answering(entry)
     if answered is not None:
@@ -165,7 +165,7 @@ def _count(entry: Entry, names: CountedNames) -> None:
 def _count_costs(entry: Entry, names: CountedNames) -> None:
     try:
         rows = cost_columns(entry)[1]
-    except Exception:  # prices cannot be read, which has been logged
+    except Exception:  # Prices cannot be read, which has been logged.
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:

@@ -18,9 +18,9 @@ from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
 
 MAX_CALLS = 5000
-"""Maximum number of attempts that are evaluated, the newest ones."""
+"""Maximum number of attempts that are evaluated, starting with the newest."""
 MAX_FAILED = 5
-"""Maximum number of unanswered calls that are listed."""
+"""Maximum number of unanswered requests that are listed."""
 RECENT = timedelta(minutes=10)
 
 
@@ -65,7 +65,7 @@ class DrillResult:
 
 @dataclass(frozen=True, slots=True)
 class _AffectedCall:
-    """A request whose chain met the provider during its drill."""
+    """A request whose fallback chain reached the drill's provider during the drill."""
 
     id: str
     outcome: str
@@ -81,7 +81,7 @@ COLUMNS = (
 
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
-    """Return the result of the provider's drill in that time, by two queries."""
+    """Return the result of the provider's drill in the given time; two queries."""
     attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
@@ -98,7 +98,10 @@ def _list_durations(rows: QuerySet[AttemptLog]) -> list[float]:
 
 
 def judge_drill(calls: Iterable[_AffectedCall], usual_times: Sequence[float]) -> DrillResult:
-    """Return the result of the calls that a drill affected, newest first; `usual_times` are the provider's, sorted."""
+    """Return the result of the calls that a drill affected, newest first.
+
+    `usual_times` are the provider's own answer times, sorted.
+    """
     found = list(calls)
     ends = [request_ending(call.outcome) for call in found]
     answered = [call for call, end in zip(found, ends, strict=True) if end is RequestEnding.ANSWERED]

@@ -1,7 +1,7 @@
-"""Log entries: the facts noted while a request runs, and the columns made from them afterwards.
+"""Log entries: facts that are recorded while a request runs, and the columns made from these facts afterwards.
 
-Unless recording is on, entries hold no content, only names, ids, times and outcomes. Noting facts must take little time
-of the request; the columns are made by the journal's thread.
+Unless recording is on, entries hold no content, only names, ids, times and outcomes. Recording facts must not delay the
+request noticeably; the journal's thread makes the columns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from routing_admin.request_log.sent_files import SentFile, delivery_column, sent
 
 MAX_NAMES = 100
 ERROR_BYTES = 2048
-"""Maximum bytes of an error message that are stored."""
+"""Maximum number of bytes of an error message that are stored."""
 
 
 @dataclass(slots=True)
@@ -78,9 +78,10 @@ class RequestFacts:
 
 @dataclass(slots=True)
 class Entry:
-    """A request waiting to be written; `sent` holds the files sent to each candidate, by position.
+    """A request waiting to be written.
 
-    `costs` caches the cost columns, so that rows and metrics use the same prices.
+    `sent` holds the files that each candidate was sent, by the candidate's position. `costs` caches the cost columns,
+    so that rows and metrics use the same prices.
     """
 
     facts: RequestFacts
@@ -98,8 +99,8 @@ def build_entry(
 ) -> Entry:
     """Return the entry for a request, without its text and the bytes of its files.
 
-    `prepared` is what each candidate was sent. `chat` is the canonical request; digests of it are kept if files were
-    sent.
+    `prepared` is what each candidate was sent. `chat` is the canonical request; digests of the chat are kept if files
+    were sent.
     """
     sent = (
         {at: sent_files(request.deliveries) for at, request in prepared.items() if request.deliveries}
@@ -110,14 +111,14 @@ def build_entry(
 
 
 def bare_entry(entry: Entry) -> Entry:
-    """Return a copy of the entry without any value that a provider returned."""
+    """Return a copy of the entry without the values that a provider returned."""
     known, names = entry.facts, ("agent", "key", "task_type", "language", "stream", "outcome", "status", "duration_ms")
     facts = RequestFacts(known.id, known.began, known.surface, **{name: getattr(known, name) for name in names})
     return Entry(facts)
 
 
 def request_columns(entry: Entry) -> dict[str, Any]:
-    """Return the columns of a request's row by field name."""
+    """Return the columns of a request's row, by field name."""
     facts, attempts = entry.facts, entry.attempts
     answered = find_answering(entry)
     return {
@@ -174,7 +175,7 @@ TOKEN_DETAILS: Mapping[str, str] = {
     "webSearchRequests": "web_search_requests",
     "webFetchRequests": "web_fetch_requests",
 }
-"""Names of the log and the API for the parts of `Usage` that break down tokens and count web tool calls."""
+"""Names, in the log and the API, of the `Usage` fields that break down tokens and count web tool calls."""
 
 _read_details = attrgetter(*TOKEN_DETAILS.values())
 
@@ -209,7 +210,8 @@ def _prefix_column(entry: Entry) -> dict[str, Any] | None:
     digest = entry.conversation
     if digest is None:
         return None
-    # Prefixes are compared per candidate, so the digest covers the text that replaced the file for this candidate.
+    # Prompt prefixes are compared per candidate, so the digest covers the text that replaced the file for this
+    # candidate.
     texts = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
     return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": texts}
 
@@ -220,13 +222,13 @@ def _media(media: Media) -> dict[str, Any]:
         "mimeType": media.mime_type,
         "size": media.size,
         "artifactId": media.artifact_id,
-        # The URL itself can contain a secret.
+        # A file's URL may contain a secret, so it is not logged.
         "elsewhere": media.url is not None,
     }
 
 
 def find_answering(entry: Entry) -> Attempt | None:
-    """Return the attempt that answered, even if only with the start of a stream, or None if no attempt did."""
+    """Return the attempt that answered, even if it sent only the start of a stream, or None if no attempt did."""
     facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
     if last is None or last.outcome == CANCELLED:
         return None
@@ -238,7 +240,7 @@ def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
     if first is not None and find_answering(entry) is not None:
-        # The time is relative to the attempt instead of the request.
+        # The time is converted: relative to the attempt instead of to the request.
         rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
     return rows
 
@@ -289,7 +291,7 @@ def replay_chips(request_id: str) -> list[dict[str, Any]]:
 
 
 def attempt_chip(attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt as a list shows it: candidate, code, colour, and the number of tries if more than one.
+    """Return an attempt as lists show it: candidate, code, colour, and the number of tries if there was more than one.
 
     The code is a status such as `429` or an outcome.
     """
@@ -302,7 +304,7 @@ def attempt_chip(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What the model name in a request referred to: a task route, a model service, a provider's model, or nothing known.
+# What the model name in a request referred to: a task route, a model service, a provider's model, or an unknown name.
 
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
@@ -315,7 +317,7 @@ KINDS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestedTarget:
-    """The requested name, its kind, and the route it led to if that has another name."""
+    """The requested name, its kind, and the name of the route that it led to, if that is different."""
 
     name: str
     kind: str
@@ -327,7 +329,7 @@ class RequestedTarget:
 
 
 def requested_target(row: RequestLog) -> RequestedTarget:
-    """Return what a list shows first of a request: the requested name, or the id if none was read."""
+    """Return what lists show first for a request: the requested name, or the request's id if no name was read."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
@@ -339,13 +341,13 @@ def requested_target(row: RequestLog) -> RequestedTarget:
     return RequestedTarget(name, "model" if "/" in name else "service")
 
 
-# Batches have one of a few fixed sizes, because each size needs its own prepared statement.
+# Statements insert one of a few fixed numbers of rows, because each number needs its own prepared statement.
 
 Row = TypeVar("Row")
 
 
 def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """Yield the rows in order, in chunks of the largest size they still fill; a smaller rest is one chunk."""
+    """Yield the rows in order, in chunks of the largest size that they fill; a smaller rest is a single chunk."""
     at = 0
     while at < len(rows):
         left = len(rows) - at
@@ -354,7 +356,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Files that a model refused although it is configured to read them. They are determined once the request is logged.
+# Files that models refused although they are configured to read them. They are determined when the request is logged.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 
@@ -368,7 +370,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
-    """Yield the refused files: the provider's error says that its model does not accept such content."""
+    """Yield the files whose content a model does not accept, according to the provider's error."""
     for at, attempt in enumerate(entry.attempts):
         status = next(
             (call.status_code for call in attempt.tries if call.outcome == MISMATCH and call.status_code), None
@@ -381,8 +383,9 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    # If the attempt was abandoned, the refused files are those that need the capability named by the provider, or else
-    # all files sent unchanged. If it went on, they are the files that were then described instead.
+    # If the attempt was abandoned, the refused files are those that need the capability named by the provider or,
+    # without a name, all files sent unchanged. If the attempt continued, they are the files that were then described
+    # instead.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:
         return frozenset({attempt.param})

@@ -23,20 +23,20 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
-"""Number of hours that a window of 24 hours touches, including the current hour."""
+"""Number of clock hours that a window of 24 hours touches, including the current hour."""
 BUCKETS = 12
-"""Number of five-minute buckets in a provider's hour."""
+"""Number of five-minute buckets in the hour that a provider's health covers."""
 
 MAX_SAMPLES = 5000
-"""Maximum number of attempts read, the newest ones of the hour."""
+"""Maximum number of attempts read from the last hour, starting with the newest."""
 
 SLOW_MS = 10_000.0
-"""A provider counts as slow if its median time to first content exceeds this, in milliseconds."""
+"""A provider counts as slow if its median time to first content exceeds this number of milliseconds."""
 
 FAILED_AFTER = 3
-"""A provider counts as failed if this many calls in a row, or all there were, failed."""
+"""A provider counts as failed if this many calls in a row failed, or all calls if there were fewer."""
 FAILED = ("down", "rejected", "failing")
-"""How a provider failed: it did not answer, it refused the key, or it answered with errors."""
+"""Ways in which a provider fails: it does not answer, it refuses the key, or it answers with errors."""
 
 NEUTRAL_OUTCOMES = frozenset(
     {*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS}
@@ -44,12 +44,12 @@ NEUTRAL_OUTCOMES = frozenset(
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
-"""Maximum number of streamed answers per hour whose time to first content is read, the newest ones."""
+"""Maximum number of streamed answers per hour whose time to first content is read, starting with the newest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One call: its time, its outcome, and the milliseconds until its first content, or else until its end."""
+    """A call's time, its outcome, and the milliseconds until its first content or, without content, its end."""
 
     at: datetime
     outcome: str
@@ -58,7 +58,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A provider's last hour; times are in milliseconds.
+    """The health of a provider in the last hour; times are in milliseconds.
 
     `status` is ok, slow or unknown, or, if its newest calls failed, one of `FAILED`. `answered` is the time of the
     newest answer, and `failure` the newest failure.
@@ -78,7 +78,7 @@ class Health:
 
 
 def judge(samples: Sequence[Sample], now: datetime) -> Health:
-    """Return the health shown by samples of one provider, newest first."""
+    """Return the health that the samples of one provider show; the samples are sorted newest first."""
     if not samples:
         return Health()
     answered = sorted(sample.ms for sample in samples if sample.outcome == OK)
@@ -98,7 +98,7 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
 
 
 def name_failure(outcome: str) -> str:
-    """Return how a provider failed whose call or test ended like this, one of `FAILED`."""
+    """Return one of `FAILED`, given how a call to a provider, or a test of the provider, ended."""
     row = TABLE.get(outcome)
     if row is None:
         return "failing"
@@ -114,7 +114,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), provider: str = "") -> dict[str, Health]:
-    """Return the health of every provider called in the last hour, or of the one named, by name; one query.
+    """Return the health of every provider called in the last hour, or of the named provider, by name; one query.
 
     `models` are the configured models with their providers. A 404 for any other model does not count against its
     provider.
@@ -139,7 +139,7 @@ def _read_moment(text: str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """Hourly counts of 24 hours plus the current hour: requests, fallbacks, failures."""
+    """Hourly counts for 24 hours and the current hour: requests, fallbacks and failures."""
 
     requests: tuple[int, ...] = (0,) * BARS
     fell_back: tuple[int, ...] = (0,) * BARS
@@ -154,7 +154,7 @@ class Day:
         return sum(self.requests)
 
     def share(self, part: Sequence[int]) -> float | None:
-        """Return `part` as a percentage of all requests; None if there were none."""
+        """Return `part` as a percentage of all requests, or None if there were no requests."""
         return 100 * sum(part) / self.total if self.total else None
 
 
@@ -162,7 +162,7 @@ class Day:
 class FirstContent:
     """Milliseconds until the first content of streamed answers: percentiles, and the median of each hour.
 
-    Percentiles are None if there were no streams. The last hour is the current hour.
+    Percentiles are None if nothing was streamed. The last hour is the current hour.
     """
 
     p50: float | None = None
@@ -173,7 +173,7 @@ class FirstContent:
 def first_content(now: datetime) -> FirstContent:
     """Return the time to first content over the last 24 hours.
 
-    Only the newest streams of each hour are read, which limits the cost of the one query.
+    Only the newest streams of each hour are read, which limits the cost of the only query.
     """
     hours: dict[int, list[float]] = {}
     for index, ms in _newest_streams(window_start(now)):
@@ -208,17 +208,20 @@ SELECT
     AND ending = 'failed')
 FROM hour ORDER BY start
 """
-"""Query with one index range per hour and number; grouping the same rows would take three times as long."""
+"""Query with one index range per hour and count; grouping the same rows would take three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
-"""Bounds of all hours together, used on PostgreSQL only.
+"""Condition on the whole time of all hours, used on PostgreSQL only.
 
-Without them PostgreSQL plans for the tables of all days; SQLite would search the index by these bounds instead of by
-those of each hour.
+Without it PostgreSQL plans for the tables of all days; SQLite would search the index by this condition instead of by
+each hour's.
 """
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """Return the last 24 hours (`window_start`) and the 24 before; one query that reads only indexes."""
+    """Return the last 24 hours (`window_start`) and the 24 hours before.
+
+    This takes one query, which reads only indexes.
+    """
     connection = connections[LOGS]
     start, hours = window_start(now) - DAY, DAY_HOURS + BARS
     bounds = [connection.ops.adapt_datetimefield_value(start + index * HOUR) for index in range(hours + 1)]

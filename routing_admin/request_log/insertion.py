@@ -1,6 +1,6 @@
-"""Insert entries with a few prepared statements per table; the ORM would cost several times as much.
+"""Insert log entries with a few prepared statements per table; the ORM would take several times as long.
 
-The rows hold the same values that the ORM would have written.
+The rows contain the same values that the ORM would have written.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ Rows = Sequence[Row]
 def write(entries: Iterable[Entry]) -> None:
     """Write entries in one transaction.
 
-    An id that is taken gets a random suffix, so nothing is overwritten. Raise the database's errors; then no entry is
-    written.
+    An entry whose id is taken gets a random suffix, so nothing is overwritten. Database errors are raised, and no entry
+    is written in that case.
     """
     write_rows(build_rows(entries))
 
 
 def build_rows(entries: Iterable[Entry]) -> Rows:
-    """Return entries as rows; if a provider's values cannot be converted, the row has only the gateway's own values."""
+    """Return entries as rows.
+
+    If a provider's values cannot be converted, the row contains only the gateway's own values.
+    """
     return [_build_row(entry) for entry in entries]
 
 
@@ -70,13 +73,13 @@ def write_rows(rows: Rows) -> None:
         with transaction.atomic(using=LOGS):
             _insert_rows(rows)
     except IntegrityError:
-        # Ids are rarely taken, so the rows are inserted without checking first.
+        # Ids are rarely taken, so first try to insert the rows without a check.
         with transaction.atomic(using=LOGS):
             _insert_rows(_under_free_ids(rows))
 
 
 GENERATED_ID = re.compile(r"req_[0-9a-f]{24}")
-"""Pattern of ids that were generated here and not chosen by callers; no two requests share one."""
+"""Pattern of ids that were generated here instead of chosen by callers. No two requests have the same generated id."""
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
@@ -94,7 +97,7 @@ def write_missing(rows: Rows) -> None:
 
 
 def complete(row: Row) -> Row:
-    """Return the row with defaults for missing columns: an earlier version may have spooled the row."""
+    """Return the row with defaults for missing columns, because an earlier version may have spooled the row."""
     request, attempts = row
     values = {**_defaults(RequestLog), **request, "ending": request_ending(request["outcome"]).value}
     return values, [{**_defaults(AttemptLog), **attempt} for attempt in attempts]
@@ -106,7 +109,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
 
 
 def _stored_ids(rows: Rows) -> set[tuple[str, str]]:
-    # The same id may belong to another request, so times are also compared.
+    # Another request may have the same id, so the times are compared as well.
     found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
     return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}
 
@@ -141,7 +144,7 @@ statement, a busy process would write only a few hundred rows a second.
 
 @cache
 def _fields(model: type[Model]) -> Sequence[Field[Any, Any]]:
-    # The database fills the automatic key.
+    # The database fills in the automatic key.
     return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
 
 
@@ -189,7 +192,7 @@ def _utc_text(moment: datetime) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON, including what only Python's own module can write: lone surrogates, huge integers."""
+    """Return a value as JSON; lone surrogates and huge integers need Python's own JSON module."""
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
@@ -202,4 +205,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Values are converted for SQLite, whose driver accepts a bool but looks up an adapter for each one."""
+"""Functions that convert values for SQLite. Its driver accepts a bool, but looks up an adapter for each one."""

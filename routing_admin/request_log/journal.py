@@ -37,14 +37,17 @@ from routing_admin.request_log.tracing import tracing
 log = logging.getLogger("routing_admin.request_log.journal")
 
 QUEUE = 10_000
-"""Entries held in memory; further ones are dropped and counted. The queue only fills up while the disk is full."""
+"""Maximum number of entries in memory; further entries are dropped and counted.
+
+The queue only fills up while the disk is full.
+"""
 BATCH = 200
 PAUSE_SECONDS = 0.09
-"""How long the first entry of a batch waits for more entries, so that it is in the log within 0.1 seconds."""
+"""Time that the first entry of a batch waits for more entries. The entry is in the log within 0.1 seconds."""
 LOCK_SECONDS = 0.1
-"""Lock timeout of a batch, after which the batch is written to disk instead."""
+"""Lock timeout of a batch in seconds, after which the batch is written to disk instead."""
 RETRY_SECONDS = 1.0
-"""Delay between attempts to move entries from disk to the database."""
+"""Delay between attempts to move entries from disk to the database, in seconds."""
 
 
 def spool_folder() -> Path:
@@ -77,7 +80,7 @@ class Journal:
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        # Nothing is written before `start` or `flush`.
+        # Nothing is written before `start` or `flush` is called.
         self._thread = RepeatingThread("journal", PAUSE_SECONDS, self.flush, close_connection, on_demand=True)
 
     @property
@@ -88,7 +91,7 @@ class Journal:
 
     def waiting_seconds(self) -> float:
         """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
-        # If there is none in the queue, the writer may just have taken it.
+        # If the queue is empty, the writer may just have taken an entry.
         with suppress(IndexError):
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
@@ -100,7 +103,7 @@ class Journal:
         """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
-            # Logged only once here; `flush` logs the number of lost requests.
+            # This is logged only once here; `flush` logs the number of lost requests.
             if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             self._overflowed += 1
@@ -111,7 +114,7 @@ class Journal:
     def flush(self) -> None:
         """Write all queued entries now: to the log or, while the database is locked or unavailable, to disk.
 
-        Entries that cannot be stored at all are counted as lost and named in the server's log.
+        Entries that cannot be stored at all are counted as lost, and the server's log names them.
         """
         with self._writing, lock_timeout(LOCK_SECONDS):
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
@@ -131,7 +134,7 @@ class Journal:
             self._refused.clear()
 
     def start(self) -> None:
-        """Start the writer, once per process; it first writes what an earlier process left on disk."""
+        """Start the writer, once per process. It first writes the entries that an earlier process left on disk."""
         if self.spool.waiting():
             self._fall_behind()
         self._thread.start()
@@ -139,9 +142,9 @@ class Journal:
             self._thread.demand()
 
     def stop(self) -> None:
-        """Write what is queued and stop the writer."""
+        """Write the queued entries and stop the writer."""
         self._thread.stop()
-        # This flush tries the database once more, no matter what failed before.
+        # This flush tries the database once more, whatever failed before.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -150,7 +153,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        # Read by index, because the deque grows meanwhile and its iterators do not allow that.
+        # Entries are read by index, because the deque grows meanwhile, which its iterators do not allow.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _dequeue(self, batch: Sequence[Entry]) -> None:
@@ -190,7 +193,7 @@ class Journal:
     ) -> None:
         """Write rows, halving a batch with a rejected value until one row is left, which is then repaired.
 
-        Raise errors that are not due to a row's values; on the next try, rows already written are skipped.
+        Errors that are not due to a row's values are raised; on the next attempt, rows already written are skipped.
         """
         try:
             write(rows)
@@ -217,7 +220,7 @@ class Journal:
             log.error("%s had values that the log cannot hold (%s): it is logged without them", subject, reason)
 
     def _drop(self, subject: str, reason: str) -> None:
-        # After an outage a file is read from its start again, so the same row can be rejected twice.
+        # After an outage a file is read from its start again, so the same row may be rejected twice.
         if subject not in self._refused:
             self._refused.add(subject)
             self._count_lost(1)
@@ -232,13 +235,13 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
-            # The next try may reach another server.
+            # The next attempt may reach another server.
             drop_connections()
 
     def _drain(self) -> None:
         try:
             self.spool.drain(self._write_kept, lambda line: self._drop(line, "it is damaged"))
-        except Exception as error:  # the file is left on disk
+        except Exception as error:  # The file is left on disk.
             self._fall_behind(error)
             return
         # The log is up to date only after it has accepted the files on disk and a batch from memory.

@@ -1,11 +1,11 @@
 """Store answers that `item_reference` and `previous_response_id` may name, per agent, for all processes.
 
 The items of an answer are in one row, under the key that their ids begin with. Each item with another id, such as an
-item of OpenAI's own tools, has an additional row. A further row has the answer's input: the items of its request alone
-and the keys of the answers it continues, so a conversation grows only by what is new in each turn.
+item of OpenAI's own tools, has an additional row. A further row has the answer's input: only the items of its own
+request, and the keys of the answers that it continues, so a conversation grows only by what is new in each turn.
 
 Rows are held in memory until the request log is written, so answers do not wait for them. Like outcomes of calls with
-an idempotency key they are encrypted, under keyed digests. The oldest are deleted when space runs out.
+an idempotency key, rows are encrypted and found by keyed digests. The oldest rows are deleted when space runs out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from routing_admin.platform.databases.router import LOGS
 log = logging.getLogger(__name__)
 
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""Limits on stored bytes: of one agent's answers or of its inputs, and of all agents together."""
+"""Maximum stored bytes of one agent's answers or of its inputs, and of those of all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a stored answer, and of a stored input."""
 MAX_TURNS = 100
@@ -45,21 +45,21 @@ MAX_TURNS = 100
 WAITING_BYTES = 32 * 1024 * 1024
 """Maximum bytes held in memory until they are written."""
 CHECK_SHARE = 16
-"""The stored bytes are added up each time a process has written this fraction (1/16) of a limit."""
+"""The stored bytes are added up whenever a process has written this fraction (1/16) of a limit."""
 ROWS = 200
-"""Rows per statement, and maximum number of expired rows deleted with each write."""
+"""Number of rows per statement, and maximum number of expired rows deleted with each write."""
 
 INPUT = "input "
-"""Prefix of an answer's key, for the row with the input of that answer."""
+"""Prefix that turns an answer's key into the key of the row with the answer's input."""
 OURS, MAX_ID = re.compile(r"[a-z]+_[0-9a-f]{26,28}"), 256
-"""Ids that contain the key of their answer. Any other id is a name of its own, up to this length."""
+"""Pattern of ids that contain their answer's key. Any other id, up to this length, has a row of its own."""
 
 Key = tuple[str, str]
-"""An agent and a name: the key of an answer, `INPUT` plus that key, or an item's id."""
+"""An agent and a name, which is an answer's key, `INPUT` plus that key, or an item's id."""
 
 
 class KeptTooLargeError(ValueError):
-    """The referenced answers have more bytes than one request may have."""
+    """The referenced answers have more bytes than one request may contain."""
 
 
 @value_class
@@ -92,7 +92,7 @@ _NOTHING = _Kept(datetime.min.replace(tzinfo=UTC), b"")
 
 @dataclass(slots=True)
 class KeptAnswers:
-    """Answers of this process that are not written yet, and bytes written since the last check of the limits."""
+    """Answers of this process that are not written yet, and the bytes written since the limits were last checked."""
 
     _waiting: dict[Key, _Kept] = field(default_factory=dict)
     _bytes: int = 0
@@ -101,7 +101,7 @@ class KeptAnswers:
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
     def keep(self, agent: str, turn: Turn | None, key: str, items: Sequence[Mapping[str, Any]]) -> None:
-        """Queue the items of an answer, unless they exceed `MAX_BYTES`, and the turn that it answers."""
+        """Queue the items of an answer, unless they exceed `MAX_BYTES`, and the turn that the answer belongs to."""
         data = orjson.dumps(items)
         if len(data) > MAX_BYTES:
             return
@@ -130,7 +130,7 @@ class KeptAnswers:
     def find_conversation(self, agent: str, key: str, max_bytes: int) -> tuple[list[str], list[Any]] | None:
         """Return the keys of an agent's answers up to the given answer, and all items of the conversation.
 
-        Return None if one of the answers is not stored. Raise as `find` does.
+        Return None if one of the answers is not stored. Raise the same errors as `find`.
         """
         last = self.find(agent, (INPUT + key,), max_bytes)
         if not last:
@@ -144,9 +144,9 @@ class KeptAnswers:
         return keys, [item for answer_key in keys for item in (*found[INPUT + answer_key]["input"], *found[answer_key])]
 
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
-        """Return what is stored for an agent under those names: items by the key of their answer, or by their id.
+        """Return what is stored for an agent under these names: items by the key of their answer, or by their own id.
 
-        Raise `KeptTooLargeError` and the database's errors.
+        Raise `KeptTooLargeError` and database errors.
         """
         requested, now = set(keys), datetime.now(UTC)
         with self._lock:
@@ -169,7 +169,7 @@ class KeptAnswers:
         return {key: orjson.loads(content) for key, content in data.items()}
 
     def write(self, _batch: object = None) -> None:
-        """Write queued answers; answers that the database does not accept remain queued."""
+        """Write queued answers. Answers that the database does not accept remain queued."""
         with self._writing:
             with self._lock:
                 waiting = dict(self._waiting)
@@ -236,7 +236,7 @@ def _owner(agent: str, name: str) -> str:
 
 def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:
     try:
-        # One byte more than allowed shows the caller that the limit is exceeded.
+        # Reading one byte more than allowed shows the caller that the limit is exceeded.
         return zlib.decompressobj().decompress(cipher().decrypt(bytes(ciphertext)), max(max_bytes, 0) + 1)
     except InvalidToken:
         # The row was encrypted with a key that has been removed.

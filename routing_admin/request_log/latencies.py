@@ -19,16 +19,16 @@ from routing_admin.models import RequestLog
 
 
 class Latency(StrEnum):
-    """A time of an answered request; the value is its column."""
+    """A measured time of an answered request; the value is the name of its column."""
 
     FIRST = "first_content_ms"
     WHOLE = "duration_ms"
 
 
 Histogram = Counter[int]
-"""Number of requests by the lower end of their bucket, in milliseconds."""
+"""Maps the lower end of each bucket, in milliseconds, to the number of requests in it."""
 LAST_BUCKET = 100_000_000
-"""Last bucket, for all times of more than a day."""
+"""The last bucket, which counts all times of more than a day."""
 
 
 class _Truncated(Func):
@@ -40,7 +40,7 @@ class _Truncated(Func):
 
 
 def bucket_expression(latency: Latency) -> Case:
-    """Return the SQL expression for the bucket of a request's time."""
+    """Return the SQL expression for the bucket that a request's time is in."""
     scales = [10**power for power in range(len(str(LAST_BUCKET)) - 2)]
     return Case(
         *(
@@ -64,7 +64,7 @@ def quantile(histogram: Histogram, share: float) -> float:
 
 
 def select_timed(rows: QuerySet[RequestLog], latency: Latency) -> QuerySet[RequestLog]:
-    """Select the answered requests that have this time, unordered."""
+    """Return a query for the answered requests that have this time, in no particular order."""
     return rows.filter(ending=RequestEnding.ANSWERED, **{f"{latency}__isnull": False}).order_by()
 
 

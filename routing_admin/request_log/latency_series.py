@@ -1,7 +1,7 @@
-"""Latencies of the requests that a search matches, over time.
+"""Latencies over time, of the requests that a search matches.
 
-Ended hours and days come from roll-ups if the search is for an agent, a route or everything. The rest, and any other
-search, is counted by rows, as far back as charts of requests do (`volume.bounded_start`).
+Ended hours and days come from roll-ups if the search is for an agent, for a route or for everything. The rest, and any
+other search, is counted from rows, as far back as charts of requests go (`volume.bounded_start`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from routing_admin.request_log.volume import ANSWERS, SUMMED_STATUSES, bounded_s
 
 @dataclass(frozen=True, slots=True)
 class LatencySeries:
-    """Histograms of the requests since `since`, by the start of their minute, hour or day."""
+    """Histograms of the requests from `since` on, by the start of their minute, hour or day."""
 
     since: datetime
     points: Mapping[datetime, Histogram]
@@ -66,7 +66,7 @@ def _read_rollups(
     parts = split_range(start, stop, now, list_folded)
     rows = UsageRollup.objects.filter(in_any(parts.starts), dimension=place[0], value=place[1])
     for at, latencies in rows.values_list("start", "latencies"):
-        # Of several currencies, one row has the histograms.
+        # With several currencies there is a row for each, but only one of them has the histograms.
         counts = (latencies or {}).get(latency.value, {})
         found.setdefault(at, Counter()).update({int(bucket): count for bucket, count in counts.items()})
     return found, parts.rest

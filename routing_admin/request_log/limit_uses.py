@@ -26,15 +26,15 @@ PREFIXES = {
     "team": label_holder_id(LabelKind.TEAM, ""),
     "project": label_holder_id(LabelKind.PROJECT, ""),
 }
-"""Id prefixes of the holders whose calls are in the sums; there are none of keys and end users."""
+"""Id prefixes of the limit holders whose calls are in the sums. Keys and end users have no sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """Usage of one limit: `used` of `limit`, and when it resets, which is None for a limit on running calls.
+    """The usage of one limit: `used` of `limit`, and when it resets, which is None for a limit on running calls.
 
-    Money is in nanos of `currency`, which is empty for everything else. `uncounted` are calls since the last reset that
-    a money budget allowed without a price it could count.
+    Money is in billionths of `currency`, which is empty for everything else. `uncounted` is the number of calls since
+    the last reset that a money budget allowed although their price was unknown.
     """
 
     meter: Meter
@@ -60,7 +60,10 @@ class LimitUse:
 
 
 def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return each holder's usage of each of its limits, in the order of `Meter`; one query if any has limits."""
+    """Return each holder's usage of each of its limits, in the order of `Meter`.
+
+    This takes one query, or none without limits.
+    """
     counted = {
         holder: holder_limits
         for holder, holder_limits in limits.items()
@@ -88,7 +91,7 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
 def count_uncounted(
     limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
 ) -> Mapping[tuple[str, Meter], int]:
-    """Return how many calls were allowed uncounted in the current window, by holder and limit, if any.
+    """Return how many calls were allowed uncounted in the current window, by holder and limit.
 
     One query per type of holder that has a money budget and allows such calls.
     """

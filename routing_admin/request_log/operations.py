@@ -1,4 +1,4 @@
-"""Names of the operations other than chat, translated, by surface (the API's name in the log)."""
+"""Translated names of the operations other than chat, by surface (the API's name in the log)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/image-edits": gettext_lazy("Image editing"),
     "v1/image-variations": gettext_lazy("Image variation"),
 }
-"""Surface → name of the operation; a chat has none."""
+"""Maps each surface to its operation's name; chats have none."""
 
 DESCRIBE = "describe"
 """Surface of the gateway's own calls: one model describes a file for another that cannot read it."""
@@ -27,5 +27,5 @@ DESCRIPTION_NAME = gettext_lazy("Description of a file")
 
 
 def operation_name(surface: str) -> str:
-    """Return the name of the operation; empty for a chat."""
+    """Return the name of the surface's operation, or "" for a chat."""
     return str(DESCRIPTION_NAME if surface == DESCRIBE else OPERATION_NAMES.get(surface, ""))

@@ -1,6 +1,6 @@
 """Store outcomes of calls with an idempotency key, for a day, and decide which process answers a call.
 
-Inserting a row claims a key, so only one of any number of processes answers. The claim is renewed while the call runs.
+Inserting a row claims a key, so only one process answers. The claim is renewed while the call runs.
 If its process is killed, the lease expires, and the next call with the key takes over.
 """
 
@@ -26,11 +26,11 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)
-"""How long a key gets the same outcome, from the start of the call."""
+"""Time for which repeated calls with a key get the same outcome, from the start of the first call."""
 LEASE = timedelta(seconds=60)
-"""How long a claim is valid without renewal."""
+"""Time for which a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
-"""Maximum bytes of a stored body."""
+"""Maximum number of bytes of a stored body."""
 MAX_ATTEMPTS = 5
 """Maximum number of attempts to claim a key that other calls claim and release at the same time."""
 SWEEP = 100
@@ -55,7 +55,7 @@ class ConflictingCall:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to answer the call with a key; `holder` is a random token."""
+    """The right to answer the call with a key; `holder` is a random token that identifies the claim."""
 
     digest: str
     holder: str
@@ -73,7 +73,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """The outcome of an earlier call with the same key, its request id, and its facts from the log."""
+    """The outcome of an earlier call with the same key, the call's request id, and its facts from the log."""
 
     outcome: CallOutcome
     request_id: str
@@ -81,7 +81,7 @@ class StoredOutcome:
 
 
 def digest_parts(*parts: str) -> str:
-    """Return a keyed digest of the strings, which is always the same in this installation and not reversible."""
+    """Return a keyed digest of the strings. It is not reversible, and is always the same in this installation."""
     return sign_permanently("\n".join(parts).encode())
 
 
@@ -90,7 +90,7 @@ def claim_key(
 ) -> Claim | StoredOutcome | ConflictingCall:
     """Return the right to answer the call, or the outcome or conflict of the call that owns the key.
 
-    Raise the database's errors.
+    Raise database errors.
     """
     now = now or timezone.now()
     _sweep(now)
@@ -100,11 +100,11 @@ def claim_key(
         if _insert(claim, fingerprint, request_id, now):
             return claim
         row = IdempotencyRecord.objects.filter(pk=digest).first()
-        # The key was released meanwhile: try to claim it again.
+        # The key was released meanwhile, so try to claim it again.
         if row is None:
             continue
         if row.expires_at <= now:
-            # Filter by the holder, so that a newer claim is not deleted.
+            # Filter by the holder, so that a newer claim on the key is not deleted.
             IdempotencyRecord.objects.filter(pk=digest, holder=row.holder).delete()
         elif row.fingerprint != fingerprint:
             return ConflictingCall(ClaimRefusal.OTHER_CALL, row.request_id)
@@ -123,7 +123,10 @@ def renew_claim(claim: Claim) -> bool:
 
 
 def release_key(claim: Claim) -> None:
-    """Delete the claim of a call that ended without an outcome to store; the next call with the key is answered."""
+    """Delete the claim of a call that ended without an outcome to store.
+
+    The next call with the key is then answered.
+    """
     _running(claim).delete()
 
 
@@ -155,7 +158,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    # If several calls do this at the same time, the filter lets only one succeed.
+    # If several calls do this at the same time, the filter lets only one of them succeed.
     abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))
@@ -189,7 +192,7 @@ def _read_facts(request_id: str) -> Mapping[str, Any]:
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        # The call may have just ended, so its entry may still be in the queue.
+        # The call may have just ended, so its log entry may still be in the queue.
         journal().flush()
         facts = rows.first()
     return facts or {}

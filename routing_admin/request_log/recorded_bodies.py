@@ -25,20 +25,20 @@ from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
-"""Maximum bytes of text stored of a request; newer messages have priority."""
+"""Maximum number of text bytes that are stored of a request; newer messages have priority."""
 MESSAGE_COST = 200
-"""Bytes counted for a message or a part in addition to its text."""
+"""Number of bytes counted for each message and part in addition to its text."""
 
 
 @dataclass(slots=True)
 class ByteBudget:
-    """The bytes left for text, and whether any was cut."""
+    """The number of bytes left for text, and whether any text was cut."""
 
     remaining: int = BODY_BYTES
     cut: bool = False
 
     def fit(self, text: str) -> str:
-        """Return as much of a text as fits, without NUL characters."""
+        """Return as much of a text as fits into the budget, without NUL characters."""
         data = text[: max(0, self.remaining)].encode("utf-8", "replace")
         fitting = data[: max(0, self.remaining)].decode("utf-8", "ignore")
         self.cut = self.cut or fitting != text
@@ -48,9 +48,9 @@ class ByteBudget:
 
 
 def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, Any]:
-    """Return the canonical request as JSON, with the answer under `answer`, cut to size.
+    """Return the canonical request as JSON, with the answer under `answer`, cut to the maximum size.
 
-    It must still be passed to `clean_body`, which removes keys.
+    The result must still be passed to `clean_body`, which removes keys.
     """
     space = ByteBudget()
     answered = {"answer": _answer(answer, space)} if answer else {}
@@ -70,7 +70,7 @@ def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, An
 def clean_body(body: Any) -> Any:
     """Return the body without keys and base64.
 
-    The search for them takes too long for the event loop.
+    The search for keys takes too long for the event loop.
     """
     if isinstance(body, dict):
         return {name: clean_body(value) for name, value in body.items()}
@@ -94,7 +94,7 @@ def _answer(answer: Answer, space: ByteBudget) -> dict[str, Any]:
 
 
 def read_question(body: Any) -> tuple[str, list[str]]:
-    """Return the text of a recorded body's last user message, and the ids of its artifacts."""
+    """Return the text of the last user message in a recorded body, and the ids of its artifacts."""
     messages = body.get("messages") if isinstance(body, dict) else None
     question: dict[str, Any] = next(
         (message for message in reversed(messages or []) if message.get("role") == Role.USER.value), {}
@@ -158,7 +158,7 @@ def _parameters(chat: ChatRequest) -> dict[str, Any]:
 
 DIGEST_BYTES = 8
 END_BYTES = 64
-"""Bytes compared at the start and the end of a file sent inline, in addition to its size."""
+"""Number of bytes compared at the start and at the end of a file sent inline, in addition to its size."""
 
 
 class ConversationDigest(NamedTuple):
@@ -194,7 +194,7 @@ def _number(digest: bytes) -> int:
 
 
 def _identity(message: Message) -> bytes:
-    # A model's reasoning is left out, because many callers leave it out.
+    # A model's reasoning is left out of the digest, because many callers do not send it back.
     parts = [_part_identity(part) for part in message.parts]
     calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
     return repr((message.role.value, parts, calls, message.tool_call_id)).encode("utf-8", "replace")

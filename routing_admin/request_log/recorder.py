@@ -1,4 +1,4 @@
-"""Collect facts about a request until it ends, then pass one entry to the journal."""
+"""Collect facts about a request until it ends, then pass one log entry to the journal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from routing_admin.request_log.recorded_bodies import record_body
 
 TRACE_HEADERS = ("traceparent", "tracestate")
 ABANDONED_STATUS = 499
-"""Status logged when the caller disconnected before the answer; it is never sent."""
+"""Logged status if the caller disconnected before the answer; it is never sent."""
 
 
 class RequestRecorder:
-    """Recorder of one request; `end` writes it, once."""
+    """Collects the facts about one request; `end` writes the log entry, once."""
 
     __slots__ = ("_began", "_chat", "_ended", "_facts", "_journal", "_words")
 
@@ -45,7 +45,7 @@ class RequestRecorder:
         return recorder
 
     def add_facts(self, **facts: Any) -> None:
-        # After the end, the facts belong to the queued entry.
+        # After the end, the facts belong to the queued entry, so they must not change.
         if not self._ended:
             self._set(facts)
 
@@ -59,7 +59,7 @@ class RequestRecorder:
         words: ChatRequest | None,
         chat: ChatRequest | None = None,
     ) -> None:
-        """Add the plan.
+        """Add the request's plan.
 
         `words` is the request if its text is to be recorded, `chat` the request from which digests of its files are
         made.
@@ -78,7 +78,7 @@ class RequestRecorder:
         self.add_facts(first_content_ms=self.elapsed_ms())
 
     def mark_early_begin(self) -> None:
-        """Note that the response has started without content; its status is 200 no matter what follows."""
+        """Record that the response has started without content; its status is 200 whatever follows."""
         self.add_facts(begun_ms=self.elapsed_ms())
 
     def elapsed_ms(self) -> float:
@@ -91,7 +91,7 @@ class RequestRecorder:
         answer: Answer | None = None,
         **facts: Any,
     ) -> None:
-        """Queue the entry; only the first call has an effect.
+        """Queue the log entry; only the first call has an effect.
 
         `prepared` is what each candidate was sent, by position.
         """
@@ -102,7 +102,7 @@ class RequestRecorder:
             facts["body"] = record_body(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
-        # The response has begun, so its status has already been sent.
+        # The response has already begun, so its status has been sent.
         if self._facts.begun_ms is not None and self._facts.status != ABANDONED_STATUS:
             self._facts.status = 200
         self._journal.record(build_entry(self._facts, attempts, prepared, self._chat))
@@ -113,7 +113,10 @@ class RequestRecorder:
 
 
 def failure_facts(error: Exception) -> dict[str, Any]:
-    """Return how an internal error ends a request: 503 if database or artifact store is unavailable, else 500."""
+    """Return how an internal error ends a request.
+
+    The status is 503 if the database or the artifact store is unavailable, else 500.
+    """
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}
     if isinstance(error, StoreUnavailableError):

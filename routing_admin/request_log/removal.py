@@ -10,7 +10,7 @@ from routing_admin.request_log.usage_sums import forget_rollups
 
 
 def remove_requests(surface: str, project: str) -> None:
-    """Remove the requests of a surface, and the sums of a project that only these requests have as a label."""
+    """Remove a surface's requests, and the sums of a project, which must be the label of these requests only."""
     requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
     with transaction.atomic(using=LOGS):
         AttemptLog.objects.filter(request__in=requests).delete()

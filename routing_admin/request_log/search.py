@@ -1,7 +1,7 @@
 """Search the request log: `status:failed task:planning provider:openai since:1h`, with keyset pagination.
 
 The text is parsed into a `Search`, which notes its problems. The `Search` becomes one query that the log's indexes can
-answer, so that a page is as fast with a million rows as with a hundred.
+answer, so a page is as fast with a million rows as with a hundred.
 """
 
 from __future__ import annotations
@@ -43,19 +43,22 @@ from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_
 
 PAGE = 50
 MAX_COUNTED = 10_000
-"""Up to this number matches are counted exactly; above it, pages only say that there are more."""
+"""Maximum number of matches that are counted exactly; beyond it, pages only say that there are more."""
 MAX_NEW = 100
-"""Up to this number new rows are counted exactly; above it, pages only say that there are more."""
+"""Maximum number of new rows that are counted exactly; beyond it, pages only say that there are more."""
 
 MAX_ATTEMPT_DELAY = timedelta(days=1)
-"""Maximum delay of an attempt after the start of its request."""
+"""Maximum time between the start of a request and the start of an attempt."""
 LAST_CHARACTER = "\U0010ffff"
-"""Sorts after any continuation of a prefix, so that a range of the primary key finds all ids with that prefix."""
+"""A character that sorts after any continuation of a prefix.
+
+With it, one range of the primary key contains all ids with the prefix.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
-    """A page of requests, newest first, and the cursors of its neighbouring pages, empty if there is none."""
+    """A page of requests, newest first, and the cursors of its neighbouring pages, empty if there is no such page."""
 
     rows: tuple[RequestLog, ...]
     newer: str = ""
@@ -65,7 +68,7 @@ class RequestPage:
 def find(
     search: Search, before: str = "", after: str = "", now: datetime | None = None, size: int = PAGE
 ) -> RequestPage:
-    """Return the page before or after a cursor; the newest page without a valid cursor."""
+    """Return the page before or after a cursor, or the newest page without a valid cursor."""
     now = now or timezone.now()
     rows_in = _rows_by_range(search, now)
     cursor = read_cursor(after)
@@ -122,7 +125,7 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
-    """Return the rows a search matches, unordered and without bodies."""
+    """Return the rows that a search matches, in no particular order and without bodies."""
     return _rows_by_range(search, now)(EVER)
 
 
@@ -157,14 +160,14 @@ def find_last_use(search: Search) -> datetime | None:
 
 
 def unanswered_condition() -> RawSQL:
-    """Return the condition for requests without an answer."""
+    """Return the condition for requests that were not answered."""
     # The values are written into the SQL, because PostgreSQL and SQLite match the partial index `request_failed` by its
     # text.
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
 def failed_condition() -> Q:
-    """Return the condition for `RequestEnding.FAILED`, which uses the index `request_failed`."""
+    """Return the condition for requests with `RequestEnding.FAILED`, which uses the index `request_failed`."""
     return Q(unanswered_condition(), ending=RequestEnding.FAILED)
 
 
@@ -189,7 +192,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
     public = key.removeprefix("ra_")[:8]
     row = AgentKey.objects.select_related("agent").filter(public_id=public).first()
     if row is not None:
-        # A key can act as its agent and as the agents that its agent owns.
+        # A key can act as its own agent, and as the agents that its agent owns.
         made = Agent.objects.filter(owner=row.agent).values_list("agent_id", flat=True)
         names = [row.agent.agent_id, *made]
         rows = rows.filter(agent__in=names) if made else rows.filter(agent=names[0])
@@ -199,7 +202,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
 def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
     if not surface:
         return rows
-    # Nearly all requests have the same surface, so the requests of another one are collected first.
+    # Nearly all requests have the same surface, so requests of other surfaces are collected first.
     ids = list_few(RequestLog.objects.filter(surface=surface), "pk")
     return rows.filter(surface=surface) if ids is None else rows.filter(pk__in=ids)
 
@@ -209,7 +212,7 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        # Successful requests have status 200, so other numbers only occur among unanswered requests.
+        # Successful requests have status 200, so any other status occurs only among unanswered requests.
         return rows if int(status) == HTTPStatus.OK else rows.filter(unanswered_condition())
     if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)
@@ -223,7 +226,8 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
 def _filter_files(rows: QuerySet[RequestLog], form: str) -> QuerySet[RequestLog]:
     if not form:
         return rows
-    # Written into the SQL for the partial index `request_files`, which also contains the adaptations to be matched.
+    # The condition is written into the SQL for the partial index `request_files`, which also contains the adaptations
+    # that the patterns match.
     rows = rows.filter(RawSQL("NOT (adaptation = '')", (), output_field=BooleanField()))
     return rows if form == ANY_FILE else rows.filter(adaptation__regex=PATTERNS[form])
 
@@ -239,7 +243,8 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     # A request's row names the candidate that answered. Attempts are read only if there were others.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
-    if connections[LOGS].vendor == POSTGRESQL:  # reads the tables of two days instead of all days
+    # This bound makes PostgreSQL read the tables of two days instead of all days.
+    if connections[LOGS].vendor == POSTGRESQL:
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + MAX_ATTEMPT_DELAY)
     return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", MAX_ATTEMPT_DELAY)))
 
@@ -253,7 +258,7 @@ def write_position(moment: datetime, key: str) -> str:
 
 
 def read_cursor(text: str) -> tuple[datetime, str] | None:
-    """Return the time and id in a cursor; None if it is invalid."""
+    """Return the time and the id in a cursor, or None if the cursor is invalid."""
     try:
         moment, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
         started_at = datetime.fromisoformat(moment)
@@ -262,7 +267,7 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
     return (started_at, last) if started_at.tzinfo and last and "\0" not in last else None
 
 
-# Single requests with their attempts, for the pages of a request.
+# A single request with its attempts, for the pages of a request.
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +279,7 @@ class LoggedRequest:
 
 
 def find_earlier_request(row: RequestLog) -> RequestLog | None:
-    """Return the newest request of the same agent that `row` continues, if any; at most two queries."""
+    """Return the newest earlier request of the same agent that `row` continues, if any; at most two queries."""
     continues = (row.prefix or {}).get("continues")
     if continues is None:
         return None
@@ -297,7 +302,7 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
     if row is None:
         return None
     if not body:
-        row.body = None  # a deferred column would be fetched by the first template that names it
+        row.body = None  # Without this, the first template that names the deferred column would fetch it.
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
 
 
@@ -315,7 +320,7 @@ def list_request_files(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, A
     return {request: deliveries for request, deliveries in found if deliveries}
 
 
-# Suggestions for the search box: keys, and values of a key.
+# Suggestions for the search box: keys, and values for a key.
 
 MAX_SUGGESTIONS = 20
 """Maximum number of suggestions."""
@@ -331,7 +336,10 @@ FIXED_VALUES: Mapping[str, Sequence[str]] = {
 
 
 def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return up to `MAX_SUGGESTIONS` completions of the text's last word; `values` are this installation's, by key."""
+    """Return up to `MAX_SUGGESTIONS` completions of the text's last word.
+
+    `values` maps each search key to the values that occur in this installation.
+    """
     head, _space, word = typed.rpartition(" ")
     before = f"{head} " if head else ""
     return [before + completion for completion in _completions(word, {**FIXED_VALUES, **values})][:MAX_SUGGESTIONS]
@@ -348,20 +356,21 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
 
 
 def match_names(part: str, names: Sequence[str]) -> list[str]:
-    """Return the names that contain a part, ignoring case: those that start with it first."""
+    """Return the names that contain `part`, ignoring case; names that start with it are first."""
     needle = part.casefold()
     found = [name for name in names if needle in name.casefold()]
     return sorted(found, key=lambda name: not name.casefold().startswith(needle))
 
 
-# If a search has a rare word, its rows are collected first, and the rest of the search applies to these.
+# If a search has a rare term, the rows with that term are collected first, and the rest of the search applies to these
+# rows.
 
 MAX_RARE_ROWS = 2000
 """Maximum number of rows of one provider, model, surface or id prefix that are collected first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """Return one column of the rows, found by their own index; None if there are more than `MAX_RARE_ROWS`."""
+    """Return one column of the rows, found by their own index, or None if there are more than `MAX_RARE_ROWS` rows."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
         ids = {name for (name,) in found[: MAX_RARE_ROWS + 1]}
@@ -370,7 +379,8 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
-    with connection.cursor() as cursor:  # MATERIALIZED, because a plan for the first rows only would read whole tables
+    # MATERIALIZED prevents a plan that is optimized for the first rows and would read whole tables.
+    with connection.cursor() as cursor:
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {MAX_RARE_ROWS + 1}", values)  # noqa: S608
         ids = {name for (name,) in cursor.fetchall()}
         return ids if cursor.rowcount <= MAX_RARE_ROWS else None
