@@ -1,4 +1,4 @@
-"""Parse the search text of the request log into a value with its problems, and write it back."""
+"""Parse the log's search text into a value that lists problems, and convert the value back to text."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from routing_admin.request_log.time_ranges import window_start
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
-"""Keys of labels and their columns."""
+"""Maps search keys to the columns of labels."""
 MAX_CHARACTERS = 2_000
-"""Longer search texts are cut."""
+"""Maximum number of characters of a search text. Longer texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
 ENDING_VALUES = {ending.value for ending in RequestEnding}
 ANY_FILE = "any"
 FILES = (ANY_FILE, *PATTERNS)
-"""Values of `files:`: any file, or the form in which the answering model got one."""
+"""Values of `files:`: any file, or the form in which the answering model received a file."""
 STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed search: values by key, `text` as the prefix of an id, and what could not be parsed."""
+    """A parsed search: values by key, `text` as the beginning of an id, and the problems found."""
 
     values: tuple[tuple[str, str], ...] = ()
     text: str = ""
@@ -64,10 +64,13 @@ def quote(value: str) -> str:
 
 
 def parse(text: str, now: datetime | None = None) -> Search:
-    """Parse a search text, listing and dropping what is invalid. The last word for a key takes precedence."""
+    """Parse a search text.
+
+    Invalid words are dropped and listed; of several words with one key, the last one applies.
+    """
     text = text[:MAX_CHARACTERS]
     try:
-        # In a search an apostrophe is a character, not a quote.
+        # In a search an apostrophe is an ordinary character, not a quotation mark.
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:
         words = text.replace('"', "").split()
@@ -101,14 +104,14 @@ def _problem(key: str, value: str, now: datetime) -> str:
 
 
 def is_status(text: str) -> bool:
-    """Return whether a text is a valid value of `status:`: one of our words, a status code or an error code."""
+    """Return whether a text is a valid value of `status:`: a named ending, a status code or an error code."""
     return text in STATUSES or bool(re.fullmatch(r"[1-5]\d\d|[a-z][a-z0-9_]*", text))
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """Return the time that a text such as `1h` (an hour ago), a date or a time means, or None if it is invalid.
+    """Return the time that a text means, such as `1h` (an hour ago), a date or a time, or None if it is invalid.
 
-    Hours and longer units start at a full hour (`window_start`).
+    Periods of an hour or longer start at a full hour (`window_start`).
     """
     match = AGO.fullmatch(text)
     try:

@@ -1,4 +1,4 @@
-"""Log how the files of a request were sent: names and decisions, neither bytes nor text."""
+"""Log how the files of a request were sent: names and decisions, but no bytes and no text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import encode_text
 
 MAX_FILES = 100
-"""Maximum number of files logged for a candidate; `more` of the last one is the number of further files."""
+"""Maximum number of files logged for a candidate; the field `more` of the last one is the number of further files."""
 
 
 class SentFile(NamedTuple):
     """How one file of a request was sent to one candidate: metadata and the decision, without content.
 
-    `digest` is the digest of the text that was sent instead of the file, None if there was no such text.
+    `digest` is the digest of the text that was sent in place of the file; it is None if there was no such text.
     """
 
     message: int
@@ -36,7 +36,7 @@ class SentFile(NamedTuple):
 
 
 def sent_files(deliveries: Sequence[PartDelivery]) -> tuple[SentFile, ...]:
-    """Return what the log keeps of deliveries, without bytes and text."""
+    """Return the facts that the log stores about deliveries, without bytes and text."""
     files = [_sent_file(delivery, delivery.file) for delivery in deliveries[:MAX_FILES]]
     if len(deliveries) > MAX_FILES:
         files[-1] = files[-1]._replace(more=len(deliveries) - MAX_FILES)
@@ -58,7 +58,7 @@ def _sent_file(delivery: PartDelivery, file: FilePart) -> SentFile:
 
 
 def delivery_column(file: SentFile) -> dict[str, Any]:
-    """Return a delivery in the form of its column: which file, sent as what, and why."""
+    """Return a delivery as it is stored in its column: the file, the form in which it was sent, and the reason."""
     delivery = file.delivery
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {
@@ -80,8 +80,8 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # Set if a model described the file for this request, in a call that is logged as its own request with candidate,
-    # tokens and cost. Times are relative to the start of this request.
+    # This is set if a model described the file for this request. That call is logged as a request of its own; here its
+    # candidate, tokens and cost are noted, with times relative to the start of this request.
     call = description.call
     made = call and {
         "requestId": call.request_id,
@@ -104,19 +104,19 @@ FORM_OUTCOMES: Mapping[DeliveryForm, tuple[str, ...]] = {
 LOSSES = tuple(kind.value for kind in LossKind)
 PATTERNS: Mapping[str, str] = {
     **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in FORM_OUTCOMES.items()},
-    # If another model was asked to describe a file, the file's form is followed by the result.
+    # If another model was asked to describe a file, the result follows the file's form.
     DeliveryForm.DESCRIBED.value: f"=({'|'.join(FORM_OUTCOMES[DeliveryForm.DESCRIBED])})",
     DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
 }
-"""Form → regular expression of the adaptations with a file in this form."""
+"""Maps each form to a regular expression for adaptations that contain a file in this form."""
 
 
 def read_adaptation(adaptation: str) -> Iterator[tuple[str, DeliveryForm, int]]:
-    """Yield slot, form and number of files from a value such as `image=native;file=inlined:cut:2`."""
+    """Yield slot, form and number of files for each item of a value such as `image=native;file=inlined:cut:2`."""
     for section in filter(None, adaptation.split(";")):
         slot, _equals, words = section.partition("=")
         outcome, *suffixes = words.split(":")
-        # The last item may have been cut off at the width of the column.
+        # The last item may be incomplete, because the text was cut to the width of the column.
         if outcome not in list(Outcome):
             continue
         form = DeliveryForm.CUT if set(LOSSES).intersection(suffixes) else FORMS[Outcome(outcome)]

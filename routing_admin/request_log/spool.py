@@ -25,12 +25,12 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row, complete, json_text
 
 TIMES = ("started_at", "at")
-"""Columns with timestamps, which are strings in JSON."""
+"""Columns with timestamps, which are strings in the files' JSON."""
 
 
 @dataclass(slots=True)
 class Spool:
-    """The files in `folder` and the one owned by this process, created when there is something to keep."""
+    """The files in `folder`, and this process's own file, which is created when there are rows to store."""
 
     folder: Path
     _own: Path | None = None
@@ -46,7 +46,7 @@ class Spool:
             if sent < len(lines):
                 raise OSError(f"only {sent} of {len(lines)} bytes fitted")
         except OSError:
-            # Half a line would not be readable as a row.
+            # Half a line could not be read as a row, so remove it.
             os.ftruncate(handle, start)
             raise
 
@@ -58,7 +58,7 @@ class Spool:
         """Write the rows of this process and of dead processes, and remove each file once its rows are written.
 
         `write` must skip requests that are already in the log; an error from it ends the drain, and the rest is left on
-        disk. `lose` gets the location of each damaged line.
+        disk. `lose` is called with the location of each damaged line.
         """
         for path in self._files():
             with nullcontext(True) if path == self._own else hold_unless_locked(path) as free:
@@ -67,7 +67,7 @@ class Spool:
                 for rows in _chunks(path, lose):
                     write(rows)
                 if path == self._own and self._handle is not None:
-                    # Our own file stays open for further rows.
+                    # This process's own file stays open for further rows.
                     os.ftruncate(self._handle, 0)
                 else:
                     path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ class Spool:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._own = self.folder / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             self._handle = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            # The lock is held while the file is open, so an unlocked file was left by a dead process.
+            # A process holds the lock while its file is open, so an unlocked file was left by a dead process.
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         return self._handle
 
@@ -95,7 +95,7 @@ class Spool:
         for path in self.folder.glob("*.jsonl") if self.folder.is_dir() else ():
             try:
                 status = path.stat()
-            except FileNotFoundError:  # another process has just written and removed it
+            except FileNotFoundError:  # Another process has just written the rows and removed the file.
                 continue
             if status.st_size:
                 sized.append((status.st_mtime, path))
@@ -106,7 +106,7 @@ def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:
     rows: list[Row] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            # The process died while it was writing the last line.
+            # The process died while writing the last line.
             if not line.endswith(b"\n"):
                 break
             try:
@@ -129,11 +129,11 @@ def _read(columns: dict[str, Any]) -> dict[str, Any]:
 # Repair rows that the database rejects, so that one invalid value does not cost the whole request.
 
 MAX_COUNT, MAX_BIG = 2**31 - 1, 2**63 - 1
-"""Largest values of PostgreSQL's integer and bigint columns."""
+"""Maximum values of PostgreSQL's integer and bigint columns."""
 
 
 def repaired(row: Row) -> Row:
-    """Return the row with every value forced into its column's range, or replaced by the column's default."""
+    """Return the row with every value forced into its column's range, or else replaced by the column's default."""
     request, attempts = complete(row)
     details = request["token_details"] or {}
     counts = {name: count for name, count in details.items() if isinstance(count, int) and 0 <= count <= MAX_COUNT}

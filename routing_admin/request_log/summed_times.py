@@ -1,4 +1,4 @@
-"""Split a range of time into what is summed, days and hours, and what is left for rows of the log."""
+"""Split a range of time into hours and days that have sums, and the rest, which is read from rows of the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 from routing_admin.request_log.usage_sums import HOUR_RETENTION, day_start
 
 HOURS_UP_TO = timedelta(days=2)
-"""Ranges up to this length are read by the hour, longer ones by the day."""
+"""Maximum length of a range that is read by the hour; longer ranges are read by the day."""
 Range = tuple[datetime, datetime]
 Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
 
@@ -23,7 +23,7 @@ def period_start(span: str, at: datetime) -> datetime:
 
 
 def period_end(span: str, start: datetime) -> datetime:
-    return start + HOUR if span == UsageSum.HOUR else day_start(start + DAY + HOUR)  # a day may have 23 to 25 hours
+    return start + HOUR if span == UsageSum.HOUR else day_start(start + DAY + HOUR)  # A day may have 23 to 25 hours.
 
 
 def round_up(span: str, at: datetime) -> datetime:
@@ -32,24 +32,24 @@ def round_up(span: str, at: datetime) -> datetime:
 
 
 def _oldest_hour(now: datetime) -> datetime:
-    return now - HOUR_RETENTION + HOUR  # clocks of processes differ
+    return now - HOUR_RETENTION + HOUR  # The clocks of processes may differ.
 
 
 def has_hours(since: datetime, now: datetime) -> bool:
-    """Return whether sums of hours are kept from a time on. Those of days are kept for longer than the log."""
+    """Return whether hourly sums are kept from a time on. Daily sums are kept for longer than the log."""
     return since > _oldest_hour(now)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Days and hours by their span, and the ranges between them, in order."""
+    """The days and hours that have sums, by their span, and the ranges between them, in order."""
 
     starts: Mapping[str, Sequence[datetime]]
     rest: Sequence[Range]
 
 
 def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
-    """Return the condition for the sums or roll-ups of these days and hours."""
+    """Return the condition for sums or roll-ups of these days and hours."""
     found = Q(pk__in=())
     for span, moments in starts.items():
         found |= Q(span=span, start__in=moments)
@@ -57,7 +57,7 @@ def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
 
 
 def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
-    """Yield the days or hours that a range touches."""
+    """Yield the days or hours that overlap a range."""
     at = period_start(span, begin)
     while at < stop:
         yield at
@@ -65,10 +65,11 @@ def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetim
 
 
 def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
-    """Split the range from `start` to before `stop`, None meaning now and later, when clocks of others may differ.
+    """Split the range from `start` to before `stop` into days and hours that have sums, and the rest.
 
-    A range of more than two days, or one that is older than the sums of hours, is split into days, with hours at its
-    ends. `select` returns the days or hours that can be used, by default all.
+    If `stop` is None, the range ends after now, because other processes' clocks may be ahead. A range of more than two
+    days, or one that begins before the hourly sums, is split into days, with hours at its ends. `select` returns the
+    days or hours whose sums can be used, by default all.
     """
     has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)
     if stop is None:

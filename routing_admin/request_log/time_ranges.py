@@ -1,7 +1,7 @@
 """Split the log's time into ranges for queries, newest first, and define the windows of hours and days.
 
-PostgreSQL plans a query for every daily table in its range, so queries search a few days at a time, beginning with the
-newest, where the result usually is. Without daily tables the log is one range.
+PostgreSQL plans a query for every daily table in the query's range, so the log is searched a few days at a time,
+beginning with the newest days, where the result usually is. Without daily tables the log is one range.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from routing_admin.platform.databases.postgresql.partitions import existing_days
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
-"""Length of the first range, and the factor by which each range is longer than the one before."""
+"""Length of the first range, and the factor by which each further range is longer than the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """Half-open range of time; None means unbounded."""
+    """A half-open range of time; None means no bound."""
 
     start: datetime | None = None
     stop: datetime | None = None
@@ -32,7 +32,7 @@ EVER = DayRange()
 
 
 def back_from(newest: datetime) -> Iterator[DayRange]:
-    """Yield the ranges of the log backwards from a time; the first range also covers newer rows."""
+    """Yield ranges of the log backwards from a time; the first range also covers newer rows."""
     days, stop = existing_days(), None
     if days is not None:
         length, start = FIRST, _midnight(newest) + timedelta(days=1) - FIRST
@@ -44,7 +44,7 @@ def back_from(newest: datetime) -> Iterator[DayRange]:
 
 
 def on_from(oldest: datetime) -> Iterator[DayRange]:
-    """Yield the ranges of the log forwards from a time."""
+    """Yield ranges of the log forwards from a time."""
     days, start = existing_days(), _midnight(oldest)
     if days is not None:
         length, stop = FIRST, start + FIRST
@@ -56,7 +56,7 @@ def on_from(oldest: datetime) -> Iterator[DayRange]:
 
 
 def within(rows: QuerySet[Row], day_range: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
-    """Return the rows whose column is in the range, or up to `later` after its end."""
+    """Return the rows whose column is in the range, or up to `later` after the range's end."""
     rows = rows.filter(**{f"{column}__gte": day_range.start}) if day_range.start else rows
     return rows.filter(**{f"{column}__lt": day_range.stop + later}) if day_range.stop else rows
 
@@ -76,10 +76,10 @@ DAY = DAY_HOURS * HOUR
 
 
 def hour_start(moment: datetime) -> datetime:
-    """Return the start of the hour in UTC, as in the log."""
+    """Return the start of the hour in UTC, which the log uses."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def window_start(now: datetime, length: timedelta = DAY) -> datetime:
-    """Return the start of the window of that length that ends now."""
+    """Return the start of the window of this length that ends now."""
     return hour_start(now - length)

@@ -1,4 +1,4 @@
-"""Trace export to an OpenTelemetry collector, off unless OpenTelemetry's environment variables name one.
+"""Export traces to an OpenTelemetry collector, if OpenTelemetry's environment variables name one.
 
 The journal's thread exports entries after the answers, so requests never wait. The package is an optional dependency,
 imported only if traces are exported. If it is missing, one log line says how to install it.
@@ -22,7 +22,7 @@ log = logging.getLogger("routing_admin.request_log.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 FLUSH_SECONDS = 5.0
-"""How long a stopping process waits for a collector that does not respond."""
+"""Seconds that a stopping process waits for a collector that does not respond."""
 MISSING = (
     "no traces are sent: %s is not installed; routing-admin[otlp] brings it, in a checkout `pip install -r "
     "requirements-extras.txt`, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -30,13 +30,13 @@ MISSING = (
 
 
 class Tracing:
-    """Trace export of this process; `writer` is None while it is off."""
+    """Trace export of this process; `writer` is None while the export is off."""
 
     def __init__(self) -> None:
         self.writer: SpanWriter | None = None
 
     def start(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Start if the environment names a collector; once per process."""
+        """Start the export if the environment names a collector; once per process."""
         if self.writer is not None or not is_wanted(environment):
             return
         try:
@@ -54,14 +54,14 @@ class Tracing:
         for entry in entries:
             try:
                 writer.write(entry)
-            except Exception as error:  # a failed trace must not affect the request log
+            except Exception as error:  # A failed trace export must not affect the request log.
                 log.error("request %s could not be traced: %s", entry.facts.id, type(error).__name__)
 
     def stop(self) -> None:
-        """Send what is queued, for at most `FLUSH_SECONDS`, and stop."""
+        """Send the queued traces, for at most `FLUSH_SECONDS`, and stop."""
         writer, self.writer = self.writer, None
         if writer is not None:
-            # In a thread, because a collector that does not answer would block.
+            # This runs in a thread, because a collector that does not answer would block.
             ending = threading.Thread(target=writer.close, name="tracing-end", daemon=True)
             ending.start()
             ending.join(FLUSH_SECONDS)

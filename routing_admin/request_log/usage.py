@@ -1,4 +1,7 @@
-"""Usage in a period by agent, route, provider, model, label or day, read from sums and never from requests."""
+"""Usage in a period by agent, route, provider, model, label or day.
+
+It is read only from sums of requests, never from the requests themselves.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +34,21 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""Groupings of usage and their columns."""
+"""Maps the groupings of usage to columns of the sums."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
-"""Columns that are counts, in contrast to money."""
+"""Columns with counts, as opposed to money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "cost_nanos")
-"""Counts of charts over time."""
+"""Columns that charts over time show."""
 NO_RATES, NO_TIME = ExchangeTable(), timedelta()
 MAX_GROUPS = 1000
-"""Maximum number of groups that are listed; totals include all of them."""
+"""Maximum number of groups that are listed; totals include all groups."""
 
 
 @dataclass(slots=True)
 class Counts:
-    """Sums of requests; money by currency, in nanos."""
+    """Sums of requests; money is by currency, in billionths of its unit."""
 
     requests: int = 0
     failures: int = 0
@@ -63,9 +66,12 @@ class Counts:
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
     def add(self, currency: str, counts: Sequence[int]) -> None:
-        """Add sums in the order of `COUNTS`; `currency` is the currency of the money, empty if nothing has a price."""
+        """Add sums in the order of `COUNTS`.
+
+        `currency` is the currency of the money, and is empty if nothing has a price.
+        """
         for name, count in zip(PLAIN_COUNTS, counts, strict=False):
-            if count:  # most are zero, and a page adds thousands
+            if count:  # Most sums are zero, and a page adds thousands of them.
                 setattr(self, name, getattr(self, name) + count)
         if currency:
             for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
@@ -85,7 +91,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """Usage in a period: the total, the groups by weight, and the series by hour or day.
+    """Usage in a period: the total, the groups with the largest first, and the series by hour or day.
 
     It covers `since` until before `until`: whole hours, or whole days in the installation's time zone.
     """
@@ -99,7 +105,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class SummedTimes:
-    """Hours or days that have sums, and those of them that are folded into roll-ups."""
+    """The hours or days that have sums, and those of them that also have roll-ups."""
 
     span: str
     starts: Sequence[datetime]
@@ -110,9 +116,9 @@ class SummedTimes:
 
 
 def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: bool = False) -> SummedTimes:
-    """Return what is summed from a time on, and `before` it; two queries.
+    """Return the hours or days that have sums, since a time and in the period `before` it; two queries.
 
-    Roll-ups are for a single column. So they are of no use to filtered sums.
+    A roll-up has a single column, so filtered sums cannot use roll-ups.
     """
     span, start = _choose_span(since)
     starts = list_starts(span, moved(start, -before))
@@ -120,7 +126,7 @@ def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: boo
 
 
 def moved(moment: datetime, length: timedelta) -> datetime:
-    # Days are moved on the clock, because a day has 23 to 25 hours twice a year.
+    # Days are added on the local clock, because a day has 23 or 25 hours twice a year.
     if length % DAY or length == DAY:
         return moment + length
     return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))
@@ -137,19 +143,19 @@ def sum_usage(
     counted: Collection[str] = COUNTS,
     **only: str,
 ) -> UsageReport:
-    """Return the usage between two times (by default until now), grouped by one of `GROUPS`; three queries.
+    """Return the usage between two times (by default until now), grouped by a key of `GROUPS`; three queries.
 
-    Partial hours at both ends count as whole; whole days if `since` is more than two days ago. `only` limits the sums
-    to one agent, team, project or user. Currencies are compared if `exchange` has their rates. With `times`, which
-    were read in the same transaction, one query is enough. Groups have the columns in `counted`, which takes less time
-    than all; the total and the series have every column.
+    Partial hours at both ends are counted as whole hours, or as whole days if `since` is more than two days ago. `only`
+    limits the sums to one agent, team, project or user. Currencies are compared if `exchange` has their rates. With
+    `times`, which were read in the same transaction, one query is enough. Groups have the columns in `counted`, which
+    takes less time than all; the total and the series have every column.
     """
     span, start = _choose_span(since)
     if until is not None:
         until = round_up(span, until)
     filters = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
-    # All queries share one snapshot, so that groups and series have the same total.
+    # All queries use one snapshot, so that groups and series have the same total.
     with one_moment(LOGS):
         times = times or list_times(since, is_filtered=bool(filters))
         name, columns = (SMALLEST, ()) if is_by_day else (GROUPS[group_by], counted)
@@ -167,7 +173,7 @@ def sum_usage(
 
 
 def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
-    """Return the number of requests since the start of an hour, for each value of a group that has any.
+    """Return the number of requests since the start of an hour, for each value of a group that had requests.
 
     This takes one query.
     """
@@ -183,8 +189,9 @@ def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
 
 
 SMALLEST = "provider"
-"""The column with the fewest values. Every column's sums have the same totals, so this one's are the cheapest to add
-up.
+"""The column with the fewest values.
+
+The sums of every column have the same totals, and the sums of this column are the fewest to add up.
 """
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
@@ -204,7 +211,7 @@ parts settle the types of all four, since PostgreSQL takes two columns of NULL f
 def _sum_up(
     times: SummedTimes, starts: Sequence[datetime], name: str, filters: Mapping[str, str], counted: Collection[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # There may be thousands of pairs of value and start, which are summed in the database.
+    # There may be thousands of pairs of a value and a start, so the database adds them up.
     is_folded = times.folded.__contains__
     rows = UsageSum.objects.filter(span=times.span, start__in=list(filterfalse(is_folded, starts)), **filters)
     rollups = UsageRollup.objects.filter(span=times.span, start__in=list(filter(is_folded, starts)))
@@ -226,7 +233,7 @@ def _sum_up(
         cursor.execute(sql, [value for _, values in parts.values() for value in values])
         for start, value, currency, *counts in cursor.fetchall():
             group = groups[value] if start is None else series[as_aware(start)]
-            group.add(currency, list(map(int, counts)))  # PostgreSQL's sums are decimals
+            group.add(currency, list(map(int, counts)))  # PostgreSQL returns sums as decimals.
     return groups, series
 
 
@@ -243,13 +250,13 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 
 def main_currency(total: Counts) -> str:
-    """Return the currency with the largest sum; empty if nothing has a price."""
+    """Return the currency with the largest sum, or "" if nothing has a price."""
     priced = [currency for currency in total.costs if currency != NO_CURRENCY]
     return max(priced, key=lambda currency: (total.costs[currency], currency), default="")
 
 
 def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
-    """Return the currency in which sums are compared, and a function that weighs counts in it.
+    """Return the currency in which groups are compared, and a function that returns the weight of a group's counts.
 
     With rates for all currencies, weights include all of them. Otherwise only the currency of the largest sum is used.
     If nothing was paid, the currency is empty and requests are compared.
@@ -263,6 +270,6 @@ def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Co
 
 
 def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
-    # Sort groups by cost in one currency, then by requests.
+    # Sort groups by their cost in one currency, then by their number of requests.
     currency, weigh = weight_in(total, exchange)
     return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

@@ -1,10 +1,10 @@
 """Sums of ended hours and days by single columns, so that pages read thousands of rows where `UsageSum` has a million.
 
-Each serving process writes the roll-up ("folds") of hours and days that have none, newest first, including hours and
-days that a migration or `restore` added. A fold starts by writing a mark with a random token. A late request deletes
-the mark in its own transaction, and another process that starts the same fold replaces it. A fold that lost its mark
-stops, and readers ignore its rows: they use the sums of every hour or day without a complete mark. So locks are held
-for one batch of rows only.
+Each serving process writes the roll-ups ("folds" the hours and days) that are missing, newest first, including those of
+hours and days that a migration or `restore` added. A fold starts by writing a mark with a random token. A late request
+deletes the mark in its own transaction, and another process that starts the same fold replaces it. A fold that lost its
+mark stops, and readers ignore its rows: they use the sums of every hour or day without a complete mark. Locks are
+therefore held for one batch of rows only.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
 FOLD_DELAY = 2 * HOUR
-"""Delay after the end of an hour or day: late requests are rare by then, and clocks may differ."""
+"""Delay of a roll-up after the end of its hour or day. Late requests are rare by then, and clocks may differ."""
 BATCH = 500
-"""Rows per transaction."""
+"""Number of rows per transaction."""
 PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0
-"""Delay between folds, and before the next check if nothing was left to fold."""
+"""Seconds between two folds, and seconds before the next check if nothing was left to fold."""
 STARTS = """
 WITH RECURSIVE starts (start) AS (
     SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start >= %s
@@ -60,7 +60,7 @@ def list_starts(span: str, since: datetime) -> list[datetime]:
 
 
 def as_aware(start: Any) -> datetime:
-    """Return a datetime as aware; SQLite returns naive datetimes in UTC."""
+    """Return a datetime with a time zone; SQLite returns naive datetimes in UTC."""
     moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
     return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
@@ -72,7 +72,7 @@ def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
 
 
 class UsageRollups:
-    """The folds of this process, which run in a background thread; a fold writes one roll-up."""
+    """Folds hours and days for this process, in a background thread; each fold writes one roll-up."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
@@ -86,7 +86,7 @@ class UsageRollups:
         self._thread.stop()
 
     def round(self) -> None:
-        """Fold one hour or day; wait for the next check if none is left. Raise the database's errors."""
+        """Fold one hour or day, or wait for the next check if none is left. Raise database errors."""
         if time.monotonic() < self._due:
             return
         with borrowed_connections():
@@ -100,7 +100,7 @@ class UsageRollups:
             folded = list_folded(span, ended)
             left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
-                # If the fold fails, other hours and days are folded before it is tried again.
+                # If the fold fails, other hours and days are folded before this one is tried again.
                 self._failed.add((span, left[-1]))
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
@@ -121,7 +121,7 @@ def fold(span: str, start: datetime) -> None:
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
     histograms = count_latencies(start, period_end(span, start))
     for row in rows:
-        # A time has a row per currency, and the first of these has the histograms.
+        # A time has one row per currency, and only the first of them has the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)
     # The lock is held for one batch only, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):
@@ -140,7 +140,7 @@ def _holds(period: QuerySet[UsageRollup], mark: UsageRollup) -> bool:
 def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
     rows = UsageSum.objects.filter(span=span, start=start).order_by().values_list(dimension, "currency")
     for value, currency, *counts in rows.annotate(*(Sum(name) for name in COUNTS)):
-        sums = dict(zip(COUNTS, map(int, counts), strict=True))  # PostgreSQL's sums are decimals
+        sums = dict(zip(COUNTS, map(int, counts), strict=True))  # PostgreSQL returns sums as decimals.
         yield UsageRollup(span=span, start=start, dimension=dimension, value=value, currency=currency, **sums)
 
 

@@ -1,4 +1,4 @@
-"""Usage over time by a few groups, and of the period before, for charts; read from sums and never from requests."""
+"""Usage of a few groups over time, and of the period before, for charts; read only from sums, never from requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from routing_admin.request_log.usage_sums import COUNTS
 
 NO_FILTERS: Mapping[str, str] = {}
 Points = Mapping[datetime, Counts]
-"""Sums by the start of their hour or day."""
+"""Sums, by the start of their hour or day."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSeries:
-    """Series of single groups, and the total of the period before, shifted to the times of the report's period.
+    """Series of single groups, and the total series of the period before, shifted to this period's times.
 
     Both have only the columns in `SERIES_COUNTS`.
     """
@@ -39,9 +39,10 @@ def sum_series(
     until: datetime | None = None,
     **only: str,
 ) -> UsageSeries:
-    """Return the series of the named groups between the times of a report, and the total of the period before it.
+    """Return the series of the named groups in a report's period, and the total series of the period before.
 
-    `length` is that of the period, in whole hours or days; `times` reach back to the time before. Two queries.
+    `length` is the length of the period, in whole hours or days; `times` must reach back to the period before. This
+    takes two queries.
     """
     filters = {GROUPS[name]: value for name, value in only.items()}
     now, before = times.between(since, until), times.between(moved(since, -length), since)
@@ -59,7 +60,7 @@ def read_points(
     filters: Mapping[str, str] = NO_FILTERS,
     counts: Sequence[str] = SERIES_COUNTS,
 ) -> dict[str, dict[datetime, Counts]]:
-    """Return sums of hours or days by the names of a column; without one, all sums by the name "". One query.
+    """Return sums of hours or days by the values of a column; without a column, all sums under the name "". One query.
 
     Hours and days in `folded` are read from their roll-ups, which cannot be filtered.
     """
@@ -79,6 +80,6 @@ def read_points(
     queries = [part.values_list("start", "name", "currency").annotate(**sums) for part in parts]
     found: dict[str, dict[datetime, Counts]] = defaultdict(lambda: defaultdict(Counts))
     for start, name, currency, *values in queries[0].union(queries[1], all=True):
-        by_name = dict(zip(counts, map(int, values), strict=True))  # PostgreSQL's sums are decimals
+        by_name = dict(zip(counts, map(int, values), strict=True))  # PostgreSQL returns sums as decimals.
         found[name][start].add(currency, [by_name.get(count, 0) for count in COUNTS])
     return found

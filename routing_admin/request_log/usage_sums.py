@@ -1,4 +1,7 @@
-"""Add requests to the sums of their hour and day, in the transaction that logs them, so each request counts once."""
+"""Add requests to the sums of their hour and day.
+
+This happens in the transaction that logs the requests, so each request is counted once.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +23,23 @@ from routing_admin.request_log.counting import CountedNames, current_names
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 
-# Callers can make up labels, so only a limited number of labels have their own sums.
+# Callers can make up labels, so only a limited number of labels have sums of their own.
 
 OTHERS = "(other)"
-"""Name under which all further labels are summed."""
+"""Name under which all further labels are summed together."""
 MAX_USERS = 1000
-"""Maximum number of an agent's end users with sums of their own per day; further ones count as `OTHERS`."""
+"""Maximum number of an agent's end users that have sums of their own per day; further users count as `OTHERS`."""
 MAX_TEAMS = 200
-"""The same maximum for pairs of team and project."""
+"""Maximum number of pairs of team and project that have sums of their own per agent and day."""
 DAYS = 3
-"""Number of days whose labels are cached, because the journal may write late."""
+"""Number of days whose labels are cached. It is more than one because the journal may write late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
 
 @dataclass(slots=True)
 class _Names:
-    """Labels of one agent on one day: complete sets, and the pairs of team and project in them."""
+    """The labels of one agent on one day: complete sets of labels, and the pairs of team and project in them."""
 
     whole: set[LabelNames]
     pairs: set[tuple[str, str]] = field(default_factory=set)
@@ -58,13 +61,19 @@ class _Names:
 
 
 class SumLabels:
-    """Labels with their own sums, by day and agent; labels that other processes found earlier are read once."""
+    """The labels that have sums of their own, by day and agent.
+
+    Labels that other processes added earlier are read once.
+    """
 
     def __init__(self) -> None:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user under which a row is summed; one query per agent and day."""
+        """Return the team, project and end user under which a row is summed.
+
+        This takes one query per agent and day.
+        """
         names = request["team"] or "", request["project"] or "", request["end_user"] or ""
         return NONE if names == NONE else self._find(day_start(request["started_at"]), request["agent"]).bounded(names)
 
@@ -102,21 +111,21 @@ SUM_KEY_COLUMNS = (
     "end_user",
     "currency",
 )
-"""Columns that identify a sum."""
+"""Columns that identify a row of sums."""
 COUNTS = (
     *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
-"""Columns that are summed."""
+"""Columns of counts and money that are summed."""
 MAX_SUM = 2**62
 """Maximum of a sum before a batch is added. The column's maximum is twice this, and a batch adds less than this."""
 CHUNKS = (20, 6, 2, 1)
-"""Sums per statement."""
+"""Number of rows of sums per statement."""
 HOUR_RETENTION = timedelta(days=7)
-"""How long sums of hours are kept. Those of days are kept for longer than the log."""
+"""Time for which hourly sums are kept. Daily sums are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""How long after its start an hour or day has ended."""
+"""Time after its start at which an hour or day has ended."""
 ROLLUP_LOCK = 0x726F6C6C7570
 """Number of the PostgreSQL advisory lock that separates late requests from roll-ups."""
 SumKey = tuple[Any, ...]
@@ -139,13 +148,15 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     adapt = connection.ops.adapt_datetimefield_value
     forget_rollups({key[:2] for key in sums})
     with connection.cursor() as cursor:
-        for chunk in in_chunks(sorted(sums.items()), CHUNKS):  # sorted, so that two writers cannot deadlock
+        # The rows are sorted, so that two writers cannot deadlock.
+        for chunk in in_chunks(sorted(sums.items()), CHUNKS):
             records = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for record in records for value in record])
 
 
 def forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
-    # Sums that change make the roll-up of their hour or day invalid, so its mark is deleted in the same transaction.
+    # A changed sum makes the roll-up of its hour or day invalid, so the roll-up's mark is deleted in the same
+    # transaction.
     now = timezone.now()
     ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
     if not ended:
@@ -166,7 +177,7 @@ def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: Count
 
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
-    # Cached, because the requests of a batch come from the same few minutes.
+    # The result is cached, because the requests of a batch come from the same few minutes.
     return hour_start(minute), day_start(minute)
 
 
