@@ -154,8 +154,9 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Data plane calls that clients send to this API by mistake. Chat calls are missing here, because the code for unknown
-URLs answers them in the format of their own API.
+"""Data plane calls that clients send to this API by mistake.
+
+Chat calls are not listed, because the data plane's code for unknown URLs answers them in the format of their own API.
 """
 
 

@@ -138,9 +138,9 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 
 @router.get("/requests/{request_id}", tags=["llm"], response=RequestOut)
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """Return one of the agent's own requests with its attempts, by its `x-request-id`; 404 for another agent's request.
+    """Return one of the agent's own requests with its attempts, by its `x-request-id`.
 
-    The status is 503 while log entries wait to be written.
+    The status is 404 for another agent's request, and 503 while log entries wait to be written.
     """
     # Write the log entries of finished requests first, so that they are found.
     journal().flush()

@@ -35,7 +35,7 @@ class ServiceOut(Schema):
 
 
 class ServicesOut(Schema):
-    """Model services in order."""
+    """Model services in their configured order."""
 
     services: list[ServiceOut]
 
@@ -47,7 +47,7 @@ class SupportedOut(Schema):
 
 
 class AgentsOut(Schema):
-    """Ids of agents."""
+    """The ids of agents."""
 
     agents: list[str]
 
@@ -73,10 +73,10 @@ class AgentOut(Schema):
 
 
 class LimitOut(Schema):
-    """One limit: used, remaining, and when it resets, null if it is freed as calls end.
+    """The use of one limit: used, remaining, and when it resets; null if it is freed as calls end.
 
-    Money is in the unit of its currency, which is null for everything else. `uncounted` are calls without a known price
-    that a budget of money let pass.
+    Money is in units of its currency, which is null for everything else. `uncounted` is the number of calls without a
+    known price that a money budget allowed.
     """
 
     meter: str
@@ -168,7 +168,7 @@ class RequiredOut(Schema):
 
 
 class RoutingResultOut(Schema):
-    """What the service receives for the message; `textDescription` only if something is described."""
+    """What the service receives for the message; `textDescription` is present only if an attachment is described."""
 
     canProcess: bool
     processedContent: str | list[dict[str, object]]

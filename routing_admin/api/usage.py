@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - parameters of the address are camelCase
-"""The agents' API: an agent's usage and cost, by route, provider, model, label or day."""
+"""The agents' API for an agent's usage and cost, by route, provider, model, label or day."""
 
 from __future__ import annotations
 

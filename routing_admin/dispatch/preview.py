@@ -48,7 +48,7 @@ from routing_admin.dispatch import description_preview
 from routing_admin.dispatch.model_endpoints import build_registry, default_endpoints, default_language, list_readers
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
-"""Describes the previewed request for pages and the API."""
+"""Describes the previewed request, for pages and the API."""
 
 TYPE_MISMATCH = "type_mismatch"
 """Code of the warning that the content's type differs from the declared type."""
@@ -161,9 +161,9 @@ class Preview:
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
-    """Return what is not delivered: `cut`, `scaled` or `replaced`, its share in percent, and the replaced bytes.
+    """Return as JSON what is not delivered: how it is lost, the lost share in percent, and the replaced bytes.
 
-    A number is null if it is unknown or 0.
+    It is lost by being `cut`, `scaled` or `replaced`. A number is null if it is unknown or 0.
     """
     return {"kind": loss.kind.value, "percent": loss.percent, "replaced": loss.count or None} if loss else None
 
@@ -203,7 +203,7 @@ class Previewer:
         return _first_delivery(self._adapt(endpoint)).delivery.form
 
     def must_draw(self, endpoint: ModelEndpoint) -> bool:
-        """Return whether pages must be drawn before `form_at` is known, which can take seconds."""
+        """Return whether a document's pages must be drawn before `form_at` is known, which can take seconds."""
         try:
             with disable_drawing():
                 self._adapt(endpoint)
@@ -340,7 +340,7 @@ def _delivery(
 
 
 class ContentReadOnce:
-    """Content whose text and conversions are computed once for all services."""
+    """Content that computes its text and its conversions only once, for all services."""
 
     def __init__(self, content: Content) -> None:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)

@@ -57,7 +57,7 @@ class Transport(Protocol):
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
     ) -> Answer | Failure:
-        """Return a complete answer."""
+        """Return the complete answer, or the failure."""
 
     async def open(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
@@ -190,7 +190,7 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            # The bytes were deleted after planning, so describe the file as missing instead of failing.
+            # The file's bytes were deleted after planning, so describe the file as missing instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             empty_answer = find_empty_answer(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None

@@ -81,7 +81,7 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use, and return the call with the reservation. Raise `GatewayError`."""
+    """Reserve the tokens that the call may use, and return the call with this reservation. Raise `GatewayError`."""
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -130,7 +130,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
 
 async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the streaming reply once it has content; raise `GatewayError` if no candidate has any."""
+    """Return the streaming reply once it has content; raise `GatewayError` if no candidate returns any content."""
     if call.keep_alive is not None and admitted.api.keep_alive:
         start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:

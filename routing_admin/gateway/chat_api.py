@@ -41,12 +41,12 @@ Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
 class ChatCall:
     """A parsed call: the canonical request, the model's name, and options of routing and streaming.
 
-    `old_calls`: tools were sent as `functions`, so calls to them are returned as `function_call`. `namespaces`: the
-    single name under which a model receives a grouped tool → its namespace and own name. `passing`: the operation, if
-    it is not chat. `count`: the number of requested answers. `choice`: which of them this call produces, None if it is
-    the only one. `is_stored`: later calls may refer to the answer and its items. In that case `keep` is called with the
-    key of their ids and the items, and `turn` is the part of the request that is stored. `previous`: the id of the
-    answer that the call continues.
+    With `old_calls`, tools were sent as `functions`, so calls to them are returned as `function_call`. `namespaces`
+    maps the single name under which a model receives a grouped tool to the tool's namespace and own name. `passing` is
+    the operation, if it is not a chat. `count` is the number of requested answers, and `choice` is the answer that this
+    call produces, None if it is the only one. With `is_stored`, later calls may refer to the answer and its items:
+    `keep` is called with the key of their ids and the items, and `turn` is the part of the request that is stored.
+    `previous` is the id of the answer that the call continues.
     """
 
     chat: ChatRequest

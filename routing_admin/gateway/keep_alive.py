@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 REPEAT_SECONDS = 15.0
 COMMENT = b": keep-alive\n"
-"""Comment without a blank line after it: openai-go up to March 2026 parses a blank line as an event and fails on its
-missing data (openai/openai-go#556).
+"""A comment without a blank line after it.
+
+openai-go up to March 2026 parses a blank line as an event and fails on its missing data (openai/openai-go#556).
 """
 BLANK = b"\r\n"
 """A blank line, for Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
@@ -48,7 +49,7 @@ class KeepAlive:
         begun: Callable[[], None],
         write_error: Callable[[GatewayError], bytes],
     ) -> None:
-        """Start the answer after `seconds` and repeat `block` until `stop`.
+        """Start the answer after `seconds`, and then send `block` repeatedly until `stop` is called.
 
         `write_error` writes the error event of a started answer.
         """

@@ -63,7 +63,9 @@ CHUNK_CHARS = 4 * 1024 * 1024
 """Characters of base64 that are decoded at once, a multiple of four."""
 
 Find = Callable[[str], FilePart | None]
-"""Function that returns the file for a reference visible to the agent, even if it is deleted; None if it never existed.
+"""Function that returns the file for a reference visible to the agent, or None if the file never existed.
+
+A deleted file is also returned.
 """
 
 
@@ -194,7 +196,7 @@ def count_pages(file: FilePart) -> FilePart:
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:
-    """Decode the base64 from `start` on; raise `BadRequestError`: 400 if it is invalid, 413 if it is too large."""
+    """Decode the base64 from `start` on; raise `BadRequestError` 400 if it is invalid, 413 if it is too large."""
     if len(text) - start > upload_limit() * 4 // 3 + 4:
         message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)

@@ -66,7 +66,7 @@ def _build_columns(entry: Entry) -> Row:
 
 
 def write_rows(rows: Rows) -> None:
-    """Write rows to the log as `write` does."""
+    """Write rows to the log, in the same way as `write`."""
     if connections[LOGS].vendor == POSTGRESQL:
         rows = _unlike_other_days(rows)
     try:

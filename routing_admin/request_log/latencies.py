@@ -53,7 +53,7 @@ def bucket_expression(latency: Latency) -> Case:
 
 
 def quantile(histogram: Histogram, share: float) -> float:
-    """Return the nearest-rank quantile of a histogram that is not empty, as the middle of its bucket."""
+    """Return the nearest-rank quantile of a non-empty histogram, as the middle of the quantile's bucket."""
     rank, count = max(1, math.ceil(histogram.total() * share)), 0
     for bucket in sorted(histogram):
         count += histogram[bucket]

@@ -22,7 +22,7 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
 """Maps each surface to its operation's name; chats have none."""
 
 DESCRIBE = "describe"
-"""Surface of the gateway's own calls: one model describes a file for another that cannot read it."""
+"""Surface of calls by the gateway itself, in which a model describes a file that another cannot read."""
 DESCRIPTION_NAME = gettext_lazy("Description of a file")
 
 

@@ -17,7 +17,7 @@ from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer
 
 SCOPE = "route"
-"""Additional scope that a call with `describe` requires, because it calls a model."""
+"""Additional scope that a call with `describe` requires, because such a call may call a model."""
 NO_SCOPE = "describe calls a model, which needs the scope route. An administrator can issue a key that has it."
 NO_DESCRIBER, DESCRIBER_FAILED = "no_describer", "describer_failed"
 """Warning codes: no model can describe the file, or the model returned no answer."""

@@ -48,7 +48,7 @@ class UploadLinkIn(Body):
 
 
 class UploadLinkOut(BaseModel):
-    """An upload link for one PUT of the file's bytes before it expires; `ref` is the future artifact."""
+    """An upload link for one PUT of the file's bytes before it expires; `ref` will be the artifact's reference."""
 
     uploadUrl: str
     method: Literal["PUT"]
@@ -119,8 +119,8 @@ class ArtifactsOut(BaseModel):
 class ContentRouteOut(BaseModel):
     """The result of get_artifact; exactly one of `content`, `imageUrl` and `file` is present.
 
-    `suggestedAgents` accompanies a description: the agents that can read the artifact now, including those created at
-    run time.
+    `suggestedAgents` accompanies a description. It names the agents that can read the artifact now, including agents
+    created at run time.
     """
 
     contentType: Literal["text", "image", "binary"]

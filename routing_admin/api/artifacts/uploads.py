@@ -34,7 +34,7 @@ BYTES: dict[str, Any] = {
 def request_base_url(request: HttpRequest) -> str:
     """Return the base URL that the caller used, such as `https://llm.example`.
 
-    It is https if the settings or a trusted proxy say so.
+    The scheme is https if the settings or a trusted proxy say so.
     """
     host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
     is_https = request.is_secure() or (public.scheme, public.netloc) == ("https", host)

@@ -45,7 +45,7 @@ class McpCaller:
 
 
 async def identify(scope: Mapping[str, Any], headers: Mapping[str, str], request_id: str) -> McpCaller | Refusal:
-    """Return the caller, or the refusal; queries the database in a thread."""
+    """Return the authenticated caller, or the error response; queries the database in a thread."""
     refusal = refuse_query(scope["query_string"].decode("latin-1"))
     if refusal is not None:
         return refusal

@@ -1,4 +1,4 @@
-"""`manifest.json`, which describes a backup, and the hash of each file in the format of `sha256sum -c`.
+"""Write and read `manifest.json`, which describes a backup, and a list of file hashes in the format of `sha256sum -c`.
 
 Salted slow hashes identify the secrets that a backup needs without revealing them.
 """

@@ -140,7 +140,7 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
         names = file.readline().rstrip("\n").split("\t")
         types = {row[1]: row[2] for row in database.execute(f'PRAGMA table_info("{name}")')}
         blob_columns = [index for index, column in enumerate(names) if types[column].upper() == "BLOB"]
-        # Django declares a JSON column in SQLite as text with this check.
+        # Django declares a JSON column in SQLite as text with this CHECK constraint.
         json_columns = [index for index, column in enumerate(names) if f'JSON_VALID("{column}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
         columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))

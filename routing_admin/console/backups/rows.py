@@ -99,7 +99,7 @@ def restore_rows(folder: Path, manifest: Manifest) -> None:
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
-    # Only rows with the same migrations fit the current tables. Others are first migrated in an SQLite file.
+    # Only rows with the same migrations fit the current tables. Other rows are first migrated in an SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():

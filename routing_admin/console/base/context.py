@@ -108,7 +108,10 @@ NAVIGATION: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """Maps URL names to whether a role may post to the view. Templates read `can.key_issue`, for example."""
+    """Maps each URL name to whether the user's role may post to the view.
+
+    Templates read `can.key_issue`, for example.
+    """
 
     role: UserRole
 

@@ -63,7 +63,10 @@ class Combobox(forms.TextInput):
 
 
 class Chosen(forms.Textarea):
-    """Names, one per line, as removable chips with a combobox that adds names. Without JavaScript, a text area."""
+    """A field for names, shown as removable chips with a combobox that adds names.
+
+    Without JavaScript, it is a text area with one name per line.
+    """
 
     template_name = "components/chosen.html"
 

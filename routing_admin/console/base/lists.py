@@ -127,7 +127,7 @@ class Listing(Generic[Row]):
 
     @property
     def count(self) -> int:
-        """Return the number of matching rows."""
+        """Return the number of rows that match the search and the filters."""
         return self.page.paginator.count
 
     @property

@@ -54,7 +54,7 @@ class AdminProviderOut(EntriesOut):
 
 
 class AdminServicesOut(EntriesOut):
-    """Model services."""
+    """Model services in their configured order."""
 
     services: list[Thing]
 
@@ -129,7 +129,7 @@ class AdminAgentIn(Body):
 
 
 class AgentThing(BaseModel):
-    """An agent as stored; `origin` is `administrator` or `runtime`."""
+    """An agent as stored; `origin` is `administrator` or `runtime` (created over the agents' API)."""
 
     id: str
     name: str
@@ -142,7 +142,7 @@ class AgentThing(BaseModel):
 
 
 class AdminAgentsOut(EntriesOut):
-    """All agents by id."""
+    """All agents, sorted by id."""
 
     agents: list[AgentThing]
 
@@ -194,7 +194,10 @@ class KeyTermsIn(Body):
 
 
 class KeyIn(Body):
-    """A new key, with the terms of `KeyTermsIn`; default scopes if `scopes` is omitted, no expiry without `days`."""
+    """A new key, with the terms of `KeyTermsIn`.
+
+    Without `scopes` the key has the default scopes, and without `days` it does not expire.
+    """
 
     label: Annotated[str | None, Field(max_length=100)] = None
     team: Annotated[str | None, Field(max_length=MAX_LABEL)] = None
@@ -307,7 +310,7 @@ class RevisionThing(BaseModel):
 
 
 class RevisionsOut(BaseModel):
-    """Revisions, newest first; `next` is the `before` of the next page, null at the end."""
+    """Revisions, newest first; `next` is the value of `before` for the next page, and null on the last page."""
 
     revisions: list[RevisionThing]
     next: int | None
@@ -321,7 +324,7 @@ class AliasThing(BaseModel):
 
 
 class AliasesOut(EntriesOut):
-    """All aliases by name."""
+    """All aliases, sorted by name."""
 
     aliases: list[AliasThing]
 

@@ -70,7 +70,7 @@ ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="E
 SAMPLES = Path(__file__).parent / "files"
 OWNER = "vision-agent"
 KEYED_AGENT = "text-agent"
-"""The agent whose key `make run` prints on its first run."""
+"""The agent whose key the command `make run` prints when it first runs."""
 
 
 def load(*, budget: bool = False) -> None:
@@ -204,7 +204,8 @@ def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
     agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
     known_routes = {route.task_type: route for route in demo.routes}
     own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
-    # Without the default route, requests with an unknown task type would fail, so it is kept if any other route is.
+    # Without the default route, requests with an unknown task type would fail, so it is kept if any other route is
+    # kept.
     needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
     routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
     used_services = {agent.service_id for agent in agents}

@@ -101,7 +101,7 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Entries omitted for the same reason: a sentence, the URL of a list filtered to them if any, and their names.
+    """Entries omitted for the same reason: a sentence, their names, and the URL of a list of them, if any.
 
     A sentence about a single entry, or about the whole file, has no separate names.
     """

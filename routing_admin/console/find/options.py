@@ -44,7 +44,7 @@ def list_targets(state: Snapshot) -> Options:
 
 
 def list_candidates(state: Snapshot) -> Options:
-    """Return the possible candidates of a chain: model services, and providers with another model."""
+    """Return the possible candidates of a chain: model services, and any model of a provider."""
     note = _("a provider: add / and a model")
     return {**{f"{provider.name}/": note for provider in state.configuration.providers}, **list_services(state)}
 

@@ -341,7 +341,7 @@ def length_text(length: timedelta) -> str:
 
 
 def effect_rows(effect: RevisionEffect) -> list[EffectRow]:
-    """Return a row per measure, or nothing if there are too few requests for a comparison."""
+    """Return one row per measure, or no rows if there are too few requests for a comparison."""
     return [
         EffectRow(LABELS[line.measure], _side(line, line.before), _side(line, line.after), *TRENDS[line.trend])
         for line in effect.lines

@@ -139,7 +139,7 @@ def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
 
 
 def has_sources(metadata: Mapping[str, Any]) -> bool:
-    """Return whether Gemini's own metadata contains the sources, so that we add none."""
+    """Return whether Gemini's own metadata contains the sources, in which case we add none."""
     return not SOURCES.isdisjoint(metadata)
 
 
@@ -205,7 +205,7 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, Any]:
-    """Return the web sources of the text."""
+    """Return Gemini's grounding metadata for the web sources of the text."""
     chunks: list[dict[str, Any]] = []
     supports: list[dict[str, Any]] = []
     for annotation in annotations:

@@ -60,7 +60,7 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
 NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
-"""Values of `include` whose content is always included if available."""
+"""Values of `include` whose content is always included, if it is available."""
 INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
 """Values of `include` that concern tool calls, such as `web_search_call.results`."""
 

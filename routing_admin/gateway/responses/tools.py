@@ -62,7 +62,7 @@ class ToolReader:
         )
 
     def read_list(self, values: Any, path: str, namespace: str = "") -> Iterator[Tool]:
-        """Yield the tools of one list; raise `BadRequestError` with `param`."""
+        """Yield the tools of one list; raise `BadRequestError` with the path of an invalid tool as `param`."""
         for number, tool in enumerate(check_list(values or [], path)):
             tool_path = f"{path}[{number}]"
             value = check_object(tool, tool_path)

@@ -28,7 +28,7 @@ AliasMap = Mapping[str, str]
 
 
 class DifferenceError(Exception):
-    """A table differs between the two sides. The message names the table."""
+    """A table differs between the source and the target. The message names the table."""
 
 
 def empty_tables(tables: list[Table], aliases: AliasMap) -> None:

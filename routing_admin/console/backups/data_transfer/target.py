@@ -35,7 +35,7 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Markers: the moved installation, the dropped indexes, that tables are empty, that all rows are copied."""
+"""Markers for the moved installation, the dropped indexes, tables that are empty, and rows that are all copied."""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables that migrations fill."""
 
@@ -96,7 +96,10 @@ class Destination:
             connections.settings.pop(alias, None)
 
     def check(self, tables: Iterable[Table]) -> bool:
-        """Return whether a move of this installation has begun. Raise `MoveError` if the target has any other rows."""
+        """Return whether a move of this installation into the target has begun.
+
+        Raise `MoveError` if the target contains rows of anything else.
+        """
         if MARKER_TABLE in connections["target"].introspection.table_names():
             if self.read_marker("target", SOURCE) != self.source:
                 raise MoveError("The target contains another interrupted move. Use an empty database.")
@@ -126,7 +129,7 @@ class Destination:
 
     def claim(self) -> None:
         """Mark the target as reserved for the move of this installation."""
-        # `check` reads only the main database's markers, so these are written last.
+        # `check` reads only the main database's markers, so those are written last.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(

@@ -72,7 +72,7 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One colour of the bars, with the height of its segment in each bar.
+    """A series of a stacked bar chart, with the height of its segment in each bar.
 
     If heights are not the values themselves (`Chart.adds_up` is false), `shown` contains the values, and `total` is the
     value for the whole period.

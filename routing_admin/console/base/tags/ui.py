@@ -396,7 +396,7 @@ def _chart_column(column: charting.Column) -> str:
 
 
 def _event(mark: charting.Mark | None) -> str:
-    # The title is the link's accessible name, because the stylesheet draws its symbol.
+    # The stylesheet draws the link's symbol, so the title is its accessible name.
     return f'<a class="event" href="{_escape(mark.url)}" title="{_escape(mark.text)}"></a>' if mark else ""
 
 
