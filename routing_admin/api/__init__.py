@@ -1,1 +1,1 @@
-"""The agents' API under `/api/v1`, with one error format, and MCP."""
+"""The agents' API under `/api/v1`, with one error format for all endpoints, and the MCP server."""

@@ -54,8 +54,8 @@ class AgentKeyAuth(AuthBase):
     openapi_description = "An agent key, `Authorization: Bearer ra_…`, `x-api-key` or `api-key`."
 
     def __call__(self, request: HttpRequest) -> Principal:
-        # Raises 401 without a valid key, 403 without the scope or for a call without a permission, and 400 for a key in
-        # the URL.
+        # Raises 401 without a valid key, 403 if the key lacks the scope or the call has no entry in the permission
+        # table, and 400 for a key in the URL.
         result = refuse_query(request.META.get("QUERY_STRING", "")) or authenticate(request.headers)
         if isinstance(result, Principal):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
@@ -119,7 +119,8 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
         ) from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    # Content may contain any character. Other values are stored in the database, which does not accept all characters.
+    # The content of messages may contain any character. Other values are stored in the database, which does not accept
+    # all characters.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))

@@ -102,7 +102,7 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    # Omit the first part of a location, which is `query` or `path`.
+    # Omit the first part of the error's location, which is `query` or `path`.
     details = [{"path": format_path(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
     message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)
@@ -247,8 +247,8 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
 class Body(BaseModel):
     """A JSON object with strict types: `false` is not 0, and `"7"` is not 7.
 
-    Unknown keys are ignored, as in files. Ninja's own schemas accept any value with attributes, so that a string or a
-    list would pass as an object without fields.
+    Unknown keys are ignored, as in configuration files. Ninja's own schemas accept any value with attributes, so that a
+    string or a list would pass as an object without fields.
     """
 
     model_config = ConfigDict(strict=True)

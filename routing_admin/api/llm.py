@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""The agents' API: `/llm/send` and `/llm/resolve`."""
+"""The agents' API for model requests: `/llm/send` and `/llm/resolve`."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _build_example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any
 
 
 class Reference(DocsBase):
-    """Page with the list of operations, or with the operation that `?operation=` names."""
+    """Page with the list of operations, or with the single operation that `?operation=` names."""
 
     def render_page(self, request: HttpRequest, api: NinjaAPI, **kwargs: Any) -> HttpResponse:
         operations = operations_by_id(api)

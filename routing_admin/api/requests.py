@@ -91,7 +91,7 @@ def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: da
 
 
 def _created_at(agent: str) -> datetime | None:
-    # Earlier requests belong to another agent, which had the same id.
+    # Requests before the agent's creation belong to another agent, which had the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -179,7 +179,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
 
 
 def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
-    # `amount` is null if the price is unknown. `saved` is what the provider's cache saved.
+    # `amount` is null if the price is unknown. `saved` is the saving from the provider's cache.
     if nanos is None:
         return None
     return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))

@@ -122,8 +122,8 @@ def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Create or replace an agent at run time; repeating the call has the same result.
 
-    No revision is created. 422 for an invalid id, 409 for an agent that another caller created, or beyond the number
-    that one agent may create.
+    No revision is created. The status is 422 for an invalid id, and 409 for an agent that another caller created, or
+    beyond the number of agents that one agent may create.
     """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."

@@ -1,7 +1,7 @@
 """Reset cooldowns in every process after an administrator asks to retry providers immediately.
 
-A reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after a
-change.
+A reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after the
+stamp has changed.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Decisions:
         return named_route
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
-        """Return the plan for a request without files along a route."""
+        """Return the plan for sending a request without files along a route."""
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         cached = self._plans.get(key)
         if cached is None:

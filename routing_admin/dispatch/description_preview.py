@@ -35,7 +35,7 @@ def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Read
 
 
 def find_refusal(file: FilePart) -> Reason | None:
-    """Return why the first describing model cannot describe the file, or None if any of them can."""
+    """Return why the first describing model cannot describe the file, or None if at least one model can."""
     describers = list_describers(snapshot.current())
     if not describers:
         return make_reason(ReasonCode.NO_DESCRIBER)
@@ -46,7 +46,7 @@ def find_refusal(file: FilePart) -> Reason | None:
 def estimate_description(
     state: Snapshot, describer: str, file: FilePart, language: str | None = None
 ) -> Estimate | None:
-    """Estimate the tokens that a describing model reads for this file; None if unknown."""
+    """Estimate the tokens that a describing model reads for this file; None if the number is unknown."""
     endpoint = next((candidate for candidate in list_describers(state) if candidate.name == describer), None)
     return estimate_describing(file, endpoint.reader, endpoint.target.model, None, language) if endpoint else None
 

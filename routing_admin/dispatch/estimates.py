@@ -60,7 +60,7 @@ def prices_at(
 
 
 def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts: Iterable[Attempt]) -> None:
-    """Charge failed calls for which providers reported usage."""
+    """Charge the agent's limits for failed calls for which providers reported usage."""
     for attempt in attempts:
         for usage in (call.usage for call in attempt.tries if call.usage is not None):
             prices = {

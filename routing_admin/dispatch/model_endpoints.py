@@ -102,7 +102,7 @@ def describing_route(state: Snapshot) -> RouteSpec | None:
 
 @lru_cache(maxsize=2)
 def list_describers(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return the callable models of the describing route, in order."""
+    """Return the models of the describing route that can be called, in the order of its chain."""
     route = describing_route(state)
     endpoints = []
     for candidate in route.candidates if route else ():
@@ -148,7 +148,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 @lru_cache(maxsize=2)
 def build_registry(state: Snapshot) -> LlmServiceRegistry:
-    """Return the services in the seeds' registry, without keys."""
+    """Return the services as an `LlmServiceRegistry`, the type that the requirements define, without keys."""
     return LlmServiceRegistry(
         LlmServiceConfig(
             id=service.id,

@@ -26,8 +26,8 @@ from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.dispatch.model_endpoints import list_readers, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
-# Skip candidates whose context is too small for a request, if the route allows this and another candidate is large
-# enough.
+# Skip candidates whose context window is too small for a request, if the route allows this and another candidate's is
+# large enough.
 
 
 def pass_overflowed_by(

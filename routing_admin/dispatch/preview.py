@@ -175,7 +175,10 @@ def preview(row: Artifact, *, language: str | None = None, agent: str | None = N
 
 
 class Previewer:
-    """Preview of one artifact; services whose models can read the same content share one adapted request."""
+    """Previews the delivery of one artifact.
+
+    Services whose models can read the same content share one adapted request.
+    """
 
     def __init__(self, row: Artifact, *, language: str | None = None, agent: str | None = None) -> None:
         self._state = snapshot.current()
@@ -344,7 +347,7 @@ class ContentReadOnce:
 
     def __init__(self, content: Content) -> None:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
-        # Descriptions are looked up by this hash.
+        # Stored descriptions are looked up by this hash.
         if sha256 := getattr(content, "sha256", ""):
             self.sha256 = sha256
         if isinstance(content, Rendered):

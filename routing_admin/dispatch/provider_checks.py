@@ -103,7 +103,7 @@ class ProviderChecker:
         return _run_concurrently({name: self._greet(*targets[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
-        """Send a minimal chat request with each key, and update the keys' cooldowns by the result."""
+        """Send a minimal chat request with each key, and update the keys' cooldowns according to the results."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [key for key in every if not names or key.name in names]

@@ -85,7 +85,7 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     except Exception as error:
         recorder.end(dispatch.attempts, prepared, **failure_facts(error))
         raise
-    # Break the reference cycle now, so that the request's files are freed immediately.
+    # Break a reference cycle now, so that the request's files are freed immediately.
     finally:
         dispatch.delivered_failures = dispatch.describing.delivered_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None

@@ -113,7 +113,7 @@ class InThread(Protocol):
 
 
 END_OF_TURN = "end_turn"
-"""Anthropic's stop reason for a turn that the model ended."""
+"""Anthropic's stop reason for a turn that the model itself ended."""
 Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]]
 
 

@@ -62,7 +62,7 @@ def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
 
 
 async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """Answer a call of an API. If the caller disconnects, its work is cancelled."""
+    """Answer a call of a chat API. If the caller disconnects, work on the call is cancelled."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -119,7 +119,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    # A large body counts against its agent, or against the caller's IP address if its valid key is not cached.
+    # A large body counts against its agent, or against the caller's IP address if the caller's key is not cached.
     headers = scope_headers(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):

@@ -36,7 +36,7 @@ def is_packed(call: HttpCall) -> bool:
 
 
 class _Unpacker:
-    """Decompressor of a gzip or deflate body, in steps and within the size limit.
+    """Decompresses a gzip or deflate body, in steps and within the size limit.
 
     It raises `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
     """
@@ -107,7 +107,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
-    # This is checked after the size, because a body beyond the limit was not read to its end either.
+    # This is checked after the size, because a body beyond the limit was not read to its end, either.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")

@@ -107,7 +107,7 @@ def read_labels(body: Object) -> Labels:
 
 
 def _person(user_id: Any) -> Any:
-    # Drop the session, so that each user has one label.
+    # Drop the part that identifies the session, so that each user has one label.
     if not isinstance(user_id, str):
         return None
     if user_id.startswith("{") and len(user_id) < 2000:
@@ -185,7 +185,7 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 
 async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    # Most calls need only memory; a call that needs the database or files runs in a thread.
+    # Most calls only use memory. A call that needs the database or files runs in a thread.
     principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
         principal = await look_up_caller(call, api.path)
@@ -263,7 +263,7 @@ def _decide(
         recorder.add_facts(labels=labels)
     target = resolve_model(state, chat_call.model, chat_call.task_type, principal.rights)
     if chat_call.count > 1 and not target.route.allow_n:
-        # Each answer is a paid call, so the route has to allow several.
+        # Each answer is a paid call, so the route must allow several answers.
         sentence = Translatable(ONE_ANSWER.template, {"param": api.count_field})
         raise BadRequestError(sentence, api.count_field, "unsupported_value")
     actor = Actor("agent", principal.agent, call.address, call.request_id)

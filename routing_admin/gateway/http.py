@@ -29,7 +29,7 @@ class RequestBytes:
     is_unpacked: bool = False
 
     def take(self) -> bytes | bytearray:
-        """Return the bytes and release them from this object."""
+        """Return the bytes, and drop this object's reference to them."""
         data, self.data = self.data, b""
         return data
 

@@ -98,7 +98,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
 
 
 def _call_path(call: HttpCall, api: ChatApi) -> str:
-    # Gemini's path contains the model, and its streams have two formats.
+    # Gemini's path contains the model, and Gemini's streams have two formats.
     return call.path + api.stream_type.removeprefix(SSE)
 
 
@@ -177,7 +177,7 @@ def _build_outcome(reply: HttpReply, body: bytes) -> CallOutcome:
 
 
 class _ActiveClaim:
-    """A claim on a key, renewed until its call ends."""
+    """A claim on a key, which is renewed until the call ends."""
 
     def __init__(self, call: HttpCall, claim: Claim) -> None:
         self._call, self._claim = call, claim

@@ -159,7 +159,7 @@ class InlineContent:
 
 
 def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FilePart:
-    """Return bytes in a request as a part, with their type detected like an upload's."""
+    """Return bytes in a request as a part; their type is detected as for an upload."""
     name = clean_filename(filename) if filename else None
     facts = detector().detect(
         data[:HEAD], len(data), declared, name, read_at=lambda offset, size: data[offset : offset + size]

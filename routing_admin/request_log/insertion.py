@@ -83,7 +83,7 @@ GENERATED_ID = re.compile(r"req_[0-9a-f]{24}")
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
-    # With one table per day, the primary key does not protect the ids of other days.
+    # With one table per day, the primary key does not keep ids unique across days.
     chosen = [request["id"] for request, _ in rows if not GENERATED_ID.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows

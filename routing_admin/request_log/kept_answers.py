@@ -38,12 +38,12 @@ log = logging.getLogger(__name__)
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
 """Maximum stored bytes of one agent's answers or of its inputs, and of those of all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Maximum bytes of a stored answer, and of a stored input."""
+"""Maximum number of bytes of a stored answer, and of a stored input."""
 MAX_TURNS = 100
 """Maximum number of earlier answers to which an input refers; in a longer conversation the next input is stored whole.
 """
 WAITING_BYTES = 32 * 1024 * 1024
-"""Maximum bytes held in memory until they are written."""
+"""Maximum number of bytes that are held in memory until they are written."""
 CHECK_SHARE = 16
 """The stored bytes are added up whenever a process has written this fraction (1/16) of a limit."""
 ROWS = 200

@@ -114,7 +114,7 @@ def count_uncounted(
 
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
-    """Return `count_uncounted` of every agent, team and project with a budget."""
+    """Return the result of `count_uncounted` for every agent, team and project with a budget."""
     limits = {agent_holder_id(agent.id): parse_limits(agent.limits) for agent in configuration.agents}
     for label, label_limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")

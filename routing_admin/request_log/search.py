@@ -87,7 +87,7 @@ def find(
 
 
 def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
-    # One row more than fits on the page shows whether another page follows.
+    # Reading one row more than the page shows reveals whether another page follows.
     found: list[RequestLog] = []
     for rows in parts:
         found += rows[: size + 1 - len(found)]
@@ -172,7 +172,7 @@ def failed_condition() -> Q:
 
 
 def fell_back_condition() -> RawSQL:
-    """Return the condition for requests answered by a later candidate, for the index `request_fell_back`."""
+    """Return the condition for requests that a later candidate answered, which uses the index `request_fell_back`."""
     return RawSQL("fell_back", (), output_field=BooleanField())
 
 

@@ -52,7 +52,7 @@ SELECT start FROM starts WHERE start IS NOT NULL
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return the starts of the hours or days that have sums, in order."""
+    """Return, in order, the starts of the hours or days that have sums."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])

@@ -91,7 +91,7 @@ class SumLabels:
 
 
 def day_start(moment: datetime) -> datetime:
-    # Days follow the installation's time zone.
+    # Days follow the installation's time zone, so they may begin at any hour of UTC.
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 

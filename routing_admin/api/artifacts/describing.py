@@ -47,6 +47,6 @@ def add_description(result: ContentRouteResult, file: FilePart | None, describe:
 
 
 def description_text(file: FilePart | None, describe: Describe) -> str:
-    """Return a model's description of a file, quoted, or "" if there is none."""
+    """Return a model's description of a file as quoted text, or "" if there is none."""
     description = describe(file) if file is not None else None
     return description.text if description is not None else ""

@@ -103,7 +103,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _MetadataOnly:
-    """Placeholder content, for decisions that depend only on a file's metadata."""
+    """Placeholder content, for decisions that depend only on the metadata of a file."""
 
     def blob(self) -> Blob:
         return make_blob(b"")
@@ -116,7 +116,7 @@ class _MetadataOnly:
 
 
 def _complete(attachment: AttachmentInfo, row: Artifact | None) -> AttachmentInfo:
-    # Stored metadata fills in what the message omits (MCR-3.2, 3.4).
+    # Stored metadata supplies the fields that the message omits (MCR-3.2, 3.4).
     if row is None:
         return attachment
     return replace(
@@ -259,7 +259,7 @@ def list_artifacts(
 
 @router.get("/artifacts/{path:ref}/raw", tags=["artifacts"])
 async def raw_artifact(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """Download the content; 410 if it is missing or damaged."""
+    """Download the content; the status is 410 if the content is missing or damaged."""
     row = await sync_to_async(find_readable)(request, ref)
     return await sync_to_async(download)(request, row)
 

@@ -28,7 +28,7 @@ class TextArtifactIn(Body):
 
 
 class UploadIn(Body):
-    """The fields of a multipart upload other than `file`; numbers are sent as text, `metadata` as a JSON object."""
+    """The fields of a multipart upload besides `file`; numbers are sent as text, and `metadata` as a JSON object."""
 
     model_config = ConfigDict(strict=False)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from capabilities.acts import Actor
 
 PAGE = 20
-"""Default number of artifacts in a list for a model."""
+"""Default number of artifacts that a tool lists for a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
 """Fields of an artifact that a list for a model contains."""
 
@@ -79,7 +79,8 @@ def read_artifact(
 ) -> ReadArtifact | ArtifactNotFound:
     """Return the artifact in the form that the service, or the calling agent's service, can read.
 
-    `write` encodes the data. `describe` describes a file of which the caller would otherwise receive only metadata.
+    `write` encodes the file's data. `describe` describes a file of which the caller would otherwise receive only
+    metadata.
     """
     store, services = RowStore(caller.agent), build_registry(snapshot.current())
     service = service_id or agent_service_id(caller.agent)

@@ -142,7 +142,7 @@ def _named(request_id: str, send: Send) -> Send:
 
 
 async def _serve(ready: asyncio.Future[ToolServer], stop_event: asyncio.Event) -> None:
-    # The same task must start and close the MCP package.
+    # The MCP package's server must be started and closed by the same task.
     try:
         # Importing the package is slow, so it must not block the event loop.
         server = await asyncio.to_thread(_import_server)

@@ -67,7 +67,7 @@ class ToolServer:
 
 
 async def list_tools(context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    """List the tools that the caller's key allows, described in its language."""
+    """List the tools that the caller's key allows, with descriptions in the caller's language."""
     caller, language = _read_caller(context)
     allowed = caller.list_tools()
     # Do not offer tools that the key does not allow.
@@ -112,7 +112,7 @@ def _refuse(caller: McpCaller, name: str, arguments: Mapping[str, Any]) -> str:
     if problem is None:
         return ""
     path = ".".join(str(step) for step in problem.absolute_path)
-    # The message repeats the invalid value, which may be long.
+    # The validator's message repeats the invalid value, which may be long.
     return f"{path}: {problem.message[:300]}" if path else problem.message[:300]
 
 

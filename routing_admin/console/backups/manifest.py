@@ -18,7 +18,7 @@ from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
 FORMAT, PACKED_FORMAT = 1, 2
-"""Values of `format`: both databases are SQLite files, or the request log is PostgreSQL's text."""
+"""Values of the field `format`: both databases are SQLite files, or the request log is in PostgreSQL's text format."""
 
 
 class BackupError(Exception):
@@ -117,7 +117,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as error:
         raise BackupError(f"{MANIFEST} cannot be read: {error}") from error
-    # The loop above would accept a truncated SHA256SUMS, so its list is compared with the manifest.
+    # The loop above would accept a truncated SHA256SUMS file, so its list of files is compared with the manifest.
     artifact_count = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")

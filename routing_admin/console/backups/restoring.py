@@ -251,7 +251,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Delete a folder's unfinished backups whose processes have ended."""
+    """Delete unfinished backups in a folder whose processes have ended."""
     # Earlier versions did not hide unfinished folders, so delete a folder only if all its files belong to a backup.
     for part in folder.glob(f"*{PART_SUFFIX}"):
         if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):

@@ -170,9 +170,9 @@ def _save_secrets(part: Path) -> None:
 
 
 FOLDER = "backups"
-"""Folder in the data directory for backups before migrations."""
+"""Folder in the data directory for the backups made before migrations."""
 MAX_BACKUPS = 3
-"""Number of backups before migrations that are kept."""
+"""Number of backups made before migrations that are kept."""
 SPARE_BYTES = 1024 * 1024
 """Disk space that must remain free."""
 
@@ -208,8 +208,8 @@ def audit_backup(actor: Actor, folder: Path) -> None:
 
 
 def _check_disk_space(count: int, report: Callable[[str], object]) -> None:
-    # The copy needs the size of the files once; a migration that rewrites a table needs it twice, for the table and its
-    # journal.
+    # The copy needs the size of the database files once. A migration that rewrites a table needs the size twice, for
+    # the table and for its journal.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.uses_sqlite() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:

@@ -119,7 +119,10 @@ LIMIT_FIELDS = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.va
 
 
 def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Return limits as form data. Raise `InvalidError` for an unknown limit or a malformed list of models."""
+    """Return the limits in a request as form data.
+
+    Raise `InvalidError` for an unknown limit or a malformed list of models.
+    """
     models = limits.get(MODELS) or []
     unknown = [name for name in limits if name not in LIMIT_FIELDS]
     if unknown:

@@ -76,7 +76,7 @@ class Obstacle:
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
     """Return why `check` forbids deleting the row, or None if it allows it.
 
-    `search` is the query that finds the row's users in their list.
+    `search` is the query that finds the routes, agents or aliases that use the row in their list.
     """
     try:
         check(row)

@@ -42,7 +42,7 @@ def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promi
 def read_policy(content: Any) -> str:
     """Return the policy in the `content` of a route or a service, or an empty string if it has none."""
     word = str(content.get("policy") or "") if isinstance(content, Mapping) else ""
-    # A policy may join several names with `+`, in any order and with spaces.
+    # A stored policy may join several names with `+`, in any order and with spaces.
     parts = frozenset(word.replace(" ", "").split("+"))
     return next((policy for policy in POLICY_WORDS if frozenset(policy.split("+")) == parts), "")
 

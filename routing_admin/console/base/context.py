@@ -120,7 +120,7 @@ class PageRights:
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """Return the variables of every template. Anonymous visitors get none about the installation."""
+    """Return the variables that every template gets. For anonymous visitors, none is about the installation."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     variables = {
         "theme": theme if theme in THEMES else "auto",

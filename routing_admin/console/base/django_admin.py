@@ -62,7 +62,7 @@ class RowsSite(admin.AdminSite):
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        # This application's sign-in page counts failed attempts, which Django's does not.
+        # This application's sign-in page counts failed attempts, which Django's own page does not.
         return redirect("login")
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]

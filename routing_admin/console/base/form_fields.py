@@ -34,7 +34,7 @@ FORBIDDEN_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}
 def check_new_name(name: str) -> None:
     """Raise `ValidationError` for a name or id that URLs or files cannot contain unchanged.
 
-    Only names typed into forms are checked. An import may bring other names, and their pages work.
+    Only names typed into forms are checked. An import may contain other names, and their pages also work.
     """
     if FORBIDDEN_IN_NAMES.search(name):
         raise forms.ValidationError(

@@ -90,7 +90,7 @@ class DescriptionCache:
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """Mark outcomes that a model has received as final in the stored rows."""
+        """Mark the outcomes that a model has received as final, in the stored rows."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
@@ -142,7 +142,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     async def join(self, key: str, ask: Callable[[], Awaitable[T]], is_for_all: Callable[[T], bool]) -> T:
-        """Return the result of `ask`, or of a running call with the same key if `is_for_all` accepts it."""
+        """Return the result of `ask`, or of a running call with the same key, if `is_for_all` accepts that result."""
         while True:
             with self._lock:
                 flight = self._flights.get(key)

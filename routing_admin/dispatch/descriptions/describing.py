@@ -166,7 +166,7 @@ class Describing:
             outcome = replace(failed, fault=NO_DESCRIBER)
         except DrainingError:
             raise
-        # A description must never make the original request fail.
+        # A failed description must never make the original request fail.
         except Exception:
             log.exception("describing a file for request %s failed", self.dispatch.request_id)
             outcome = replace(failed, fault=BROKEN)
@@ -176,7 +176,7 @@ class Describing:
         return outcome
 
     def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
-        """Return the request for a description, limited to `seconds`.
+        """Return the planned request for a description, with a time limit of `seconds`.
 
         Raise `LookupError` if there is no route for it.
         """
@@ -231,7 +231,7 @@ async def note_answer(dispatch: Dispatch, text: str, calls: Iterable[str]) -> No
 
 
 async def write_rows(dispatch: Dispatch, work: Callable[[], R]) -> R | None:
-    """Run a write in a thread; return None while the database is unavailable."""
+    """Run a database write in a thread; return None if the database is unavailable."""
     try:
         return await dispatch.in_thread(work)
     except Exception as error:

@@ -16,7 +16,7 @@ from routing_admin.models import FileDescription
 
 ALL_CONVERSATIONS = ""
 FAILURE_LIFETIME = timedelta(minutes=5)
-"""Time after a failure for which conversations with the same opening do not ask again."""
+"""Time after a failure during which conversations with the same opening do not ask a model again."""
 USE_INTERVAL = timedelta(hours=12)
 """Minimum interval between updates of a description's last use."""
 

@@ -110,7 +110,7 @@ class MessageReader:
         return (*parts[:-1], replace(parts[-1], cache=mark)) if parts else (TextPart("", mark),)
 
     def _read_calls(self, value: Object, path: str) -> tuple[ToolCall, ...]:
-        # A `function_call` of the old API has no id, so one is made.
+        # A `function_call` of the old API has no id, so an id is generated.
         calls = _read_calls(value.get("tool_calls"), f"{path}.tool_calls", self.inner)
         if value.get("function_call") is None:
             return calls
@@ -177,7 +177,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
         if isinstance(part, dict) and part.get("type") in THINKING:
             thoughts += parse_block(part, text_length, 0)
             continue
-        # A thought's position is the number of characters of text before it.
+        # The position of a thought is the number of characters of text before it.
         text_length += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
         other_parts.append(part)
     return (

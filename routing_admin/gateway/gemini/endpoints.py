@@ -48,7 +48,7 @@ def read_call(call: HttpCall) -> Object:
     if (inner := body.get("generateContentRequest")) is not None:
         body = read_fields(inner, "generateContentRequest")
     name, _, verb = call.path.removeprefix(ROOT).rpartition(":")
-    # The path overrides body fields with these names.
+    # Values from the path override body fields with these names.
     return {**body, "model": name, "stream": verb == STREAMED}
 
 

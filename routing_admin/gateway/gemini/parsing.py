@@ -210,7 +210,7 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
 
 
 def _read_thinking(config: Object) -> dict[str, Any]:
-    # A budget or a level becomes an effort; `includeThoughts` requests what other APIs call a summary.
+    # Gemini's thinking budget or level becomes an effort; `includeThoughts` requests what other APIs call a summary.
     path = f"{CONFIG}.thinkingConfig"
     thinking = read_fields(config.get("thinkingConfig") or {}, path)
     budget, level = thinking.get("thinkingBudget"), (read_text(thinking, "thinkingLevel", path) or "").lower()

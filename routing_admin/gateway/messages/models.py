@@ -1,4 +1,4 @@
-"""GET /v1/models and /v1/models/{id} in Anthropic's format, for its clients."""
+"""Endpoints `GET /v1/models` and `/v1/models/{id}` in Anthropic's format, for Anthropic's clients."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class ResponseHead:
 
 
 def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
-    # Clients look up the requested format when they parse the text.
+    # Clients read the requested format from the response when they parse its text.
     shape = (response_format or {}).get("json_schema")
     kind = (response_format or {}).get("type", "text")
     if not isinstance(shape, Mapping):

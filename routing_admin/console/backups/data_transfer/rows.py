@@ -37,7 +37,7 @@ def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
-        # The list has each table after the tables it refers to, so deletion proceeds in reverse.
+        # The list contains each table after the tables that it refers to, so rows are deleted in reverse order.
         for table in reversed(tables):
             _execute(aliases[table_alias(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)

@@ -1,7 +1,7 @@
 """Read and write rows by each engine's fastest method: plain statements in SQLite, COPY in PostgreSQL.
 
-Between the two, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans are 0 or 1.
-Model instances would take ten times as long.
+Between reading and writing, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans
+are 0 or 1. Model instances would take ten times as long.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
 """Markers for the moved installation, the dropped indexes, tables that are empty, and rows that are all copied."""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
-"""Tables that migrations fill."""
+"""Django's own tables, which migrations fill."""
 
 
 MIGRATE = """
@@ -158,7 +158,7 @@ class Destination:
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the markers, those of the main database last."""
+        """Create the indexes, reset the sequences, and drop the markers, last of all the main database's."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)
