@@ -34,7 +34,7 @@ class RestoreOut(EntriesOut):
 
 
 class AdminProvidersOut(EntriesOut):
-    """Providers; keys appear only as `${…}`."""
+    """Providers, with keys only as `${…}`."""
 
     providers: list[Thing]
 
@@ -78,7 +78,7 @@ class AdminRouteOut(EntriesOut):
 
 
 class ProviderIn(Body):
-    """A provider as in llm-routing.json; more fields in docs/configuration.md.
+    """A provider as in llm-routing.json; docs/configuration.md lists further fields.
 
     If `apiKey` is omitted, the key is kept.
     """
@@ -89,14 +89,14 @@ class ProviderIn(Body):
 
 
 class ServiceIn(Body):
-    """A model service as in llmservices.json, at the provider it names; more fields in docs/configuration.md."""
+    """A model service as in llmservices.json, at the provider it names; docs/configuration.md lists further fields."""
 
     provider: str
     model: str
 
 
 class RouteIn(Body):
-    """A task route as in llm-routing.json; more fields in docs/configuration.md.
+    """A task route as in llm-routing.json; docs/configuration.md lists further fields.
 
     Its chain is `provider`, `model` and the complete list `fallback`.
     """

@@ -29,7 +29,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 
 
 def remember_theme(response: HttpResponse, theme: str) -> None:
-    """Set the theme's cookie. An unknown theme is ignored."""
+    """Set the theme cookie. An unknown theme is ignored."""
     if theme in THEMES:
         response.set_cookie(
             THEME_COOKIE,

@@ -86,7 +86,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=consequences)
 
 
-# Snapshots are immutable, so the result is cached by snapshot and day.
+# Snapshots are immutable, so the result is cached for each snapshot and day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

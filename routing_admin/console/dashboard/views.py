@@ -113,7 +113,7 @@ MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step of the checklist, and the page on which a user does it."""
+    """A step of the first-steps checklist, and the page on which a user does it."""
 
     name: str
     title: str | Promise

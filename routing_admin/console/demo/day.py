@@ -72,7 +72,7 @@ COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""A provider whose account was empty for a while, which raised an alert and caused fallbacks."""
+"""A provider whose account was empty for a while (an outage), which raised an alert and caused fallbacks."""
 MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
     "openai": (0.9, 70.0),
     "anthropic": (1.3, 60.0),

@@ -173,7 +173,7 @@ def import_configuration(
 
 @contextmanager
 def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
-    """Record an alert if the block rejects an import with `InvalidError`."""
+    """Record an alert if an import in the `with` block is rejected with `InvalidError`."""
     try:
         yield
     except InvalidError as refuse_url:
@@ -238,7 +238,7 @@ def put_entry(
         check_expectation(expected, entry)
         merged = _merge(before, kind, name, value)
         changes, is_new = diff(before, merged.configuration), entry is None
-        # Keys in the value must be stored even if nothing else changes.
+        # Keys in the value must be stored even if nothing else in the value changes.
         if not changes and not merged.keys:
             return EntryChange(is_new=is_new, changes=(), warnings=merged.problems, revision=None, entry=entry or {})
         act = AuditedAction(f"{kind}.{'add' if is_new else 'change'}", kind.value, name)

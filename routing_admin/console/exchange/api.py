@@ -202,7 +202,7 @@ def admin_get_route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @router.put("/routes/{path:task_type}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(RouteIn))
 def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Add or replace a task route with its complete chain; 409 if it does not match If-Match."""
+    """Add or replace a task route with its complete chain; 409 if the stored route does not match If-Match."""
     return put(request, EntryKind.ROUTE, task_type, RouteIn)
 
 

@@ -67,7 +67,7 @@ def list_routes(state: Snapshot) -> Iterator[Findable]:
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
         yield build_findable(FoundKind.ROUTE, route.task_type, url, names)
-    # An alias has no page of its own. The list of aliases is searched for it.
+    # An alias has no page of its own, so the link searches for it in the list of aliases.
     for alias in state.configuration.aliases:
         url = f"{reverse('alias')}?{urlencode({'q': alias.name})}"
         yield build_findable(FoundKind.ALIAS, alias.name, url, (alias.name,), f"→ {alias.target}")
@@ -178,7 +178,7 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 def requests_search(typed: str, state: Snapshot) -> str:
     """Return a query for the request search: `key:name` for a known name, or the text if it may be an id or a query.
 
-    Empty if the text is neither.
+    The query is empty if the text is neither.
     """
     configuration = state.configuration
     names_by_key = {

@@ -84,7 +84,7 @@ def check_owners_remain(value: Configuration) -> None:
 
 def restore_demo(actor: Actor, number: int) -> bool:
     """Restore the demo's files if this revision removed the demo. Return whether the removal also deleted requests."""
-    # Revisions do not contain the files, but the audit event lists them.
+    # Revisions do not contain the files, but the audit event of the removal lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))

@@ -31,7 +31,7 @@ OUTCOME_TONES: Mapping[str, str] = {
     "refused": "bad",
     "omitted": "bad",
 }
-"""Tone of each form of delivery, in the order of the segments of a split bar."""
+"""The tone of each form of file delivery, in the order of the segments of a split bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
 
 
 def tick_step(total: float) -> float:
-    """Return 1, 2 or 5 × 10ⁿ milliseconds, so that two to five steps fit into `total`."""
+    """Return a step of 1, 2 or 5 × 10ⁿ milliseconds, such that two to five steps fit into `total`."""
     if total <= 0:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(total / 5))
@@ -156,7 +156,7 @@ def _tick_label(milliseconds: float, step: float) -> str:
 
 def _ticks(total: float) -> tuple[Tick, ...]:
     step = tick_step(total)
-    # The small constant compensates for rounding if `total` is a multiple of the step.
+    # A small constant compensates for rounding if `total` is a multiple of the step.
     count = int(total / step + 1e-9) + 1
     return tuple(
         Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)

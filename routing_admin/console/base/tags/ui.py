@@ -195,7 +195,7 @@ def short_names(sentence: str) -> SafeString:
 
 @register.inclusion_tag("components/sort_head.html", takes_context=True)
 def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
-    """Render the heading of a column that sorts the context's `listing`. A second click reverses the order.
+    """Render the heading of a column by which the context's `listing` can be sorted. A second click reverses the order.
 
     `hint` follows the label, for example the time zone of a column of times.
     """
@@ -294,7 +294,7 @@ def size(count: int | None) -> str:
 
 @register.filter
 def code_spans(text: str) -> SafeString:
-    """Render the text between backticks as code."""
+    """Render text between backticks as code."""
     parts = enumerate(text.split("`"))
     return format_html_join(
         "", "{}", ((format_html("<code>{}</code>", part) if place % 2 else part,) for place, part in parts)
