@@ -1,7 +1,8 @@
-"""Starts Python programs in processes that have imported libraries and cores already: half the CPU of their start.
+"""Starts Python programs in processes that have imported libraries and cores already, for half the CPU time of a start.
 
-A helper imports once what reads neither settings nor the environment, and is forked for each program. The program then
-runs as usual, with its own environment, arguments and files, imports everything else, and is a child of the tests.
+A helper process imports once what reads neither settings nor the environment, and is forked for each program. The
+program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of
+the process that runs the tests.
 """
 
 from __future__ import annotations
@@ -38,16 +39,17 @@ PACKAGES = (
     *("routing_admin.console.base.tags.charting", "routing_admin.console.base.tags.drawing"),
     *("routing_admin.gateway.http", "routing_admin.platform.server.http_protocol"),
 )
-"""Modules and packages that can be imported without settings, so that nothing in them depends on any."""
+"""Modules and packages that can be imported without settings, and therefore depend on none."""
 READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
-"""Beginnings of environment variables that take effect when an interpreter starts."""
+"""Prefixes of environment variables that take effect only when an interpreter starts."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class ForkedProcess(subprocess.Popen[Any]):
-    """A process like any `Popen`, forked from the helper. The command begins with `sys.executable`."""
+    """A `Popen` of a process that is forked from the helper process. The command begins with `sys.executable`."""
 
-    # Popen passes the parameters by position; the omitted ones belong to options that `start_program` does not take.
+    # `Popen` passes its parameters by position. Those that are omitted belong to options that `start_program` does not
+    # accept.
     def _execute_child(self, args: Any, *options: Any) -> None:
         environment, ends = options[5], options[9:15]
         stdin, _, _, stdout, _, stderr = ends
@@ -58,13 +60,16 @@ class ForkedProcess(subprocess.Popen[Any]):
 
 
 def start_program(command: Sequence[str], env: Mapping[str, str] | None = None, **files: Any) -> subprocess.Popen[Any]:
-    """Start a command in this checkout, forked from the helper if it is this Python. `files` are options of `Popen`."""
+    """Start a command in this checkout, forked from the helper process if it runs this Python.
+
+    `files` are options of `Popen`.
+    """
     is_python = command[0] == sys.executable and can_run(command[1]) and (env is None or can_fork(env))
     return (ForkedProcess if is_python else subprocess.Popen)(command, cwd=ROOT, env=env, **files)
 
 
 def run_python(environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with these arguments in this checkout for at most two minutes, and return what it printed."""
+    """Run Python with these arguments in this checkout for at most two minutes, and return its output."""
     command, pipe = [sys.executable, *arguments], subprocess.PIPE
     with start_program(command, environment, stdout=pipe, stderr=pipe, text=True) as program:
         try:
@@ -92,7 +97,8 @@ def fork_program(arguments: Sequence[str], variables: Mapping[str, str], files: 
     message = json.dumps([list(arguments), dict(variables)]).encode()
     with _lock:
         helper = start_helper()
-        # The helper's child ends at once, and leaves the program to the nearest ancestor that adopts orphans.
+        # The helper process's child ends immediately, and its orphan, the program, is adopted by the nearest ancestor
+        # that adopts orphans.
         adopt_orphans(True)
         try:
             socket.send_fds(helper, [len(message).to_bytes(4)], list(files))
@@ -111,7 +117,7 @@ def adopt_orphans(adopts: bool) -> None:
 
 @cache
 def start_helper() -> socket.socket:
-    """Start the helper, which ends when this process closes its end of the socket."""
+    """Start the helper process, which ends when this process closes its end of the socket."""
     ours, theirs = socket.socketpair()
     with theirs:
         number = theirs.fileno()
@@ -125,7 +131,7 @@ def start_helper() -> socket.socket:
     return ours
 
 
-# This process is the helper.
+# From here on, this process is the helper process.
 
 
 def preload() -> None:
@@ -140,7 +146,10 @@ def preload() -> None:
 
 
 def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
-    """Fork a process for each request. Return in it, with its standard files in place; return None in the helper."""
+    """Fork a process for each request, and return in it with its standard files in place.
+
+    Return None in the helper process.
+    """
     while True:
         size, files, *_ = socket.recv_fds(requests, 4, 3)
         if not size:
@@ -149,7 +158,7 @@ def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | 
         reading, writing = os.pipe()
         if child := os.fork():
             os.waitpid(child, 0)
-            requests.sendall(os.read(reading, 4))  # sent only after the program was adopted
+            requests.sendall(os.read(reading, 4))  # The answer is sent only after the program was adopted.
             for file in (*files, reading, writing):
                 os.close(file)
             continue
@@ -166,7 +175,7 @@ def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | 
 
 
 def run(arguments: list[str]) -> None:
-    """Run what Python would run with these arguments."""
+    """Run what Python would run if it were given these arguments."""
     first, *others = arguments
     if first == "-c":
         sys.argv = [first, *others[1:]]

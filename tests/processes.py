@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 RELEASED = os.environ.get("RELEASED", "")
-"""The program that `make release` has installed into an environment of its own."""
+"""The program that `make release` has installed into a virtual environment of its own."""
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For HTTP clients that only call this machine. Reading the public certificates would take 35 ms for each client."""
+"""TLS context for HTTP clients that only call this machine. Reading the public certificates would take 35 ms for each
+client."""
 PROGRAM = [str(Path(RELEASED).absolute())] if RELEASED else [sys.executable, "-m", "routing_admin"]
 
 

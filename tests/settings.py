@@ -8,7 +8,7 @@ from pathlib import Path
 
 SHARED_MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 if "TMPDIR" not in os.environ and SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
-    # The tests commit and store files tens of thousands of times, and each waits for the disk. Memory does not.
+    # The tests commit and store files tens of thousands of times. Each time would wait for a disk, but not for memory.
     os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
 
 DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")
@@ -16,7 +16,7 @@ atexit.register(shutil.rmtree, DIRECTORY, ignore_errors=True)
 OURS = [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]
 for name in [*OURS, "DATABASE_URL", "REDIS_URL"]:
     os.environ.pop(name, None)
-if "TESTS_DATABASE_URL" in os.environ:  # another database engine, chosen by `python -m tests.engines`
+if "TESTS_DATABASE_URL" in os.environ:  # Another database engine was chosen by `python -m tests.engines`.
     os.environ["DATABASE_URL"] = os.environ["TESTS_DATABASE_URL"]
 os.environ["ROUTING_ADMIN_DATA_DIR"] = DIRECTORY
 os.environ["ROUTING_ADMIN_ADMIN_PASSWORD"] = "correct horse battery staple"

@@ -1,4 +1,4 @@
-"""Access to stored bytes without the product, for any kind of store."""
+"""Access to stored bytes without the product's code, for every kind of artifact store."""
 
 from __future__ import annotations
 

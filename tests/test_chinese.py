@@ -1,4 +1,4 @@
-"""Chinese translations follow Chinese typography and one glossary, Django's own sentences included."""
+"""Chinese translations, including those of Django's own messages, follow Chinese typography and one glossary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MISSET = re.compile(
     rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # no space beside a Latin word
 )
 SHUNNED = re.compile(r"[你妳]|请求体|标头|退役|读不了|帐[号户]|(?<!照常)(?<!正在)进行|对于该|此 id\b")
-"""Words that the glossary replaces, or that read as translated."""
+"""Words that the glossary replaces, or that read like a machine translation."""
 
 PLACES = re.compile(r"%\(\w+\)[sd]|%[sd]|\{\w+\}|</?\w[^>]*>")
 FIELDS = (
@@ -81,7 +81,7 @@ def test_wrong_typography_and_terms_are_found(text: str) -> None:
 
 
 def django_sentences() -> set[str]:
-    with override(None):  # without any catalogue, so also without our English one
+    with override(None):  # Without any catalogue of messages, so also without the product's own English one.
         sentences = {
             str(text)
             for field in FIELDS
@@ -130,7 +130,7 @@ TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script
 
 
 def test_templates_leave_signs_to_translators() -> None:
-    """Templates insert no Latin commas or brackets between values.
+    """Templates do not insert Latin commas or brackets between values.
 
     Sentences contain their own punctuation, and lists use a middle dot.
     """

@@ -1,4 +1,4 @@
-"""A count of one has a singular noun: no page, error or command says “1 requests”."""
+"""A count of one is followed by a singular noun: no page, error or command says “1 requests”."""
 
 from __future__ import annotations
 

@@ -16,14 +16,15 @@ BETWEEN = re.compile(r"(<!-- settings:begin .*?-->\n)(.*?)(<!-- settings:end -->
 
 
 def settings_table() -> str:
-    from routing_admin.environment import SETTINGS  # needs Django's settings, which `__main__` configures first
+    # This import needs Django's settings, which `__main__` configures first.
+    from routing_admin.environment import SETTINGS
 
     rows = [f"| `{setting.name}` | {setting.default or '(none)'} | {setting.meaning} |" for setting in SETTINGS]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
 
 
 def test_the_settings_table_is_made_from_the_code() -> None:
-    """Run `python -m tests.test_readme` to update the table."""
+    """To update the table, run `python -m tests.test_readme`."""
     match = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
     assert match is not None
     assert match[2] == settings_table()

@@ -1,7 +1,7 @@
 """Text that code shows to users is translated: views, forms and actions pass it through gettext.
 
-Templates are checked in tests/ui/test_frame_rules.py. This test reads the source: a message, a field's label, an error
-or a problem must be a call of gettext, or a value that came from one.
+Templates are checked in tests/ui/test_frame_rules.py. This test reads the source code: a message, a field's label, an
+error or a problem must be a gettext call, or a value that came from one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ FILES = sorted(
     for app in ("capabilities", "artifacts", "routing_admin")
     for path in (ROOT / app).rglob("*.py")
     if any(folder in path.relative_to(ROOT).with_suffix("").parts for folder in PLACES)
-    and not path.stem.endswith(("api", "schemas", "queries"))  # error messages for scripts and agents are English
+    and not path.stem.endswith(("api", "schemas", "queries"))  # Error messages for scripts and agents are in English.
 )
 ERRORS = {"ActionError", "NotFoundError", "InUseError", "ConflictError", "ForbiddenError", "ValidationError"}
 MESSAGES = {"success", "info", "warning", "error", "add_message"}
 SENTENCE_ARGUMENTS = {"label", "help_text", "empty_label", "error_message", "verbose_name", "said", "sentence"}
 SENTENCE = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
-"""Two words, or a capitalized one, count as text; ids, paths and codes do not."""
+"""Two words, or one capitalized word, count as text. Ids, paths and codes do not."""
 
 
 def sentences_for_people(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield every expression of the file that is shown to users, as far as the syntax shows."""
+    """Yield every expression in the file that is shown to users, as far as the syntax tells."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -45,12 +45,12 @@ def sentences_for_people(tree: ast.AST) -> Iterator[ast.expr]:
 
 
 def last_name(node: ast.expr) -> str:
-    """Return the last part of a dotted name; empty for anything else."""
+    """Return the last part of a dotted name, or an empty string for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def literal_texts(node: ast.expr) -> Iterator[str]:
-    """Yield the string literals of an expression that are not within a call."""
+    """Yield the string literals in an expression, except those within a call."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and SENTENCE.search(node.value):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -126,7 +126,7 @@ HOUSE_WORDS = re.compile(
 
 
 def messages() -> list[str]:
-    """Return every English source text in use that has a translation."""
+    """Return every English message that is in use and has a translation."""
     source = (ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po").read_text(encoding="utf-8")
     blocks = [block for block in source.split("\n\n") if "Of logs of earlier versions" not in block]
     texts = re.findall(r'^msgid(?:_plural)? (".*")$', "\n\n".join(blocks), re.MULTILINE)

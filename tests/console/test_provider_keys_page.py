@@ -1,4 +1,4 @@
-"""Several keys on a provider's page: added, named, switched, removed, tested, and never shown."""
+"""Several keys on a provider's page: they are added, named, enabled, disabled, removed and tested, but never shown."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
 
 
 def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
-    """Undo needs no plaintext of a key."""
+    """Undo does not need the plain text of a key."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
     change(admin, "2", "team")
@@ -127,7 +127,7 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
 
 
 def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
-    """Its number follows those of stored keys, since an export names a variable for each stored key."""
+    """The number follows those of stored keys, since an export names an environment variable for each stored key."""
     add(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
@@ -154,7 +154,7 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
 
 
 def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, pool, lab):
-    """Cooldown is per key and per process."""
+    """Each process has its own cooldown for each key."""
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     table = Page(admin.get("/providers/pool/")).region("Keys")
@@ -169,7 +169,7 @@ def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, po
 
 
 def test_a_keys_last_use_and_last_rejection_are_read_from_the_log(admin, pool):
-    """Tries logged without a key's name count for the first key, since providers then had only one."""
+    """Tries that were logged without a key's name count for the first key, which was the provider's only key then."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}

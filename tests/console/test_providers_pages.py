@@ -1,4 +1,4 @@
-"""Pages of providers: key state, safe changes, and adding a provider in one flow. No page shows a key."""
+"""Pages of providers: states of keys, safe changes, and adding a provider step by step. No page shows a key."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_list_makes_the_same_queries_for_three_and_for_thirty_providers(admi
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
-    """Fire drills are at the end of the page, so that loading them does not move the other content."""
+    """The section of fire drills is at the end of the page, so that loading it does not move other content."""
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
     assert "/routes/design/" in routes.link_urls
@@ -256,7 +256,7 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Cli
 
 @pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
 def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
-    """A boosted link gets the whole page, since it swaps `#main`. A search swaps only the list."""
+    """A boosted link replaces `#main` and therefore gets the whole page. A search replaces only the list."""
     assert Page(admin.get(address, headers={**HTMX, "HX-Boosted": "true"})).control("main")
     assert not Page(admin.get(address, headers=HTMX)).control("main")
 
@@ -326,7 +326,10 @@ def test_a_new_providers_key_can_come_from_a_named_variable(admin: Client) -> No
 
 
 def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) -> None:
-    """The test omits rejected options until the host answers. The form suggests the others; nothing is stored."""
+    """The test omits rejected options until the host answers.
+
+    The form then suggests the options that worked; nothing is stored.
+    """
     with Lab() as lab:
         row = Provider.objects.create(
             name="own", endpoint=lab.url("openai", "own"), default_model="m", protocol="openai", key_source="none"
@@ -345,7 +348,7 @@ def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) ->
 
 
 def test_a_preset_in_use_is_marked_by_a_word_and_can_be_added_again(admin: Client) -> None:
-    """A tick or a colour would look like a selection."""
+    """Marked with a tick or a colour, the preset would look selected."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))

@@ -43,7 +43,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_artifacts(count: int) -> None:
-    """Create artifacts whose bytes are missing; `a0` is the first."""
+    """Create artifacts without stored bytes; the first one is `a0`."""
     for number in range(count):
         values = {"sha256": "0" * 64, "size": 1, "kind": "text", "mime_type": "text/plain", "is_binary": False}
         Artifact.objects.update_or_create(id=f"a{number}", defaults=values)

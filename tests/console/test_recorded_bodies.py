@@ -28,7 +28,7 @@ PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept
 
 @pytest.fixture
 def key(key: str) -> str:
-    """An agent's key. The log has one request of the agent, whose body was recorded."""
+    """A key of an agent. The log contains one request of the agent, with its recorded body."""
     message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
     row = RequestLog.objects.create(
         id="req_kept",
@@ -53,7 +53,7 @@ def log_statements() -> Iterator[list[str]]:
 
 
 def context_values(answer: Any) -> str:
-    """Return the representation of everything in the template contexts, including the rows' loaded fields."""
+    """Return, as text, everything in the template contexts, including the fields of rows that were loaded."""
     flat = answer.context.flatten() if hasattr(answer.context, "flatten") else {}
     for layer in answer.context or ():
         flat |= layer.flatten() if hasattr(layer, "flatten") else dict(layer)
@@ -82,7 +82,7 @@ def test_a_template_that_names_the_body_causes_no_query_for_a_viewer(key: str, v
 
 
 def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -> None:
-    """A viewer's page does not say whether a message was recorded, since it was not queried."""
+    """A viewer's page does not say whether a message was recorded, since the message was not queried."""
     page = Page(viewer.get("/requests/req_kept/"))
     assert page.shows("shown to editors and administrators only")
     assert not page.shows("not recorded")

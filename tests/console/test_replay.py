@@ -1,4 +1,4 @@
-"""Simulating a logged request again with its recorded messages and files."""
+"""Simulating a logged request with its recorded messages and files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ def test_a_recorded_request_is_simulated_without_a_deleted_file(key: str, admin)
 
 
 def test_an_unrecorded_request_is_simulated_with_its_files(key: str, admin, viewer):
-    """The log has the artifacts even without messages. A viewer gets placeholders of the same kind and size."""
+    """The log contains the artifacts even if messages are not recorded.
+
+    A viewer gets placeholders of the same kind and size.
+    """
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
     response = post(key, chat_body({"type": "text", "text": "Which colour is noon?"}, part, model="task:design"))

@@ -78,7 +78,7 @@ def test_invalid_search_term_is_named(query: str, problem: str) -> None:
     ],
 )
 def test_a_time_is_relative_or_a_date(text: str, expected: datetime | None) -> None:
-    """`1h` means one hour ago, a date means that date, and anything else is None."""
+    """`1h` means one hour ago, and a date means that date. Any other text gives None."""
     assert moment(text, NOW) == expected
 
 
@@ -98,7 +98,7 @@ def add_attempt(row: RequestLog, position: int, outcome: str, **columns: Any) ->
 
 
 def log_design_request() -> RequestLog:
-    """Log a request with a 429, then a 503, then an answer of a model that got only a description of the image."""
+    """Log a request: a 429, then a 503, then an answer from a model that received only a description of the image."""
     row = log_request(
         "req_design", task_type="design", provider="deepseek", model="deepseek-chat", fell_back=True,
         adaptation="image=described", duration_ms=8420, first_content_ms=3800,
@@ -148,7 +148,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
 
 
 def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
-    """The key or its public part also finds calls as an agent that the key's agent created."""
+    """The key or its public part also finds calls on behalf of an agent that the key's agent created."""
     key = create_key("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
@@ -273,7 +273,10 @@ def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
 
 
 def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
-    """If few ids have the prefix, they are collected first. If many have it, the newest requests are scanned."""
+    """If few ids have the prefix, they are collected first.
+
+    If many ids have it, the newest requests are scanned instead.
+    """
     log_request("req_5")
     now, values = timezone.now(), {"surface": "chat", "outcome": "ok"}
     numbers = range(MAX_RARE_ROWS + 1)
@@ -539,7 +542,7 @@ def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: N
     ],
 )
 def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
-    """The order is: described, then converted, then native."""
+    """From worst to best: described, converted, native."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 
@@ -594,7 +597,7 @@ def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -
 def test_a_relative_time_is_shown_as_a_date_in_the_form(
     chosen: dict[str, str], typed: str, admin: Client, demo: None
 ) -> None:
-    """The form shows a relative time such as 90m as a date, since its fields accept only dates."""
+    """The form shows a relative time such as `90m` as a date, since its fields accept only dates."""
     form = admin.get(reverse("requests"), {"q": "until:5m since:90m"}).context["form"]
     shown = {"from": form["from"], "until": form["until"]}
     assert all(shown.values())

@@ -1,4 +1,4 @@
-"""The chart above the list of requests counts exactly the requests that the search finds, from sums or from rows."""
+"""The chart above the request list counts exactly the requests that the search finds, from sums or from rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 OUTCOMES = (OK, OK, OK, OK, OK, "http_503", "invalid_json", "client_cancelled")
-"""Of eight requests five are answered, one of them by a fallback; one fails, one is rejected and one is cancelled."""
+"""Of eight requests, five are answered, one of them by a fallback; one fails, one is rejected and one is cancelled."""
 EXPECTED_MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
 request_numbers: Iterator[int] = iter(range(100_000))
 
@@ -82,7 +82,7 @@ def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
 def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
-    """Sums contain neither the surface nor the called provider."""
+    """The sums contain neither the surface nor the called provider, so these searches count rows."""
     assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
@@ -134,7 +134,7 @@ def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
 def test_only_the_newest_days_of_a_large_log_are_counted(
     viewer: Client, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If there are too many rows, only the newest days are counted, and the chart says so."""
+    """If the log has too many rows, only those of the newest days are counted, and the chart says so."""
     monkeypatch.setattr(volume, "MAX_SCANNED", 30)
     assert count_outcomes("surface:v1", now) == expected_counts(3, 3)
     page = Page(viewer.get("/volume/requests/", {"q": "surface:v1"}))
@@ -162,7 +162,7 @@ def test_a_chart_without_a_request_says_so(viewer: Client, now: datetime) -> Non
 
 
 def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
-    """The chart shows 25 hours unless the search has a time range."""
+    """If the search has no time range, the chart shows 25 hours."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
     assert len(list_bars(Page(viewer.get("/volume/requests/")))) == 25
     write([make_entry("ann", now - timedelta(minutes=4))])
@@ -178,7 +178,7 @@ PAGES_WITH_A_CHART = [
 
 
 def log_call(age: timedelta) -> None:
-    """Log a request of the text agent for the route design, which the model echo-text answered."""
+    """Log a request by the text agent to the route `design`, which the model echo-text answered."""
     at, called = timezone.now() - age, {"provider": "echo", "model": "echo-text"}
     facts = {"surface": "v1", "outcome": "ok", "agent": "text-agent", "task_type": "design"}
     row = RequestLog.objects.create(id="seen", started_at=at, **facts, **called)
@@ -199,7 +199,7 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
-    assert len(chosen) == 2  # the range and the kinds of values
+    assert len(chosen) == 2  # The chosen time range, and the chosen kind of values.
 
 
 def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client) -> None:
@@ -211,12 +211,12 @@ def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client
     strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))
     assert strip.text == "1 request · 0 failed (0%) · 7 days"
     assert [control for control in strip.controls if control.tag == "polyline"]
-    assert strip.link_urls == []  # the line is the button that unfolds the chart
+    assert strip.link_urls == []  # The line is also the button that shows the chart.
 
 
 @pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART[:3])
 def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
-    """The chart needs no query of the whole log. A page without requests reserves no space for it."""
+    """For this, the chart does not query the whole log. A page without requests reserves no space for it."""
     assert Page(admin.get(address)).shows("No requests in the last 30 days.")
     log_call(timedelta(days=20))
     loaded = [control.attributes.get("hx-get") or "" for control in Page(admin.get(address)).controls]

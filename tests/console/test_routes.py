@@ -30,7 +30,7 @@ def route_url(task_type: str) -> str:
 
 
 def draft(*cards: tuple[str, str, str], version: int | None = None, **fields: str) -> dict[str, Any]:
-    """Return what the editor sends; cards are (id, provider/model, temperature)."""
+    """Return what the editor posts. Each card is (id, provider/model, temperature)."""
     data: dict[str, Any] = {"card": [card for card, _, _ in cards], "preset": "seed", "enabled": "on", **fields}
     for card, name, temperature in cards:
         provider, _, model = name.partition("/")
@@ -44,7 +44,7 @@ def design(*order: int, **fields: Any) -> dict[str, Any]:
 
 
 def card_ids(page: Page) -> list[str]:
-    """Return the ids of the candidates' cards in the editor, in their order."""
+    """Return the ids of the candidates' cards in the editor, in the order shown."""
     return [one.value for one in page.controls if one.attributes.get("name") == "card"]
 
 
@@ -166,7 +166,7 @@ def test_an_unknown_candidate_is_rejected_at_its_field(admin: Client, demo: None
 
 
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
-    """A candidate without a service is marked text only, because its capabilities are unknown."""
+    """Its capabilities are unknown."""
     answer = admin.post(route_url("design"), design(act="add", pick="echo/echo-new"))
     assert Page(answer).shows("Text only: no model service")
 
@@ -299,7 +299,7 @@ def test_a_candidates_extra_body_and_unknown_fields_are_kept(admin: Client, demo
 
 
 def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
-    """A candidate's request fields move with it, even if its model occurs twice.
+    """This also holds if the candidate's model occurs twice in the chain.
 
     A value that is not an object is rejected.
     """
@@ -332,7 +332,7 @@ def test_a_routes_own_error_rule_overrides_the_preset(admin: Client, demo: None)
 
 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
-    """A pasted error is classified by the gateway's classifier, and the page shows what would happen."""
+    """The gateway's own classifier decides on the class."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
     pasted = admin.post(route_url("design"), design(act="explain", error=text)).context["pasted"]
     assert (pasted.explanation.fault, pasted.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
@@ -431,7 +431,10 @@ def test_many_aliases_are_listed_in_pages_in_natural_order(admin: Client, demo: 
 
 
 def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:
-    """At most twenty options are suggested, matches at the beginning first. An alias leads to a route or service."""
+    """At most twenty options are suggested, first those that begin with the typed text.
+
+    An alias leads to a route or service.
+    """
     for number in range(30):
         TaskRoute.objects.create(task_type=f"re-{number}", position=100 + number)
     snapshot.refresh()

@@ -81,7 +81,7 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
 
 
 def test_a_long_chain_shows_three_candidates_and_counts_the_others(admin: Client) -> None:
-    """A chain of four is shown in full, since the count would take as much space as the fourth candidate."""
+    """A chain of four is shown in full, because a count would take as much space as the fourth candidate."""
     echo = Provider.objects.get(name="echo")
     for name, count in (("long", 7), ("four", 4)):
         row = TaskRoute.objects.create(task_type=name, position=200)
@@ -94,7 +94,7 @@ def test_a_long_chain_shows_three_candidates_and_counts_the_others(admin: Client
 
 
 def test_a_route_that_cannot_answer_has_a_badge_and_other_warnings_are_icons(admin: Client) -> None:
-    """Rows stay one or two lines high. Screen readers and the title have the whole sentence."""
+    """Rows therefore stay one or two lines high. Screen readers and the title have the whole sentence."""
     unable = TaskRoute.objects.create(task_type="unable", position=100)
     Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))
     snapshot.refresh()

@@ -1,7 +1,7 @@
 """Query counts, for each database, of the pages of routes, requests, history, settings and users.
 
-Two queries of `default` read the session and user. The queries are in the `queries.py` of each part of the
-console,\nand in `request_log`. The configuration in use is in memory and needs no query.
+Two queries of the database `default` read the session and the user. The others are in the `queries.py` of each folder
+of the console, and in `request_log`. The configuration in use is in memory and needs no query.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/matrix/catalogue/{edition}/": (6, 0),
     "/usage/": (3, 2),
     "/usage/budgets/": (4, 0),
-    "/settings/": (5 + is_postgresql(), 0),  # the size of PostgreSQL's database is a query
+    "/settings/": (5 + is_postgresql(), 0),  # Reading the size of a PostgreSQL database takes a query.
     "/alerts/": (5, 0),
     "/docs/": (3, 0),
     "/docs/runbook/disk-full/": (3, 0),
@@ -63,7 +63,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/password/": (5, 0),
     "/tokens/": (4, 0),
 }
-"""For each page, its queries of the main database and of the log."""
+"""For each page, its numbers of queries to the main database and to the log."""
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def all_query_counts(client: Client) -> dict[str, tuple[int, int]]:
 
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
-    """Each page makes as many queries of each database as the table says, with few rows and with many."""
+    """Each page makes as many queries to each database as the table `QUERIES` says, with few rows and with many."""
     assert all_query_counts(admin) == QUERIES
     add_everything()
     assert all_query_counts(admin) == QUERIES

@@ -1,4 +1,4 @@
-"""A model service's page: capabilities and their sources, limits, the catalogue."""
+"""A model service's page: capabilities and their sources, limits, and values from the catalogue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def service_form(row: Service, **changed: object) -> dict[str, object]:
-    """Return what the form of a service posts. Switches that are not passed stay unchanged."""
+    """Return what the form of a service posts. Switches that the caller does not pass stay unchanged."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": row.provider.name, "model": row.model, "description": row.description}
     return {
@@ -97,7 +97,7 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
 
 
 def test_a_switch_that_the_page_did_not_show_is_unchanged(admin: Client) -> None:
-    """An absent check box means "off" only if the page had it."""
+    """A check box that is not posted means "off" only if the page had it."""
     row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     admin.post(
         "/services/vision-model/", service_form(row, name="renamed", switch=["input:audio"], cell=["input:audio"])
@@ -175,7 +175,7 @@ def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, e
 
 
 def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
-    """The choice "extract and convert" is stored as one policy, and "as in the settings" as no policy."""
+    """The choice "extract and convert" is stored as a single policy, and the choice "as in the settings" as none."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", service_form(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
@@ -294,6 +294,6 @@ def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Cli
 
 
 def test_types_of_files_are_shown_as_extensions() -> None:
-    """`vnd.openxmlformats-officedocument.wordprocessingml.document` made a row seven lines high."""
+    """A name such as `vnd.openxmlformats-officedocument.wordprocessingml.document` made a row seven lines high."""
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     assert short_types([word, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]

@@ -1,4 +1,4 @@
-"""Probing a model service from its page: results are recorded as probed, declared capabilities are kept."""
+"""Probing a model service from its page: results are recorded as probed, and declared capabilities are kept."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 Script = Mapping[str, str | CheckResult | None]
-"""By MIME type: the answer's text, another result, or None for a model that reads the file.
+"""Maps MIME types to the text of an answer, to another result, or to None if the model reads the file.
 
-The key `text` has the result of the plain call.
+The key `text` stands for the plain text call.
 """
 
 
 class ScriptedDial:
-    """A provider checker with scripted results. `asked` has the MIME types of the files it received."""
+    """A provider checker with scripted results. `asked` lists the MIME types of the files that it has received."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
@@ -167,10 +167,10 @@ def test_a_kind_that_the_protocol_lacks_is_not_probed(admin: Client) -> None:
     model = ScriptedDial({**VISION_SCRIPT, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
-    # For each type, two files with a word and an empty file.
+    # For each type: two files with a word, and one without a word.
     assert model.asked == ["image/png", "application/pdf"] * 3
 
 
 def test_a_viewer_probes_nothing(demo: None, viewer: Client) -> None:
-    """Probing costs money and writes, so a viewer gets 403."""
+    """Probing costs money and changes capabilities, so a viewer gets 403."""
     assert viewer.post("/probe/vision-model/").status_code == 403

@@ -1,4 +1,4 @@
-"""A user's sessions: listed and ended on the user's page, and ended when a permission is lost."""
+"""A user's sessions: listed and ended on the user's page, and ended when the user loses a permission."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEW = "violet umbrella quarterly sonnet"
 
 
 def sign_in(account: User, agent: str = FIREFOX, address: str = "192.0.2.7") -> Client:
-    """Sign in and open a page, so that the session's use is recorded."""
+    """Sign in and open a page, so that activity in the session is recorded."""
     browser = open_browser(account, headers={"user-agent": agent}, REMOTE_ADDR=address)
     assert browser.get("/").status_code == 200
     return browser

@@ -1,4 +1,4 @@
-"""The settings page: values and their sources, languages with Undo, retention, recording."""
+"""The settings page: values and their sources, languages with Undo, retention, and recording of bodies."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
 
 
 def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
-    """Removing a changed directive of `en` or `zh` restores the built-in directive, even for the default language."""
+    """Removing the changed `en` or `zh` restores the built-in directive, even if it is the default language."""
     actions.save_language(ACTOR, "zh", "请用简体中文回答。")
     actions.set_default_language(ACTOR, "zh")
     assert directives()["zh"] == "请用简体中文回答。"
@@ -222,7 +222,10 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
 
 def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
-    """The settings of the configuration are one revision, which can be undone. The others are saved and audited."""
+    """Settings in the configuration become a single revision, which can be undone.
+
+    Other settings are saved and audited.
+    """
     demo.load()
     before = Revision.objects.count()
     changes = {"default_language": "en", "content_policy": "describe", "request_days": "9", "record_bodies": "on"}

@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ADDRESS_A, ADDRESS_B = "198.51.100.7", "203.0.113.9"
 
 
-# Hashing dominates the time of a sign-in, so the tests count hashes instead of measuring time.
+# Password hashing dominates the time of a sign-in, so the tests count hashes instead of measuring the time.
 class CountingHasher(MD5PasswordHasher):
     algorithm = "counting"
     count = 0
@@ -79,7 +79,7 @@ def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> Non
 
 @pytest.mark.usefixtures("alice")
 def test_throttled_address_does_not_block_another() -> None:
-    """Failures from one address cannot lock out the administrator everywhere."""
+    """Failures from one address must not lock the administrator out everywhere."""
     fail_to_sign_in("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
@@ -111,7 +111,7 @@ def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
 
 @pytest.mark.parametrize("name", ["alice", "unknown", "left"])
 def test_known_unknown_and_deactivated_names_need_one_hash_each(alice: User, settings: Any, name: str) -> None:
-    """A known, an unknown and a deactivated name need one hash each, so the time does not reveal who has an account."""
+    """The time of a failed sign-in therefore does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)
     alice.save()
@@ -130,7 +130,7 @@ def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> Non
 
 
 def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
-    """An unknown name is not stored, since it may be a password in the wrong field."""
+    """An unknown name is not stored, because it may be a password that was typed into the wrong field."""
     fail_to_sign_in("alice", 1)
     fail_to_sign_in("hunter2-my-password", 1, ADDRESS_B)
     sign_in("alice", PASSWORD)
@@ -168,7 +168,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_five_of_many_simultaneous_attempts_are_checked() -> None:
-    """The limit is in the database, so it also holds for simultaneous attempts over several connections."""
+    """Attempts are counted in the database, so the limit holds for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
         try:
@@ -212,7 +212,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
     ],
 )
 def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: str, same: bool) -> None:
-    """A subscriber can choose any address within a /64."""
+    """An Internet subscriber can choose any address within a /64 network."""
     assert (client_network(first) == client_network(second)) is same
 
 
@@ -244,7 +244,7 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
 def test_spellings_of_a_name_are_counted_as_one(spelling: str) -> None:
-    """Neither another case nor full-width letters evade the limit."""
+    """Writing a name in another case or in full-width letters does not evade the limit."""
     assert digest_name(spelling) == digest_name("alice")
 
 

@@ -1,4 +1,4 @@
-"""Simulating a draft or a stored route, sending for real, and repeating a logged request."""
+"""Simulating a draft or a stored route, sending a request for real, and repeating a logged request."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
 
 
 def test_a_placeholder_is_never_sent(admin: Client) -> None:
-    """A placeholder has no content. Nothing is logged either."""
+    """A placeholder has no content that could be sent. Nothing is logged either."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     assert Page(admin.post("/simulate/", data)).control("simulation").shows("A placeholder has no content")
     journal().flush()

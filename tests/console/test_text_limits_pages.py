@@ -1,5 +1,7 @@
-"""How much text of a file a model gets, and the form of web pages, is set for the installation, a service and a route;
-the nearest one applies.
+"""Limits of file text, and the form of web pages.
+
+How much text of a file a model receives, and in which form it receives web pages, can be set for the installation, a
+service and a route. The most specific setting applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of tokens for scripts: created with a name, scopes and an expiry, shown once, revoked."""
+"""The page of tokens for scripts. A token is created with a name, scopes and an expiry, shown once, and revoked."""
 
 from __future__ import annotations
 

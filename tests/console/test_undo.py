@@ -34,7 +34,7 @@ def admin(demo: None, admin: Client) -> Client:
 
     The demo also has an unused alias and provider, and a service without capabilities.
     """
-    with ledger.exclusive():  # reads the new configuration once
+    with ledger.exclusive():  # Read the new configuration once.
         save_alias(ADA, "spare", "task:default")
         save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
         openai = Provider.objects.get(name="openai")
@@ -67,7 +67,7 @@ def names() -> set[str]:
 
 
 def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
-    """Post the page's form with its current values except for these fields."""
+    """Post the page's form with its current values, except for the given fields."""
 
     def post(client: Client) -> Post:
         form = client.get(address).context["form"]
@@ -200,7 +200,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
 
 @TWO_PROCESSES
 def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
-    """The undoing transaction checks for the newest revision, so no other change can come in between."""
+    """The transaction of Undo checks that the revision is the newest one, so no other change can come in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
     assert "bobs" in names()

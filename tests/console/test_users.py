@@ -1,4 +1,4 @@
-"""Users: invitation links, roles, deactivation; the last administrator cannot be removed."""
+"""Users: invitation links, roles, deactivation, and that the last administrator cannot be removed."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
-    """Neither an invited nor a deactivated user can be the remaining administrator."""
+    """Neither an invited nor a deactivated user counts as the remaining administrator."""
     other_admin = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
         people.set_active(SYSTEM, other_admin.pk, active=False)

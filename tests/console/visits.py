@@ -1,4 +1,4 @@
-"""Helpers of page tests: a page's number of queries, a response's text, the offered Undo, the newest revision."""
+"""Helpers for tests of pages: a page's number of queries, the Undo that a response offers, and the newest revision."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ STAMP = f'FROM "{Installation._meta.db_table}"'
 def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return the number of queries that a page makes to one database, see `query_counts`."""
+    """Return the number of queries that a page makes to one database, as `query_counts` does."""
     return query_counts(client, address, post=post)[(DEFAULT_DB_ALIAS, LOGS).index(using)]
 
 
 def query_counts(client: Client, address: str, *, post: dict[str, Any] | None = None) -> tuple[int, int]:
-    """Return the numbers of queries that a page makes to the main database and the log in a warm process.
+    """Return the numbers of queries that a page makes to the main database and to the log, with warm caches.
 
-    `post` sends a form. The configuration snapshot is refreshed first. Queries of the stamp are not counted, since they
-    depend on time.
+    If `post` is given, it is sent as a form. The configuration snapshot is refreshed first. Queries that contain
+    `STAMP` are not counted, since they depend on the time.
     """
 
     def visit() -> int:
