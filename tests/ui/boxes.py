@@ -6,8 +6,8 @@ from typing import Any
 
 WIDTHS = (390, 768, 1280, 1920)
 
-# Lines of text and controls are compared. Parts that a scrolling or clipping ancestor hides are left out, and what
-# floats above the page may overlap it. Menus and the first dialogs are measured open.
+# Only lines of text and controls are compared. Parts that a scrolling or clipping ancestor hides are left out, and what
+# floats above the page may overlap it. Menus and the first dialogs are opened before they are measured.
 BOXES = """() => {
   const wide = document.documentElement.clientWidth, styles = new Map(), clips = new Map(), faults = new Set();
   const style = (one) => styles.get(one) ?? styles.set(one, getComputedStyle(one)).get(one);
@@ -107,6 +107,6 @@ BOXES = """() => {
 
 
 def measure(page: Any, width: int) -> list[str]:
-    """Return the faults of the loaded page's boxes at this width."""
+    """Return the faults in the layout of the loaded page at this width."""
     page.set_viewport_size({"width": width, "height": 900})
     return [f"{width}: {fault}" for fault in page.evaluate(BOXES)]

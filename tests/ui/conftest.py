@@ -16,11 +16,12 @@ from tests.cast import load_demo, open_browser
 FOLDER = Path(__file__).parent
 SHOTS = FOLDER / "shots"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
-"""Programs in the order of preference: the first has no windows, and takes a fifth less CPU time for a page."""
+"""Browser programs in the order of preference. The first has no windows, and takes a fifth less CPU time for a page."""
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 REASON = "Chromium is missing; on Debian: apt-get install chromium-headless-shell fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-REPLACED = ("htmx:sendAbort", "htmx:afterRequest")  # hx-sync replaced a request, while a real fault also logs sendError
+# The attribute hx-sync replaced a request; a real fault also logs sendError.
+REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
 LISTENER = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
@@ -36,7 +37,8 @@ def browser() -> Iterator[Any]:
         pytest.skip(REASON)
     from playwright.sync_api import sync_playwright
 
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # Playwright's event loop runs in this thread
+    # Playwright's event loop runs in this thread, so Django would refuse to query the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
         yield started
@@ -74,12 +76,12 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
     allowed = (*REPLACED, *(text for context in contexts for page in context.pages for text in _allowed(page)))
     unexpected = [text for text in complaints if not any(part in text for part in allowed)]
     for context in contexts:
-        context.close()  # closing aborts pending requests, which htmx logs as errors
+        context.close()  # Closing aborts pending requests, which htmx logs as errors.
     assert unexpected == []
 
 
 def _allowed(page: Any) -> list[str]:
-    """Return the console errors that a test expects, as in `page.expected_complaints.append("409")`."""
+    """Return the console errors that a test expects, which it adds as in `page.expected_complaints.append("409")`."""
     return list(getattr(page, "expected_complaints", []))
 
 
@@ -118,7 +120,7 @@ def first_start(db: None) -> None:
 
 @pytest.fixture
 def gallery(settings: Any) -> None:
-    """Add the test-only templates that show every part of the frame (URLs in frame_urls.py)."""
+    """Add the templates, used only in tests, that show every part of the frame (URLs in frame_urls.py)."""
     options = settings.TEMPLATES[0]
     settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], FOLDER / "templates"]}]
     settings.FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]

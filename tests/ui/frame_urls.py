@@ -1,4 +1,4 @@
-"""A small site that shows the parts of the frame, the shared layout of all pages, without any page of the product."""
+"""A small site that shows the parts of the frame, the layout shared by all pages, without any page of the product."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAYLOAD = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "ä
 
 
 class ServiceForm(forms.Form):
-    """One control of each kind."""
+    """A form with one control of each kind."""
 
     url = forms.URLField(label="Base URL", assume_scheme="https")
     protocol = forms.ChoiceField(choices=[("openai", "openai"), ("anthropic", "anthropic")])
@@ -119,7 +119,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 
 
 ANY_PAGE = "simulate"
-"""A page that every signed-in user may read and send, by the table of permissions."""
+"""A page that, in the permission table, every signed-in user may open and submit."""
 
 urlpatterns = [
     path("login/", LoginView.as_view(), name="login"),

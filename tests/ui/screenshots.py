@@ -1,4 +1,4 @@
-"""`python -m tests.ui.screenshots [NAME …]`: take the README's pictures from the demo (`make screenshots`).
+"""`python -m tests.ui.screenshots [NAME …]`: take the README's screenshots of the demo (`make screenshots`).
 
 A server is started in a temporary data directory, as `make run` does, and stopped at the end.
 """
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 PASSWORD = "a password for pictures only"
 LARGEST = 150_000
-"""Maximum bytes of a picture; colours are reduced until it fits."""
+"""Maximum size of a picture in bytes. If a picture is larger, its colours are reduced until it fits."""
 
 SECONDS_TO_START = 60
 KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
@@ -42,12 +42,12 @@ CALLS = (
     ("task:one_shot_generation", "A haiku on routing."),
     ("task:design", "Is the second draft better?"),
 )
-"""Model and message of the requests in the pictures' log, in addition to the demo's own."""
+"""Models and messages of requests that the pictures show in the log, in addition to the demo's own requests."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: its file name, the page (`place` of `addresses`) and the view."""
+    """A picture: its file name, the page (`place` is a key of `addresses`) and the view."""
 
     name: str
     place: str
@@ -78,7 +78,7 @@ def product() -> Iterator[str]:
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # shown on the pages, no matter what port is free
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # The URL that pages show, whichever port is free.
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -96,7 +96,7 @@ def product() -> Iterator[str]:
 
 
 def call(url: str, key: str) -> None:
-    """Send an agent's requests to fill the log, and return when the last one is logged."""
+    """Send an agent's requests to fill the log, and return once the last request has been logged."""
     last = ""
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
@@ -159,7 +159,7 @@ def signed_in(browser: Any, url: str) -> Any:
 
 
 def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
-    """Open a page in a new window with the picture's view and that session."""
+    """Open a page in a new browser window, with the picture's view and the given session."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},
@@ -221,7 +221,7 @@ def main() -> None:
 
 
 def parse_picture(name: str) -> Picture:
-    """Return a picture of any page: `settings`, or `settings,dark,390,zh` with options for the view."""
+    """Return a picture of any page: `settings`, or `settings,dark,390,zh` which adds options for the view."""
     page_name, *how = name.split(",")
     width = next((int(option) for option in how if option.isdecimal()), 1280)
     scheme, language = "dark" if "dark" in how else "light", "zh-Hans" if "zh" in how else "en"

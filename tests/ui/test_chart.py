@@ -1,4 +1,4 @@
-"""The chart without a browser: round axes, buckets in the installation's time zone, bars and their texts."""
+"""Charts, without a browser: round axes, buckets in the installation's time zone, and bars with their texts."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_buckets_follow_the_clock_of_the_installation() -> None:
 
 
 def test_time_is_labelled_at_round_hours_and_mondays() -> None:
-    """A day is labelled every four hours, midnight with its date; a month is labelled on Mondays."""
+    """A day has a label every four hours, which at midnight is the date. A month has a label on each Monday."""
     hours = buckets(Step.HOUR, NOON - timedelta(hours=24), NOON)
     assert [text for _, text in label_times(hours, Step.HOUR)] == [
         *("12:00", "16:00", "20:00", "11-26", "04:00", "08:00", "12:00"),

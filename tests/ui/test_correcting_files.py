@@ -1,4 +1,4 @@
-"""Correcting a file's type and encoding in a browser: by keyboard, in place and accessibly."""
+"""Correcting a file's type and encoding in a browser: by keyboard, without leaving the page, and accessibly."""
 
 from __future__ import annotations
 

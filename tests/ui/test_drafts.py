@@ -28,7 +28,7 @@ def type_into(page: Any, field: str, text: str) -> None:
 
 @pytest.fixture
 def dialogs(admin_page: Any) -> list[str]:
-    """Return the kinds of the dialogs opened so far; each is accepted."""
+    """Return the kinds of the dialogs that were opened so far. Each dialog is accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:
@@ -36,7 +36,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # if nothing was typed
+    admin_page.expected_complaints.append("never had a user gesture")  # The browser does not ask if nothing was typed.
     return kinds
 
 
@@ -64,7 +64,7 @@ def test_a_route_draft_is_restored_after_leaving_the_page(admin_page: Any, dialo
 
 
 def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[str]) -> None:
-    """The picker, text pasted for explanation and simulation inputs are not part of a draft."""
+    """The field for a new candidate, a pasted error and the simulation's fields are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     type_into(admin_page, "#error", "Error: 429 for sk-mine")
@@ -106,11 +106,12 @@ def is_past_comparison(response: Any) -> bool:
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    with admin_page.expect_response(is_past_comparison):  # the last request that the page sends without a user action
+    # This is the last request that the page sends without a user action.
+    with admin_page.expect_response(is_past_comparison):
         admin_page.goto("/routes/design/")
     type_into(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
-    admin_page.locator("#save").dispatch_event("click")  # the field keeps the focus, so no further request is sent
+    admin_page.locator("#save").dispatch_event("click")  # The field keeps the focus, so no further request is sent.
     expect(admin_page).to_have_title("Sign in · routing_admin")
     sign_in(admin_page).goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()

@@ -26,38 +26,40 @@ from tests.ui.large import OFFERED, PASSWORD, WIDE, object_name
 
 ROOT = Path(__file__).parents[2]
 LARGE = os.environ.get("LARGE_INSTALLATION", "")
-"""A folder for the installation in full size, which `make crawl` names; otherwise a small one is made."""
+"""The folder of a full-size installation, which `make crawl` sets. Without it, a small installation is made."""
 LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
 WIDTH_AND_THEME = {"en": (1280, "light"), "zh-hans": (390, "dark")}
-"""Width and theme in which a page is loaded in each language; then the window is resized to the other widths."""
+"""The width and theme in which a page is loaded in each language. Afterwards, the window is resized to the other
+widths."""
 NARROW_AND_WIDE = (390, 1280)
-"""The widths at which a page is loaded, and at which the focus visits it."""
+"""The widths at which a page is loaded, and at which the test moves the focus through it."""
 
 CALM = 0.02
 """The maximum sum of layout shifts while a page loads; 0.1 counts as good on the web."""
 HEAVIEST, TALLEST = 100_000, 10_000
-"""Maximum bytes of a page before compression and maximum height in pixels, for any amount of data and each width."""
+"""Maximum size of a page in bytes before compression, and maximum height in pixels at each width, for any amount of
+data."""
 HEAVIER = {"matrix": 103_000}
-"""Pages with more: a switch for each of 225 cells."""
+"""Pages that may have more bytes: the matrix has a switch for each of 225 cells."""
 GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
 """A space after a full-width Chinese sign, which has its own spacing."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
-"""Namespaces without pages: they answer in JSON or text and have tests of their own."""
+"""URL namespaces without pages. Their responses are JSON or text, and they have tests of their own."""
 
 FILES = {"artifact_raw", "artifact_thumbnail", "audit_export", "config_export", "usage_csv"}
-"""GET answers with a file."""
+"""GET requests that return a file."""
 
 LEADS_ON = {"config_import", "set_language"}
-"""GET redirects to another page."""
+"""GET requests that redirect to another page."""
 
 UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
-"""Not found until their identity provider is configured; tested in tests/identity."""
+"""Pages that do not exist until their identity provider is configured. They are tested in tests/identity."""
 
 FRAGMENTS = {
     *("drill_banner", "first_call", "matrix_row", "matrix_column", "options", "requests_newer", "requests_words"),
 }
-"""Fragments of a page or its dialog; tested as part of it."""
+"""Fragments of a page or of its dialog, which are tested as part of the page."""
 
 PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",
@@ -108,7 +110,7 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Each page's address (empty if its name is enough), or its list, the start of its first link, and a suffix."""
+"""Each page's URL (empty if its name is enough), or its list, the start of its first link, and a suffix."""
 
 OUTSIDE = {"login", "join", "own_page", "own_call"}
 """Pages for visitors without a session."""
@@ -131,7 +133,7 @@ EXTRA = {
     "find, wide": f"/find/?q={object_name('service', 0)[:60]}",
     "not found": "/no-such-page/",
 }
-"""The same pages in other states: with the widest names, with the most choices, and empty."""
+"""Some of these pages in other states: with the widest names, with the most choices, and empty."""
 
 SHIFTS = """
 localStorage.clear();  // a form from which axe removed rows was kept as a draft, which moves the next page down
@@ -169,7 +171,7 @@ AXE = """async () => {
 }"""
 """Long lists are checked up to their twelfth row, since the others look alike.
 
-The others are removed: axe takes half its time for rows that it only leaves out of its answer.
+The others are removed, because axe would take half of its time for rows even if they were excluded from its report.
 """
 
 pytestmark = pytest.mark.ui
@@ -177,9 +179,9 @@ pytestmark = pytest.mark.ui
 
 @dataclass
 class Visitor:
-    """A browser window for one installation, its console errors, and two shared links.
+    """A browser window for one installation, its console errors, and two links that users share.
 
-    The links are an invitation and an agent's own page.
+    These links are an invitation and the link to an agent's own page.
     """
 
     page: Any
@@ -189,12 +191,12 @@ class Visitor:
     axe: str
 
     def first_call(self) -> str:
-        """Return the link of the first call on the agent's own page."""
+        """Return the link to the first call on the agent's own page."""
         self.page.goto(self.own_page)
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Return the page's URL in this installation. For an object's page, use the first object listed."""
+        """Return the page's URL in this installation. The page of an object is that of the first object listed."""
         url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -248,7 +250,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.wait_for_selector("#main")
     page.goto("/users/")
     page.click("button[popovertarget=invite]")
-    page.fill("#main [name=username]", f"invited-{free_port()}")  # a different one for each visitor
+    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different link for each visitor.
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
@@ -309,7 +311,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     page, faults = visitor.page, []
     address = visitor.address(name)
     cookies = page.context.cookies()
-    page.goto("about:blank")  # nothing of the previous page may still be loading
+    page.goto("about:blank")  # Nothing of the previous page may still be loading.
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, (width, theme) in WIDTH_AND_THEME.items():
@@ -317,7 +319,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
         page.emulate_media(color_scheme=theme)
         visitor.complaints.clear()
         page_faults = []
-        # `make crawl` loads at the other width, too, since layout may shift there only.
+        # `make crawl` also loads the page at the other width, since layout may shift only there.
         for loaded in (*(other for other in NARROW_AND_WIDE if LARGE and other != width), width):
             page.set_viewport_size({"width": loaded, "height": 900})
             answer = page.goto(address)
@@ -332,7 +334,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
                 page_faults += [f"{measured}: {fault}" for fault in page.evaluate(COVERED)]
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(visitor.axe)
-        page_faults += page.evaluate(AXE)  # last, since it removes rows
+        page_faults += page.evaluate(AXE)  # This check is last, since it removes rows.
         faults += [f"{language}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
@@ -341,7 +343,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
 
 
 def test_the_installations_keys_were_used_when_its_requests_say_so(installation: str, folder: str) -> None:
-    """Lists and logs agree: each key's last use is its newest request's time, and none is after its revocation."""
+    """Each key was last used at the time of its newest request, and no request is later than its revocation."""
     with closing(sqlite3.connect(f"{folder}/logs.sqlite3")) as logs:
         requests = dict(logs.execute("SELECT key, max(started_at) FROM routing_admin_requestlog GROUP BY key"))
     with closing(sqlite3.connect(f"{folder}/routing_admin.sqlite3")) as database:
@@ -366,14 +368,14 @@ def _offer_models(page: Any) -> None:
 
 
 def _sizes(page: Any) -> list[str]:
-    """Return how far the page is too wide or too tall at the present width."""
+    """Return by how much the page is too wide or too tall at the present width."""
     wide, tall = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"))
     return [f"{value:,} {measure}" for value, limit, measure in limits if value > limit]
 
 
 def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
-    """Return the faults of the page once it is loaded."""
+    """Return the faults of the page that can be checked once it has loaded."""
     shifted = page.evaluate("window.shifted")
     facts = {
         f"status {answer.status}": answer.status == expected,

@@ -61,7 +61,8 @@ def test_rows_of_a_scan_are_filled_in_when_its_pages_are_drawn(
 ) -> None:
     page, held = admin_page, list[Any]()
     row = store_bytes(SYSTEM, pdf("", ""), filename="scan.pdf", declared="application/pdf")
-    page.route("**/artifacts/**draw=1*", lambda route: held.append(route))  # it must have attributes
+    # Playwright needs a function with attributes.
+    page.route("**/artifacts/**draw=1*", lambda route: held.append(route))
     page.goto(f"/artifacts/{row.pk}/?language=en")
     expect(page.locator("#lead")).to_contain_text("Drawing the pages for")
     expect(page.locator("#groups")).to_have_attribute("aria-busy", "true")
@@ -153,7 +154,7 @@ def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, dem
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 21})
     page.locator("[data-upload-list]", has_text="is over the limit").wait_for()
-    # The page still has the limit of 20 bytes, the server a lower limit.
+    # The page still knows the limit of 20 bytes, but the server has a lower limit.
     settings.MAX_UPLOAD_BYTES = 10
     page.expected_complaints.append("413")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 15})
@@ -162,9 +163,9 @@ def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, dem
 
 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
-    """Chinese input must start a search once the word is chosen, not for every intermediate letter."""
+    """Chinese input must start a search only once the word is chosen, not at every intermediate letter."""
     page = admin_page
-    # The search waits after each letter; with this clock the wait passes immediately.
+    # The search waits after each letter. With this simulated clock, the wait passes immediately.
     page.clock.install()
     page.goto("/artifacts/")
     urls: list[str] = []
@@ -183,7 +184,7 @@ def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) 
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
-    # The 8 MB take about twenty seconds, so the progress can be read.
+    # Uploading the 8 MB takes about twenty seconds, so that the progress can be read.
     slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 400_000}
     session.send("Network.emulateNetworkConditions", slow)
     page.expected_complaints.append("ERR_")
@@ -218,7 +219,7 @@ def test_a_refresh_of_the_dashboard_keeps_scroll_position_focus_and_lines(admin_
     page.goto("/")
     page.locator("#all-requests").focus()
     box = page.locator("#all-requests").bounding_box()
-    # The mark disappears if the element is replaced.
+    # The mark, an attribute, disappears if the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
       new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ui
 
 @dataclass(frozen=True)
 class Product:
-    """A served installation with the demo: its URL and the printed key."""
+    """A served installation with the demo: its URL, and the key that was printed."""
 
     url: str
     key: str
@@ -33,7 +33,7 @@ class Product:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Start it as `make run` does after installing: bootstrap, then serve."""
+    """Start the product as `make run` does after installing it: bootstrap, then serve."""
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))},

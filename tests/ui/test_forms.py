@@ -1,4 +1,4 @@
-"""The save bar, the fields with suggestions, and the keyboard in a browser."""
+"""Forms in a browser: the save bar, fields with suggestions, and use by keyboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame's parts without a browser: geometry of charts, formatted times and sizes, and htmx headers."""
+"""Parts of the layout shared by all pages, without a browser: charts, formatted times and sizes, and htmx headers."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_json_is_marked_by_part() -> None:
 
 
 def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
-    """An English name that equals the id is shown without it."""
+    """If the English name equals the id, the id is omitted."""
     assert "<code" not in ui.caps(["vision", "smell"])
     with translation.override("zh-hans"):
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
@@ -162,7 +162,7 @@ def test_after_a_redirect_the_next_page_shows_the_message() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_to_sign_in_replaces_the_whole_page_and_returns_to_it() -> None:
-    """The return URL must be the page's, not the fragment's."""
+    """The return URL must be that of the page, not that of the fragment."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )

@@ -61,7 +61,7 @@ def find_untranslated(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
 def test_every_text_of_a_template_is_translated(path: Path) -> None:
-    """Text that is read aloud needs translation tags or variables as well; code elements do not."""
+    """Text for screen readers needs translation tags or variables as well; text in code elements does not."""
     assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
 
@@ -86,7 +86,7 @@ def test_our_script_has_no_eval_and_no_external_url() -> None:
         )
 
 
-# Contrast: every text colour on every background it may have, in both themes.
+# Contrast: every text colour on every background that it may have, in both themes.
 
 TOKENS = (ROOT / "static" / "css" / "tokens.css").read_text(encoding="utf-8")
 PAIRS = {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", TOKENS)}
@@ -189,7 +189,7 @@ def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
 
 
 def read_plurals() -> dict[str, str]:
-    """Return the plural of every text that has one."""
+    """Map every message that has a plural to its plural."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
     return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}
@@ -209,7 +209,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
-    """Chinese has one form, which may have the plural's placeholders."""
+    """Chinese has a single form, which may have the placeholders of the English plural."""
     placeholders = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plurals = read_plurals()
     wrong = [

@@ -64,7 +64,10 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
 
 
 def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
-    """The first card cannot move up, so its Down button gets the focus. The connecting lines are still in place."""
+    """The first card cannot move up, so its Down button gets the focus.
+
+    The lines that connect the cards are still in place.
+    """
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
@@ -81,7 +84,7 @@ def test_a_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, s
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
     admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8)
     admin_page.mouse.down()
-    # Move in steps, one per frame, as a user drags.
+    # Move in steps, one per animation frame, as when a user drags.
     for step in range(1, 21):
         admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
         admin_page.evaluate("() => new Promise(requestAnimationFrame)")
@@ -207,7 +210,7 @@ def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -
     switch.focus()
     admin_page.keyboard.press("Space")
     expect(admin_page.locator("#changes")).to_contain_text("1 change")
-    admin_page.locator("#down-1").click()  # other buttons of the draft keep it
+    admin_page.locator("#down-1").click()  # Other buttons of the draft keep the focus.
     expect(admin_page.locator("#changes")).to_contain_text("2 changes")
     admin_page.keyboard.press("Control+Enter")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("design")
@@ -254,7 +257,7 @@ def test_results_loaded_on_demand_pass_axe(
     scheme: str,
     language: str,
 ) -> None:
-    """test_every_page.py covers the rest of these pages."""
+    """test_every_page.py checks the rest of these pages."""
     save_alias(ADA, "*", "task:default")
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")

@@ -1,6 +1,6 @@
 """A large, realistic installation for tests and for viewing: `python -m tests.ui.large --help`.
 
-The same seed and time give the same configuration. All data are created by the product's own actions, at times in two
+The same seed and time give the same configuration. All data is created by the product's own actions, at points in two
 simulated months: users invite one another, import and change the configuration, agents store files, and requests run
 along the real chains while providers fail.
 """
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 PASSWORD = "a large installation 1"
 """The administrator's password."""
 WIDE = "wide" * 30
-"""A name of 120 characters that cannot be broken into lines."""
+"""A name of 120 characters without any place for a line break."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
-"""Models that a provider lists."""
+"""Number of models in a provider's list of models."""
 KEY_NAMES = (WIDE[:60], "spare")
-"""Names of the wide provider's further keys; the first has the maximum length."""
+"""Names of the further keys of the provider with a long name; the first of these names has the maximum length."""
 
 
 def object_name(prefix: str, number: int) -> str:
@@ -26,11 +26,11 @@ def object_name(prefix: str, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """Number of objects of each kind, including the demo's.
+    """How many objects of each kind the installation contains, including the demo's objects.
 
     `unable` is the number of routes that cannot answer, `calls` the number of calls through a served instance, and
-    `route_files` the number of imported files with routes. Without `roll_ups`, a served instance has to create them, as
-    after an upgrade.
+    `route_files` the number of imported files with routes. If `roll_ups` is false, a served instance has to create the
+    roll-ups, as after an upgrade.
     """
 
     providers: int = 104
@@ -61,4 +61,4 @@ SMALL = Size(
     route_files=1,
     roll_ups=False,
 )
-"""The size for tests of pages: each list is longer than one page."""
+"""The size for tests of pages, for which each list is longer than one page."""

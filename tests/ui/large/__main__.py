@@ -1,8 +1,8 @@
 """`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: make a large, realistic installation.
 
 The installation has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests
-of thirty days, with the people who made them. Nothing is sent to other machines, and every key is invented. A folder
-that was prepared earlier is used again.
+of thirty days, with the users who created them. Nothing is sent to other machines, and every key is invented. A data
+folder that was prepared earlier is used again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STATE_FILE = "large.json"
 
 
 def build_environment(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return this machine's environment with this installation's variables, and without another installation's."""
+    """Return this process's environment with the installation's variables and without those of other installations."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     return {
         **inherited,

@@ -1,6 +1,4 @@
-"""Artifacts of many kinds: the samples in `tests/artifacts/files` under names that people would choose, and generated
-files.
-"""
+"""Artifacts of many kinds: samples from `tests/artifacts/files` under realistic names, and generated files."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
 
 
 def made_files(rng: Random) -> Iterator[MadeFile]:
-    """Yield an endless sequence of realistic files for requests. Every kind occurs among the first twelve."""
+    """Yield an endless sequence of realistic files for requests. Every kind of file occurs among the first twelve."""
     number = 0
     while True:
         number += 1
@@ -91,7 +89,7 @@ def large_files() -> Iterator[MadeFile]:
 
 
 def wide_files() -> Iterator[MadeFile]:
-    """Yield a file of each kind whose name cannot be broken into lines, and finally a long and wide table."""
+    """Yield a file of each kind whose name has no place for a line break, and finally a long and wide table."""
     yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
     yield MadeFile(f"{WIDE}.wav", wav(1.0))
     yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))
@@ -102,7 +100,7 @@ def wide_files() -> Iterator[MadeFile]:
 
 
 class Library:
-    """The artifacts of one installation, stored over the simulated time."""
+    """The artifacts of an installation, which are stored in the course of the simulated time."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -114,7 +112,7 @@ class Library:
         self._rng.shuffle(samples)
         made, wide, large = made_files(self._rng), [*wide_files()], [*large_files()]
         count = self._planned.size.artifacts - DEMO["artifacts"] - len(wide) - len(large)
-        # Three of five files are typical of requests. The others show the range of formats.
+        # Three of five files are typical of requests. The others show how many formats there are.
         plain = [samples.pop() if at % 5 > 2 and samples else next(made) for at in range(count)]
         every = [*large, *plain, *wide]
         agents = [plan.spec.id for plan in self._planned.agents if plan.keys][1:]
@@ -132,7 +130,7 @@ class Library:
 
     def _store(self, at: int, file: MadeFile, owner: str) -> None:
         actor = Actor("agent", owner) if owner else person("aisha.khan")
-        # Some expire within days, and most of these have already expired.
+        # Some artifacts expire within days, so most of these have already expired.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
         metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
         row = store_bytes(

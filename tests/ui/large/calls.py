@@ -1,4 +1,4 @@
-"""Send real calls through `/v1` of a served instance, whose gateway providers point to the lab meanwhile."""
+"""Send real calls through `/v1` of a served instance, whose gateway providers meanwhile point to the lab's server."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SCRIPT = {
     GATEWAYS[2].name: ["ok", "http_529", *FINE, "reasoning", "http_401", *FINE, "filtered"],
     GATEWAYS[3].name: ["ok", "http_429", *FINE, "tool_call", "close_before_headers", *FINE],
 }
-"""Scripted responses of each gateway, in order; afterwards it answers every call normally."""
+"""Scripted responses of each gateway provider, in order. Afterwards, the gateway answers every call normally."""
 PHOTO = base64.b64encode(picture(640, 400, 1)).decode()
 PAPER = base64.b64encode((SAMPLES / "ghostscript.pdf").read_bytes()).decode()
 SOUND = base64.b64encode((SAMPLES / "sine.wav").read_bytes()).decode()
 TABLE = base64.b64encode(b"id,amount\n1,12.50\n2,8.75\n").decode()
 
 Call = tuple[str, Mapping[str, Any]]
-"""A path and a body."""
+"""The path and the body of a call."""
 
 
 def chat(number: int, model: str, stream: bool) -> Call:
@@ -119,7 +119,7 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
 
 @contextmanager
 def _gateways_at(lab: Lab) -> Iterator[None]:
-    """Point the gateways to the lab, and restore their URLs at the end."""
+    """Point the gateway providers to the lab's server, and restore their URLs at the end."""
     with ledger.change(person("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
         for template in GATEWAYS:
             row = Provider.objects.get(name=template.name)

@@ -49,7 +49,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""Each team, with the separator between its name and a task's name."""
+"""The company's teams, each with the separator between its name and a task's name."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -57,7 +57,7 @@ SUBJECTS = (
     *("transcription-cleanup", "sql", "planning", "deduplication", "redaction"),
 )
 READING = frozenset({"invoice-extraction", "contract-review", "ocr", "image-caption", "chart-reading", "report"})
-"""Parts of task types whose requests contain files."""
+"""Words in task types whose requests contain files."""
 CHINESE_ROUTES = (
     "客服.工单分类",
     "客服.质检",
@@ -80,7 +80,7 @@ ERROR_RULES: Sequence[str | Mapping[str, Any]] = (
 
 
 class Unable(StrEnum):
-    """Reason why a route cannot answer, or cannot serve its purpose."""
+    """The reason why a route cannot answer, or why it cannot serve its purpose."""
 
     NO_KEY = "no provider has a key"
     DISABLED = "every provider is disabled"
@@ -108,7 +108,7 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
     Unable.FORBIDDEN: (ProviderState.FORBIDDEN,),
     Unable.MIXED: (ProviderState.NO_KEY, ProviderState.DISABLED, ProviderState.FORBIDDEN),
 }
-"""The states of the providers in a chain that is unable because of its providers."""
+"""States of the providers in a chain that cannot answer because of its providers."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Planned:
     agents: tuple[AgentPlan, ...]
 
     def environment(self) -> dict[str, str]:
-        """Return the environment variables of the installation: invented keys, and the company's own servers."""
+        """Return the installation's environment variables: invented keys, and URLs of the company's own servers."""
         return {"ROUTING_ADMIN_ALLOWED_ORIGINS": ",".join(self.providers.origins), **self.providers.variables}
 
 
@@ -168,7 +168,7 @@ def plan_configuration(size: Size, seed: int) -> Planned:
 
 
 def _choose_services_to_delete(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
-    """Return services that read images, whose provider works and also has other services."""
+    """Choose services that read images, whose provider works and also has other services."""
     many = Counter(service.provider for service in providers.services)
     names = {template.name for template in GATEWAYS}
     fitting = [
@@ -184,12 +184,12 @@ def _choose_services_to_delete(providers: Providers, count: int) -> tuple[Servic
 
 
 def _plan_unable(count: int) -> list[Unable]:
-    """Return `count` causes. Each occurs at least once."""
+    """Return `count` causes of routes that cannot answer. Each cause occurs at least once."""
     return [*UNABLE_SHARES, *(cause for cause, share in UNABLE_SHARES.items() for _ in range(share - 1))][:count]
 
 
 class _RouteMaker:
-    """Makes routes from services, depending on whether their providers can be called."""
+    """Creates routes from services, depending on whether the services' providers can be called."""
 
     def __init__(
         self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], to_delete: Sequence[ServiceSpec]
@@ -224,7 +224,7 @@ class _RouteMaker:
     def _names(self) -> Iterator[str]:
         names = [f"{team}{sign}{subject}" for team, sign in TEAMS.items() for subject in SUBJECTS]
         self._rng.shuffle(names)
-        # The first routes are those that cannot answer. A few of all routes have Chinese names.
+        # The first routes are those that cannot answer. Among all routes, a few have Chinese names.
         for at, name in enumerate(names):
             if at % 41 == 12 and at // 41 < len(CHINESE_ROUTES):
                 yield CHINESE_ROUTES[at // 41]

@@ -45,9 +45,9 @@ from tests.ui.large.provider_behavior import HOUR, ProviderBehavior
 from tests.ui.large.requests import DAYS, Traffic
 
 HOURS_READ = 2 * HOURS_UP_TO
-"""Twice as many hours as a page shows, since pages compare a period with the previous one."""
+"""Age up to which hourly roll-ups are made: twice the period that a page shows, since pages compare two periods."""
 PAUSE = timedelta(minutes=30)
-"""After a longer time between two changes, a new session begins."""
+"""Changes with less time between them are applied together."""
 
 
 @dataclass
@@ -92,7 +92,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
 
 
 def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Yield the events in order, grouped so that changes within `PAUSE` of one another are together."""
+    """Yield the events in order, in groups of those that follow one another within `PAUSE`."""
     session: list[Event] = []
     for event in events:
         follows = session and session[-1].revises and event.revises and event.at - session[-1].at < PAUSE
@@ -126,7 +126,7 @@ def make_roll_ups(now: datetime) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # Simulated failures do not belong in the log.
+    # The log of this process must not contain the simulated failures.
     log = logging.getLogger("routing_admin")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -145,8 +145,9 @@ def bootstrap() -> None:
 
 
 def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
-    """Yield the times at which alerts are checked: once a day, and around each incident of rejected keys. A real server
-    checks every few seconds.
+    """Yield the times at which alerts are checked: once a day, and near each incident of rejected keys.
+
+    A real server checks alerts every few seconds.
     """
     for day in range(12, 0, -1):
         yield Event(now - timedelta(days=day), partial(_alert_round, day > 1))
@@ -167,12 +168,12 @@ def _alert_round(is_sent: bool) -> None:
             record_sent(claimed, now)
 
 
-# Budgets: their limits are chosen so that the spending leaves some nearly or completely used up.
+# Budgets: limits are chosen such that the logged usage leaves some budgets almost or completely used up.
 
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """The budget of a label, and the share of it that is used. `extra` are further limits."""
+    """The budget of a label, and the share of it that is used. `extra` contains further limits."""
 
     kind: LabelKind
     name: str
@@ -194,12 +195,12 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
 def settle_budgets() -> None:
-    """Save the budgets, and add the usage of the logged requests in its period to every limit."""
+    """Save the budgets, and add to each limit the usage by the logged requests in its period."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
             labels = {COLUMNS[plan.kind]: plan.name}
-            # Early in a month nothing may have been used yet.
+            # Early in a month, nothing may have been used yet.
             nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
@@ -256,7 +257,7 @@ def _tokens(labels: Mapping[str, str], period: str) -> int:
 
 
 def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
-    """Return the numbers of objects by kind and state."""
+    """Count the objects by kind and state."""
     configuration, now = newest_configuration(), timezone.now()
     states = Counter(state.value for state in planned.providers.states.values())
     unable = list_unable(list_statuses(snapshot.current()))

@@ -57,7 +57,7 @@ STAFF = (
 EDITORS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
 DRILL_DAYS = (19, 5)
 SESSION = 4
-"""The number of changes that a person makes in one session."""
+"""The number of changes that a user makes in one working session."""
 START_DAYS = 60
 
 
@@ -76,7 +76,7 @@ def person(name: str) -> Actor:
 
 
 class History:
-    """The events of an installation until `now`, in order."""
+    """The events in the history of an installation until `now`, in order."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -90,8 +90,8 @@ class History:
         return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
 
     def _budgets_to_come(self) -> int:
-        # Budgets are saved at the end, when the spending is known. The real calls change the gateways' URLs and
-        # change them back.
+        # Budgets are saved at the end, when the spending is known. The real calls change and restore the gateways'
+        # URLs.
         return 1 + 2 * bool(self._planned.size.calls)
 
     def _at(self, days: float, hour: float = 9.0) -> datetime:
@@ -142,7 +142,10 @@ class History:
             yield Event(self._at(days, 14), partial(_import_routes, person(who), routes, message), revises=True)
 
     def _import_providers(self) -> None:
-        """Import providers and services from both files. Keys to be stored are in plain text, as people write them."""
+        """Import providers and services from both files.
+
+        Keys that are to be stored are in plain text, as users write them.
+        """
         planned = self._planned
         value = Configuration(providers=planned.providers.specs, services=planned.providers.services)
         files = [json.loads(export(value, file_format).text) for file_format in FileFormat]
@@ -202,7 +205,7 @@ class History:
 
     def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
         rows = Agent.objects.in_bulk(field_name="agent_id")
-        # One transaction, so that the change is announced once for all keys.
+        # One transaction, so that the change is published once for all keys.
         with ledger.exclusive():
             for number, plan in enumerate(plans):
                 for key in plan.keys:
@@ -284,7 +287,7 @@ class History:
     # Everyday changes
 
     def _changes(self, count: int) -> Iterator[Event]:
-        """Yield `count` changes with one revision each, four per session. Some undo the previous change."""
+        """Yield `count` changes, each with a revision, four per working session. Some undo the previous change."""
         kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),
@@ -349,7 +352,7 @@ class History:
         return partial(_set_timeouts, person(who), names[number * 5 % len(names)], 60 + number)
 
 
-# Actions that events perform.
+# The actions that the events perform.
 
 
 def _join(name: str) -> None:

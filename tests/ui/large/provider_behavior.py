@@ -1,4 +1,4 @@
-"""How providers behave over the simulated time: speed, failures, incidents, fire drills, and what is broken now."""
+"""How providers behave in the simulated time: speed, failures, incidents, fire drills, and which fail now."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ FAULT_WEIGHTS: Mapping[Fault, int] = {
 """Everyday failures, weighted by frequency."""
 STREAM_FAULTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
 INJECTABLE = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
-"""Failures that a call can be made to have. The other three come from the configuration and from drills."""
+"""Failures that the simulation can stage in a call. Three others come from the configuration and from drills."""
 INCIDENT_FAULTS = (
     Fault.HTTP_503,
     Fault.HTTP_529,
@@ -106,7 +106,7 @@ def make_failure(fault: Fault) -> Failure:
 
 
 class ProviderBehavior:
-    """The behavior of every provider until `now` (seconds since 1970), determined by the seed."""
+    """How every provider behaves until `now` (seconds since 1970), as determined by the seed."""
 
     def __init__(self, planned: Planned, now: float) -> None:
         self._rng = Random(f"weather {planned.seed}")
@@ -123,7 +123,8 @@ class ProviderBehavior:
                 name, begins, begins + lasts, self._rng.choice(INCIDENT_FAULTS), self._rng.uniform(0.4, 1.0)
             )
             self._incidents.setdefault(name, []).append(incident)
-        # Rejected keys and empty accounts. Each incident lasts a few hours, as if someone then fixed it.
+        # Rejected keys and empty accounts. Each of these incidents lasts a few hours, as if an administrator then fixed
+        # the cause.
         self._refusals: list[Incident] = []
         usable = [name for name in names if self._states[name] is ProviderState.READY]
         for at, name in enumerate(self._rng.sample(usable, min(6, len(usable)))):
@@ -146,7 +147,7 @@ class ProviderBehavior:
     def call(
         self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None
     ) -> SimulatedResult:
-        """Return the result of a call at `at`. `staged` is a failure that the call must have."""
+        """Return the result of a call at the time `at`. If `staged` is given, the call must end with this failure."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return SimulatedResult(0.0, drill.failure())
@@ -189,7 +190,7 @@ class ProviderBehavior:
         return self._rng.lognormvariate(math.log(median), 0.45)
 
     def generation_seconds(self, name: str, tokens: int) -> float:
-        """Return how many seconds the provider takes to write the tokens after the first."""
+        """Return how many seconds the provider takes to generate the tokens after the first one."""
         return tokens / self._pace.get(name, (0.05, 400.0))[1] * self._rng.uniform(0.8, 1.3)
 
     def key_incidents(self) -> Sequence[Incident]:
@@ -197,6 +198,6 @@ class ProviderBehavior:
         return self._refusals
 
     def failing_providers(self) -> Sequence[str]:
-        """Return the providers whose state shows only in recent requests."""
+        """Return the providers whose present failure shows only in recent requests."""
         shown = (ProviderState.REFUSED, ProviderState.BUSY, ProviderState.SLOW)
         return [name for name, state in self._states.items() if state in shown]

@@ -1,6 +1,7 @@
 """Providers in every state and their model services, from the product's presets and catalogue.
 
-This module does not use Django: the names of the keys' variables must be known before the settings are read.
+This module does not use Django: the names of the environment variables with keys must be known before the settings are
+read.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tests.ui.large import KEY_NAMES, WIDE, object_name
 RETIRED_BY = date(2027, 1, 31)
 """Models that are retired after this day count as usable."""
 LOCAL_DOMAIN = "llm.example.net"
-"""The domain of the company's own servers. It is reserved, so nothing can ever be called there."""
+"""The domain of the company's own servers. This is a reserved domain, so no call can ever reach a real server."""
 
 
 class ProviderState(StrEnum):
@@ -46,7 +47,7 @@ SHARES: Mapping[ProviderState, float] = {
     ProviderState.SLOW: 0.03,
     ProviderState.SEVERAL_KEYS: 0.05,
 }
-"""The share of the providers in each state. Each state occurs at least once."""
+"""The share of the providers that are in each state. Each state occurs at least once."""
 CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLOW, ProviderState.SEVERAL_KEYS})
 
 
@@ -132,7 +133,7 @@ GATEWAYS = (
         needs_key=False,
     ),
 )
-"""Own servers without a key, one per protocol. The real calls of `calls.py` go through these."""
+"""The company's own servers, which need no key, one per protocol. The real calls of `calls.py` go through these."""
 OPENROUTER_NAMES: Mapping[str, str] = {
     "dashscope": "qwen",
     "gemini": "google",
@@ -147,7 +148,7 @@ CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "m
 
 
 def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
-    """Yield all providers, beginning with a few of different kinds. `taken` are the names in the demo."""
+    """Yield all providers, beginning with one or a few of each kind. `taken` are the names in the demo."""
     yield from GATEWAYS
     hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
@@ -199,7 +200,7 @@ def _own_servers() -> Iterator[ProviderTemplate]:
 
 @dataclass(frozen=True)
 class Providers:
-    """Providers with their states and services. Keys and origins are those of the whole installation."""
+    """Providers with their states and services. `keys` and `origins` are those of the whole installation."""
 
     specs: tuple[ProviderSpec, ...]
     services: tuple[ServiceSpec, ...]
@@ -320,7 +321,7 @@ def _choose_listed_models(rng: Random, template: ProviderTemplate) -> list[str]:
     catalogue = default_catalogue()
     names = sorted(name for name in catalogue.document.models.get(template.host, ()) if is_chat_model(name))
     rng.shuffle(names)
-    # Few services use a model that is no longer served.
+    # Only a few services use a model that its provider no longer serves.
     over = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
     if template.host == "openrouter":
@@ -360,7 +361,7 @@ def _title(short: str) -> str:
 
 
 def _with_capabilities(spec: ServiceSpec, template: ProviderTemplate, *, override: bool) -> ServiceSpec:
-    """Return the service with the capabilities that the page would fill in: from the catalogue, unless overridden."""
+    """Return the service with the capabilities that its page would fill in: the catalogue's, unless overridden."""
     entry = default_catalogue().entry_at(template.name, template.endpoint, spec.model)
     if entry is None:
         return spec

@@ -1,4 +1,4 @@
-"""`python -m tests.ui.large.queries FOLDER ADDRESS…`: name the pages of an installation that make too many queries."""
+"""`python -m tests.ui.large.queries FOLDER ADDRESS…`: list the pages of an installation that make too many queries."""
 
 from __future__ import annotations
 

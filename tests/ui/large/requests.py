@@ -1,7 +1,7 @@
 """Requests of thirty days: real plans and real runs along the chains, with scripted outcomes and a simulated clock.
 
 The log contains what the product would have logged: the fallback run makes the attempts, the delivery decision the
-files, and the journal writes the entries. Only the providers' answers, their times and their counts are made up.
+files, and the journal writes the entries. Only the providers' answers, times and token counts are made up.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
 
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
-"""The weight of each hour of a working day. Hours of a weekend have a third of it."""
+"""The weight of each hour of a working day. Hours of a weekend have a third of this weight."""
 PLAYED = 25_000
-"""How many requests are simulated one by one. Any others repeat a recent request at another time."""
+"""How many requests are simulated one by one. All others repeat a recent request at another time."""
 RECENT, BATCH = 3_000, 5_000
 DRILL_CALLS, BROKEN_CALLS = 14, 8
 QUESTION = TextPart("Answer the question about the data below.")
@@ -88,7 +88,7 @@ THINKS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq"
 
 @dataclass
 class Clock:
-    """The runs' clock, in seconds since 1970."""
+    """The simulated clock of the fallback runs, in seconds since 1970."""
 
     now: float = 0.0
 
@@ -119,7 +119,7 @@ class Played:
 
 
 class Traffic:
-    """The requests of an installation, written in the order of their times."""
+    """The requests of an installation, which are written in the order of their times."""
 
     def __init__(
         self, planned: Planned, now: datetime, behavior: ProviderBehavior, history: History, library: Library
@@ -130,7 +130,7 @@ class Traffic:
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
-        # In a small log each of these requests occurs once, in a large log a few times.
+        # In a small log, each of these requests occurs once; in a large log, it occurs a few times.
         self._injected = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
         self._injected_share = min(0.3, 3 * len(self._injected) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
@@ -175,12 +175,12 @@ class Traffic:
             begins = history.drill_at(number).timestamp()
             for _ in range(DRILL_CALLS if self._planned.size.requests > 1000 else 3):
                 yield begins + rng.uniform(5, 295), f"task:{rng.choice(routes)}"
-            # Calls before the drill, with which its result is compared.
+            # Calls before the drill, with which the drill's result is compared.
             for _ in range(3):
                 yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
         specs = {spec.name: spec for spec in self._planned.providers.specs}
         for incident in self._behavior.key_incidents():
-            # Calls before the alert is checked, and after the key works again.
+            # Calls before the alert is checked, and calls after the key works again.
             middle = (incident.begins + incident.ends) / 2
             for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
                 yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
@@ -247,7 +247,7 @@ class Traffic:
             return service.enabled and self._planned.providers.states.get(service.provider) in CALLABLE
         return name == "auto" or (name.removeprefix("task:") in ready and not self._planned.unable.get(name[5:]))
 
-    # Requests
+    # Creating requests
 
     def _entry(self, at: float, name: str) -> Entry:
         if not name and self._recent and self._rng.random() > self._share_played:
@@ -259,7 +259,7 @@ class Traffic:
         return entry
 
     def _repeat(self, at: float, entry: Entry) -> Entry:
-        """Return the same request at another time. Its costs are not computed again."""
+        """Return a copy of a request at another time, without computing its cost again."""
         facts = copy(entry.facts)
         facts.id, facts.began = f"req_{self._rng.getrandbits(96):024x}", datetime.fromtimestamp(at, UTC)
         facts.revision = self._state.revision
@@ -358,7 +358,7 @@ class Traffic:
         reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
-        # A few sets of files for each route, since preparing one may take as long as reading its files.
+        # A few sets of files for each route, since preparing a set may take as long as reading its files.
         at = (stable_hash(named.route.task_type) + rng.randrange(3)) % len(self._files)
         return self._chats_with(at, 2 if at % 4 == 0 else 1)
 
@@ -372,7 +372,7 @@ class Traffic:
     # Simulation
 
     def _passed(self, facts: dict[str, Any], at: float) -> Played:
-        """Simulate a call other than chat, which is passed only to providers that speak `openai`."""
+        """Simulate a call other than chat. The gateway passes such calls only to providers that speak `openai`."""
         rng = self._rng
         operation = BY_NAME[rng.choices([*PASSED], [*PASSED.values()])[0]]
         own = [
@@ -458,7 +458,7 @@ class Traffic:
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
     def _prepare(self, planned: PlannedRequest, call: Call) -> Prepared | CannotRead:
-        # Prepared requests are reused after a change of configuration, since reading files takes long.
+        # Prepared requests are still used after a change of the configuration, because reading their files takes long.
         key = (planned.chat.messages[-1], call.candidate.name, call.without_capabilities, call.without_params)
         if key not in self._prepared:
             endpoint = without_describing(planned.endpoint(call.candidate.index))
@@ -466,7 +466,7 @@ class Traffic:
         return self._prepared[key]
 
     def _refusal(self, caller: Caller, at: float) -> dict[str, Any]:
-        """Return the facts of a request that was refused before any candidate was asked."""
+        """Return what is logged about a request that was rejected before any candidate was called."""
         rng, now = self._rng, datetime.fromtimestamp(at, UTC)
         need = RefusedNeed(who="This agent", meter=Meter.REQUESTS_PER_MINUTE, limit=120, left=0, need=1)
         money = RefusedNeed(
@@ -495,7 +495,7 @@ class Traffic:
         asked = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
         return {**asked, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
 
-    # Counts
+    # Token counts and times
 
     def _usage(self, played: Played) -> Usage:
         if played.answered is None:
@@ -525,10 +525,13 @@ class Traffic:
         named = {"answered_model": f"{model}-2026-08-01"} if stable_hash(model) % 9 == 0 else {}
         return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
 
-    # Final requests
+    # The last requests in the log
 
     def write_wide(self, now: datetime) -> None:
-        """Write three requests with names that cannot break. Their tries name the provider's keys."""
+        """Write three requests with names that have no place for a line break.
+
+        Their tries contain the names of provider keys.
+        """
         provider, model = object_name("provider", 0), WIDE
         for number in range(3):
             failed = number == 1
@@ -564,7 +567,7 @@ class Traffic:
             log_entries([build_entry(facts, attempts)])
 
     def note_evidence(self) -> None:
-        """Write what a server writes after its calls: when keys were last used, and which files models refused."""
+        """Write what a server notes after its calls: when keys were last used, and which files the models rejected."""
         for key, moment in self._last_uses.items():
             last_uses().note(self._keys[key], moment)
         last_uses().write()
