@@ -44,7 +44,7 @@ FIELDS = (
     forms.URLField,
     forms.DateField,
 )
-"""The kinds of fields in the pages' forms."""
+"""The classes of form fields that the pages use."""
 
 BOUNDS = (validators.MaxValueValidator, validators.MinValueValidator)
 PASSWORDS = (

@@ -52,7 +52,7 @@ def own_directory(settings: Any, tmp_path: Path, demo: None) -> None:
 
 @pytest.fixture
 def database_outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Make the database read-only until the returned patch is undone."""
+    """Make the database read-only until the returned `MonkeyPatch` is undone."""
     read_only = sqlite3.OperationalError()
     read_only.sqlite_errorcode = sqlite3.SQLITE_READONLY
 

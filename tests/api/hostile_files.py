@@ -55,7 +55,7 @@ class HostileFile:
 
 
 def build_png(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
-    """Return a PNG whose header declares this size, regardless of its data."""
+    """Return a PNG whose header declares this size, whatever its data is."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -251,7 +251,7 @@ BILLION_LAUGHS = (
 EXTERNAL_ENTITIES = (
     b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
 )
-# One long entity, referenced thousands of times.
+# One long XML entity, referenced thousands of times.
 QUADRATIC_XML = b'<!DOCTYPE d [<!ENTITY a "' + b"a" * 50_000 + b'">]>'
 DEEPLY_NESTED_XML = b"<a>" * 50_000
 

@@ -1,4 +1,4 @@
-"""Routes, providers and configuration files over the agents' API."""
+"""Routes, providers and configuration files in the agents' API."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from tests.gateway.serving import ROOT, Server, manage, served, server_environme
 
 FILES = {sample.name: sample for sample in SAMPLES}
 READERS = ("text-agent", "vision-agent", "multimodal-agent")
-# This script issues a key for every agent, and a key with fewer scopes.
+# A script that issues a key for each agent, and one key with fewer scopes.
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key

@@ -22,7 +22,7 @@ INVISIBLE = frozenset({"head", "script", "style", "template"})
 
 FIELDS = ("input", "select", "textarea")
 REGIONS = frozenset({"section", "aside", "nav", "form", "fieldset", "dialog", "ul", "ol"})
-"""Elements that are regions if they have an accessible name."""
+"""Tags of elements that are regions if they have an accessible name."""
 
 Found = TypeVar("Found")
 
@@ -76,7 +76,7 @@ class Part:
         return [control for control in self.controls if control.tag == "details"]
 
     def disclosure(self, name: str) -> Control:
-        """Return the `details` element whose summary begins with this name."""
+        """Return the `details` element whose summary begins with this text."""
         named = {one.summary: one for one in reversed(self.disclosures)}
         return _required(next((summary for summary in named if f"{summary} ".startswith(f"{name} ")), name), named)
 
@@ -250,7 +250,10 @@ class Control(Part):
 
     @property
     def row_name(self) -> str:
-        """The text of the first non-empty child. Row headings are preferred, and cells and blocks are searched."""
+        """The text of the first child that has text.
+
+        Row headings take precedence, and cells and blocks are searched within.
+        """
         for child in sorted(self.children, key=_is_no_heading):
             if isinstance(child, str):
                 words = child

@@ -79,7 +79,7 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
 
 
 def test_the_names_an_agent_may_use_are_chosen_one_by_one(admin: Client) -> None:
-    """A name is added or removed without saving. The text area contains the names, one per line."""
+    """Buttons add or remove a name without saving. The text area contains the names, one per line."""
     address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
     added = admin.post(address, {"models": [chosen, " echo-text "]})
     page = Page(added)

@@ -90,7 +90,7 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
 
 
 def test_the_search_for_message_templates_finds_some() -> None:
-    """Without templates, the previous test would pass without checking anything."""
+    """If no templates were found, the previous test would pass without checking anything."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 

@@ -263,7 +263,7 @@ PLANS = [
 @pytest.mark.sqlite
 @pytest.mark.parametrize(("query", "index"), PLANS)
 def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
-    """On SQLite every search uses an index, and only rows collected by id are sorted."""
+    """On SQLite, every search uses an index, and only rows that were collected by their ids are sorted."""
     log_request("req_4")
     rows = search.filter_rows(parse(query), timezone.now()).order_by("-started_at", "-pk")[: PAGE + 1]
     plan = rows.explain()

@@ -56,7 +56,7 @@ def candidate_names(task_type: str) -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
 
 
-# The list
+# The list of routes
 
 
 def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:

@@ -1,4 +1,4 @@
-"""Find boxes of a page that overlap, are cut off, or lie outside of their container or of the window."""
+"""Find boxes on a page that overlap, are cut off, or lie outside of their container or of the window."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_amounts_below_one_unit_have_decimals() -> None:
 
 
 def test_buckets_follow_the_clock_of_the_installation() -> None:
-    """With summer time, a day has 23 to 25 hours. Weeks begin on Monday at midnight."""
+    """Because of daylight saving time, a day has 23 to 25 hours. Weeks begin on Monday at midnight."""
     with timezone.override(BERLIN):
         days = list_starts(datetime(2026, 10, 24, 0, tzinfo=BERLIN), datetime(2026, 10, 26, 9, tzinfo=BERLIN), Step.DAY)
         hours = [(later.timestamp() - day.timestamp()) / 3600 for day, later in pairwise(days)]

@@ -218,7 +218,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def installation(folder: str) -> Iterator[str]:
-    """Make and serve a large installation, and yield the URL."""
+    """Create a large installation, serve it, and yield its URL."""
     port = free_port()
     command = [sys.executable, "-m", "tests.ui.large", "--data", folder, *([] if LARGE else ["--small"])]
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)

@@ -106,7 +106,7 @@ def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str
     ],
 )
 def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
-    """The exact time is the title. Before yesterday, the date is shown."""
+    """The exact time is shown as the title. For times before yesterday, the date is shown."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert relative(NOW - before, NOW) == expected

@@ -1,4 +1,4 @@
-"""What a page loads, and how it prints."""
+"""What a page loads, and how it is printed."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": gettext_lazy("export the configuration"),
     "config:write": gettext_lazy("import a configuration"),
 }
-"""What each scope of a key permits."""
+"""Maps the scopes of a key to what they permit."""
 
 
 class KeyTermsForm(forms.Form):

@@ -64,7 +64,7 @@ class AgentRow:
 
     @property
     def badge(self) -> str:
-        """Return the state's key in `labels.BADGES`."""
+        """Return the key in `labels.BADGES` of the agent's state."""
         return "ok" if self.state == READY else self.state
 
     @property

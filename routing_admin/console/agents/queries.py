@@ -48,7 +48,7 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 
 def open_link(text: str) -> AgentLink | None:
-    """Return the link with this text and its agent, or None if it is unknown, revoked or expired.
+    """Return the link with this secret text, and its agent, or None if it is unknown, revoked or expired.
 
     This takes one query.
     """

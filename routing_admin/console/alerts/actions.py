@@ -179,7 +179,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that only this process sends: its beginning or, if `ended_at` is set, its end."""
+    """An alert that this process alone must send: its beginning or, if `ended_at` is set, its end."""
 
     id: int
     kind: AlertKind
@@ -228,7 +228,7 @@ def record_failed(claimed: ClaimedAlert, reason: str) -> None:
 
 
 def _claimed_rows(claimed: ClaimedAlert) -> QuerySet[Alert]:
-    # The filter matches nothing if the alert has begun again in the meantime.
+    # This filter matches no row if the alert has begun again in the meantime.
     return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
 
 

@@ -42,7 +42,7 @@ MAX_LINES = 200
 class AlertLine:
     """An alert as the pages and the API show it.
 
-    `error` is the reason why the last attempt to send it failed, or empty. `id` is None if the alert is not in the
+    `error` says why the last attempt to send the alert failed, or is empty. `id` is None if the alert is not in the
     database.
     """
 

@@ -56,7 +56,7 @@ CONNECTION_BROKEN = translatable("the connection broke, or its answer cannot be 
 
 @dataclass(frozen=True, slots=True)
 class WebhookAnswer:
-    """Decodes the webhook's response. It is a success only if the chat service confirms the notice."""
+    """Decodes the webhook's response, which counts as a success only if the chat service confirms the notice."""
 
     shape: ShapeName
 
@@ -189,7 +189,7 @@ def record_failed(claimed: ClaimedAlert, reason: str) -> None:
             stored.error = encode_text(reason)
 
 
-# Every text contains this word, because some chat services accept only messages with a configured keyword.
+# Every alert text contains this word, because some chat services accept only messages with a configured keyword.
 KEYWORD = "routing_admin"
 ALERTS_PATH = "/alerts/"
 

@@ -26,7 +26,7 @@ MAX_DRILLS = 5
 
 @dataclass(frozen=True, slots=True)
 class DrillLine:
-    """A drill and its result so far."""
+    """A fire drill and its result so far."""
 
     row: FireDrill
     result: DrillResult

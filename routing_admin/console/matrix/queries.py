@@ -192,7 +192,7 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
 
 
 def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> MatrixCell:
-    """Return a cell. A service that declares no capabilities is assumed to read and write text."""
+    """Return a cell of the matrix. A service that declares no capabilities is assumed to read and write text."""
     side, name = key
     if cell is not None and service.declares_capabilities:
         return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))

@@ -222,7 +222,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
-        # An empty list allows no tool. None means the default.
+        # An empty list means that no tool is allowed, while None means the default.
         tools = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
         row.timeouts = read_timeouts(self.cleaned_data, row.timeouts)
@@ -263,7 +263,7 @@ class NewProviderForm(ProviderKeyForm):
     clean_endpoint = ProviderForm.clean_endpoint
 
     def build_row(self) -> Provider:
-        """Return the new row, unsaved."""
+        """Return the new provider's row, unsaved."""
         data = self.cleaned_data
         names = ("name", "display_name", "protocol", "endpoint", "default_model")
         return Provider(**{name: data[name] for name in names})

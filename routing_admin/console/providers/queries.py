@@ -322,7 +322,7 @@ def is_rejection(fault: Fault) -> bool:
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
-    """Return the keys that providers reject, as far as this process knows, without a query."""
+    """Return the keys that providers reject, as far as this process knows. This takes no query."""
     pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:
@@ -335,7 +335,7 @@ def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A key as a row of the page: its health, its last test, and its form."""
+    """A provider key as a row of the page: its health, its last test, and its form."""
 
     place: int
     health: KeyHealth

@@ -34,7 +34,7 @@ LABELS: Mapping[Remedy, str | Promise] = {
     Remedy.ROUTES: gettext_lazy("Open task routes"),
     Remedy.MATRIX: gettext_lazy("Open the capability matrix"),
 }
-"""Labels of the links."""
+"""Labels of the links to the pages that the advice names."""
 
 ADVICE: Mapping[str, Advice] = {
     **{fault: row.advice for fault, row in TABLE.items()},

@@ -40,7 +40,7 @@ def admin_list_requests(
 
 @router.get("/requests/{request_id}", response=RequestOut)
 def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
-    """Return a request with its attempt timeline, by its `x-request-id`."""
+    """Return the request with this `x-request-id`, and the timeline of its attempts."""
     # A request that has just ended may not have been written to the log yet.
     journal().flush()
     logged = require(find_logged_request(request_id), "request", request_id)

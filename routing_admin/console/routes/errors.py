@@ -175,7 +175,7 @@ def failure_in(text: str) -> Failure:
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
         return parse_failure(int(status[1]), {}, body.strip().encode())
-    # Search only plain text, because in JSON these words may be part of any message.
+    # Only plain text is searched, because in JSON these words may be part of any message.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])

@@ -80,7 +80,7 @@ class RoutePast:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShare:
-    """The number of calls to a model in the last 24 hours, and how many of them it answered."""
+    """How many calls to a model were made in the last 24 hours, and how many of them it answered."""
 
     calls: int
     answered: int

@@ -95,7 +95,7 @@ class NightlyProbes:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the probe in progress."""
+        """Stop once the probe in progress has ended."""
         self._thread.stop()
 
     def round(self) -> None:

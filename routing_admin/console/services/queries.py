@@ -254,7 +254,7 @@ class DriftView:
 
     @property
     def tone(self) -> str:
-        # A newly gained capability is shown as positive.
+        # A capability that the model has gained is information, not a warning.
         return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
 
 

@@ -291,7 +291,7 @@ def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> l
 
 @require_POST
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Set all values that the catalogue has for this model, even if they were declared otherwise."""
+    """Set all values that the catalogue has for this model, even where other values were declared."""
     row = require_found(find_service(service_id))
     changed = fill_from_catalogue(request_actor(request), [row], insist=True)
     if changed.count:

@@ -132,7 +132,7 @@ def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Send the request to real models as the signed-in user. It is logged and audited, and may cost money."""
+    """Send the request to real models on behalf of the signed-in user. It is logged and audited, and may cost money."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return

@@ -43,7 +43,7 @@ class MadeFile:
 
 
 def picture(width: int, height: int, seed: int) -> bytes:
-    """Return a PNG of a colour gradient."""
+    """Return a PNG image of a colour gradient."""
     base = Image.linear_gradient("L").resize((width, height))
     bands = (base.rotate(90 * (seed % 4)).resize((width, height)), base, base.point(lambda value: 255 - value))
     buffer = io.BytesIO()

@@ -113,9 +113,9 @@ def _play(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Create the roll-ups that pages read: for all days, and for the last hours.
+    """Create the roll-ups that pages read: those of all days, and those of the last hours.
 
-    The installation's server creates those for earlier hours.
+    The server of the installation creates the roll-ups for earlier hours.
     """
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)

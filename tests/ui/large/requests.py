@@ -358,7 +358,7 @@ class Traffic:
         reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
-        # A few sets of files for each route, since preparing a set may take as long as reading its files.
+        # Each route has only a few sets of files, since preparing a set may take as long as reading its files.
         at = (stable_hash(named.route.task_type) + rng.randrange(3)) % len(self._files)
         return self._chats_with(at, 2 if at % 4 == 0 else 1)
 

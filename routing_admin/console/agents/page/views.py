@@ -84,7 +84,7 @@ def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
-    """Return (link, 0), (None, 0) if the link is unknown, or (None, seconds to wait) if it is throttled."""
+    """Return (link, 0), or (None, 0) if the link is unknown, or (None, seconds to wait) if it is throttled."""
     name, address = find_public_id(text), visitor_address(request)
     # While the link's public part or the IP address is throttled, even a valid link is rejected.
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
