@@ -124,7 +124,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 
 def test_the_line_of_a_figure_ends_with_the_last_complete_hour() -> None:
-    """The figure counts the current hour, but the line omits it, since its few requests would look like a decline."""
+    """The figure includes the current hour, but its line omits it, since its few requests would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
     assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)

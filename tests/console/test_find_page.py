@@ -123,7 +123,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
 
 
 def test_without_results_the_dialog_offers_other_searches(demo: None, admin: Client) -> None:
-    """The first offer to search elsewhere is selected, so that Enter continues the search."""
+    """The first offer to search elsewhere is selected, so pressing Enter continues the search there."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
     assert selected_options(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]

@@ -1,6 +1,6 @@
 """Query counts of the pages of providers, services, agents, matrix and artifacts.
 
-Two queries read session and user. The others are in the `queries.py` of each folder of the console.
+Two queries read the session and the user. The others are in the `queries.py` of each folder of the console.
 """
 
 from __future__ import annotations

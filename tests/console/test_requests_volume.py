@@ -34,7 +34,10 @@ request_numbers: Iterator[int] = iter(range(100_000))
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at 14:45 of yesterday. Each of the last 20 days has eight requests at 09:10 and one more."""
+    """Fix the current time at 14:45 of yesterday.
+
+    On each of the last 20 days there are eight requests at 09:10 and one more.
+    """
     moment = timezone.now().astimezone(UTC).replace(hour=14, minute=45, second=0, microsecond=0) - DAY
     RequestLog.objects.all().delete()
     write(

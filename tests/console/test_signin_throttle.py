@@ -159,7 +159,7 @@ def test_an_empty_form_is_not_counted() -> None:
 
 
 def test_attempt_is_counted_before_the_password_is_checked() -> None:
-    """Otherwise simultaneous attempts could exceed the limit."""
+    """If attempts were counted after the check, simultaneous attempts could exceed the limit."""
     assert [throttle.enter("alice", ADDRESS_A, NOW) for _ in range(5)] == [0] * 5
     assert throttle.enter("alice", ADDRESS_A, NOW) == 900
     throttle.leave("alice", ADDRESS_A)

@@ -57,7 +57,7 @@ def test_a_link_opens_the_page_without_an_account_until_it_is_revoked(
     reader.expected_complaints.append("404")
     reader.reload()
     assert reader.locator("h1").inner_text() == "Invalid link"
-    # Reading the page sets no cookie.
+    # Opening the agent's page sets no cookie.
     assert reader.context.cookies() == []
 
 

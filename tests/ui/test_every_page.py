@@ -234,7 +234,7 @@ def installation(folder: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
-    """Yield the signed-in administrator's browser, after a change and an invitation."""
+    """Yield a browser window of the signed-in administrator, who has made a change and invited a user."""
     from axe_playwright_python.base import AXE_FILE_PATH  # type: ignore[import-untyped]
 
     context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")

@@ -100,7 +100,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
 
 
 def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_page: Any) -> None:
-    """The server renders the next page with the theme."""
+    """The next page does not flash because the server renders it with the theme."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):

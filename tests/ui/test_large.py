@@ -1,4 +1,4 @@
-"""The plan of the large installation: it depends only on the seed, and contains every state and cause."""
+"""The planned large installation depends only on the seed, and contains every state and cause."""
 
 from __future__ import annotations
 

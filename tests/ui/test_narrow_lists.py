@@ -1,4 +1,4 @@
-"""Differences and lists on a phone, which shows the columns of a wide page as lines."""
+"""Lists and differences between versions on a phone, which shows the columns of a wide page as lines."""
 
 from __future__ import annotations
 

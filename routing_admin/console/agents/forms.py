@@ -203,7 +203,7 @@ class KeyForm(KeyTermsForm):
 
 
 class AgentLinkForm(forms.Form):
-    """The form for a link: its recipient, its expiry, and whether its page shows recorded bodies."""
+    """The form for a link to an agent's own page: recipient, expiry, and whether it shows recorded bodies."""
 
     name = forms.CharField(
         label=gettext_lazy("Recipient"),

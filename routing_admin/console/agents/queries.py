@@ -122,7 +122,7 @@ CALLS_PER_PAGE = 20
 
 @dataclass(frozen=True, slots=True)
 class CallsPage:
-    """Calls, newest first. `older` is the cursor of the next page, or empty on the last page."""
+    """A page of an agent's calls, newest first. `older` is the cursor of the next page, or empty on the last page."""
 
     rows: tuple[RequestLog, ...]
     older: str = ""

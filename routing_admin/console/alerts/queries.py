@@ -142,7 +142,7 @@ def count_open() -> AlertCounts:
 
 
 def find_webhook() -> Webhook | None:
-    """Return the webhook that the environment sets, else the stored one, else None."""
+    """Return the webhook that the environment sets, else the webhook that is stored, else None."""
     if settings.ALERT_WEBHOOK is not None:
         return settings.ALERT_WEBHOOK
     try:

@@ -66,7 +66,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
-        # For users who may read it, the page shows the file's content. Reading it is audited.
+        # The page shows the file's content to users who may read it, and this reading is audited.
         record_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "left": left, "right": right, **language_context(language)}

@@ -246,7 +246,7 @@ def _payload_slot(delivery: DeliveryPreview) -> str:
     return "text" if delivery.text is not None else str(facts.get("slot") or _find_media_key(delivery.payload))
 
 
-# OpenAI and Anthropic name the kind of media in `type`, while Gemini uses it as the key.
+# OpenAI and Anthropic name the kind of content in `type`, while Gemini uses this name as the key.
 MEDIA_KEYS = (
     "image_url",
     "input_image",

@@ -1,4 +1,4 @@
-"""Administrators' API of fire drills."""
+"""Administrators' API for fire drills."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
         texts = {option: write_value(value) for option, value in result.quirks.items()}
         options = ", ".join(f"{option} = {text}" for option, text in texts.items())
-        # Options that made the call succeed are offered but not saved. The administrator decides about them.
+        # Options that made the call succeed are offered but not saved, because the administrator decides about them.
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)

@@ -185,7 +185,7 @@ def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
 
 
 def list_providers() -> list[ProviderLine]:
-    """Return all providers without the counts of `count_uses`. This takes three queries."""
+    """Return all providers, without the counts that `count_uses` returns. This takes three queries."""
     evidence = read_evidence()
     return [evidence.describe(row) for row in select_providers()]
 

@@ -77,7 +77,7 @@ def derive_state(
 
 
 def key_badge(key: KeyNote) -> str:
-    """Return a key's badge: `ok`, `no_key`, or `not_allowed` if its provider's address is not allowed."""
+    """Return the badge of a provider key: `ok`, `no_key`, or `not_allowed` if the provider's URL may not get it."""
     if not key.reason:
         return READY
     return NO_KEY if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED

@@ -80,7 +80,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionNote:
-    """The result of describing a file, as a sentence. `request_id` is the id of the describer's request."""
+    """A sentence on the result of having a file described. `request_id` is the id of the call to the describer."""
 
     ok: bool
     sentence: str

@@ -271,7 +271,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | None:
-    # The caller's error message is shown only if it contains more than the attempts do.
+    # The error message that the caller received is shown only if it says more than the attempts do.
     error = render_logged(row)
     is_summary = row.outcome == ALL_FAILED and not (error.quoted or error.earlier)
     is_known = not steps or is_summary or any(step.error == error for step in steps)

@@ -58,7 +58,7 @@ STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ListedCandidate:
-    """A chip of a chain: the candidate, what it reads, and its tone."""
+    """A candidate as a chip of a chain in the list: what it reads, and its tone."""
 
     name: str
     reads: tuple[str, ...]

@@ -110,7 +110,7 @@ def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
 
 
 def hint_text(checked: CheckedCandidate, finding: Finding) -> Text:
-    """Return a further sentence on a finding, or an empty string if its label suffices."""
+    """Return an explanatory sentence on a finding, or an empty string if its label suffices."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:

@@ -58,7 +58,7 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
-            # `started_at` is part of the index. Any other column would make the database read the rows.
+            # `started_at` is part of the index. Selecting any other column would make the database read the rows.
             fell_back=Count("started_at", filter=Q(fell_back=True)),
             failed=Count("started_at", filter=Q(ending=RequestEnding.FAILED)),
         )

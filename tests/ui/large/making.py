@@ -52,7 +52,7 @@ PAUSE = timedelta(minutes=30)
 
 @dataclass
 class PastClock:
-    """The time that Django's `timezone.now` returns during the simulation."""
+    """Provides the time that Django's `timezone.now` returns during the simulation."""
 
     moment: datetime
 

@@ -95,7 +95,7 @@ class History:
         return 1 + 2 * bool(self._planned.size.calls)
 
     def _at(self, days: float, hour: float = 9.0) -> datetime:
-        """Return a time on the day that many days ago, but at the latest five minutes ago."""
+        """Return a time on the day `days` days ago, but at least five minutes ago."""
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
         moment = midnight - timedelta(days=int(days)) + timedelta(hours=hour, seconds=self._rng.randrange(600))
         return min(moment, self._now - timedelta(seconds=300 + self._rng.randrange(300)))
@@ -244,7 +244,7 @@ class History:
         return midnight - timedelta(days=DRILL_DAYS[number]) + timedelta(hours=10, minutes=15)
 
     def drill_provider(self) -> str:
-        """Return the provider that is first in most chains."""
+        """Return the provider that is the first candidate in most chains."""
         first = [route.candidates[0].provider for route in self._planned.routes if route.task_type not in self.unable]
         ready = [name for name in first if self._planned.providers.states.get(name) is ProviderState.READY]
         return max(sorted(set(ready)), key=ready.count)
