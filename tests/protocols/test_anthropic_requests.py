@@ -297,7 +297,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """Anthropic allows four cache markers; the last four cover the longest prefixes. Others are dropped and reported."""
+    """Anthropic allows four cache markers; the last four cover the longest prefixes. Report the others as dropped."""
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))
