@@ -53,9 +53,9 @@ def test_an_unrecorded_request_is_simulated_with_its_files(key: str, admin, view
     request = logged(response.headers["x-request-id"])
     assert request.body is None
     panel = admin.get("/simulate/", {"request": request.pk}).context["panel"]
-    assert (panel.artifact_ids, panel.stand_ins) == ([row.pk], {})
+    assert (panel.artifact_ids, panel.placeholders) == ([row.pk], {})
     for client, secret in ((admin, "Which colour is noon?"), (viewer, row.pk)):
         assert secret not in response_text(client.get("/simulate/", {"request": request.pk}))
     panel = viewer.get("/simulate/", {"request": request.pk}).context["panel"]
-    assert (panel.artifact_ids, panel.stand_ins) == ([], {"image": "0.1"})
+    assert (panel.artifact_ids, panel.placeholders) == ([], {"image": "0.1"})
     assert panel.run_view.stops[1].details == ["an image as it is"]
