@@ -241,7 +241,7 @@ class LinksOut(BaseModel):
 class LinkIn(Body):
     """A new link and its recipient; `days` is 90 if omitted, and null means that the link never expires.
 
-    `withBodies` shows recorded bodies.
+    With `withBodies`, the page shows recorded request bodies.
     """
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
@@ -317,7 +317,7 @@ class RevisionsOut(BaseModel):
 
 
 class AliasThing(BaseModel):
-    """An alias and its target."""
+    """A model alias and its target."""
 
     name: str
     target: str
@@ -330,13 +330,13 @@ class AliasesOut(EntriesOut):
 
 
 class AliasOut(EntriesOut):
-    """One alias."""
+    """One model alias."""
 
     alias: AliasThing
 
 
 class AliasIn(Body):
-    """The target of an alias: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
+    """The target of a model alias: `task:` and a task type, a service's id, `provider/model`, or `auto`."""
 
     target: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 

@@ -138,7 +138,7 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 
 
 QUOTA_THRESHOLD = 0.9
-"""The used share of a quota above which the dashboard shows the quota."""
+"""The dashboard shows a quota if at least this share of it is used."""
 MAX_AGENTS = 5
 """Maximum number of agents in the list of low quotas."""
 

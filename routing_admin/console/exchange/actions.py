@@ -189,7 +189,7 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def store_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """Store the files' keys for their providers' origins. Return the configuration that refers to them.
+    """Store the files' keys for their providers' origins. Return the configuration that refers to these keys.
 
     The configuration already refers to `further_keys` by their fingerprints.
     """
