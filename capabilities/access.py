@@ -114,7 +114,7 @@ def read_key(headers: Mapping[str, str]) -> str:
 
 
 def refuse_query(query: str) -> Refusal | None:
-    # Servers on the way log a key in a URL, so such a key counts as leaked.
+    # Proxies may log URLs, so a key in a URL counts as leaked.
     return KEY_IN_URL if KEY.search(unquote(query)) else None
 
 
@@ -142,7 +142,7 @@ def _renew_signature(row: AgentKey, secret: str) -> None:
     # removed.
     name = secret_name(newest_secret())
     if row.signed_with != name:
-        with suppress(DatabaseError):  # If it fails, the next call renews the signature.
+        with suppress(DatabaseError):  # If the update fails, the next call renews the signature.
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
             rows.update(digest=hash_secret(secret), signed_with=name)
 

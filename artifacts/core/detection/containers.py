@@ -34,7 +34,7 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""Name prefix inside an Office Open XML package → the package's type. More specific prefixes come first."""
+"""The type of an Office Open XML package by a name prefix inside it. More specific prefixes come first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
@@ -53,14 +53,14 @@ ARCHIVE_PARTS = (
     ("OFD.xml", "application/ofd"),
     ("3D/3dmodel.model", "model/3mf"),
 )
-"""Entry name inside other packages based on zip → the package's type."""
+"""The type of other zip-based packages by the name of an entry inside them."""
 
 KEYNOTE, NUMBERS, PAGES = (f"application/vnd.apple.{name}" for name in ("keynote", "numbers", "pages"))
 APPLE_ROOT = re.compile(
     rb'<(\w{1,20}):(?:document|presentation)\s[^>]*xmlns:\1="http://developer\.apple\.com/namespaces/(\w+)"'
 )
 APPLE_NAMESPACES = {b"key": KEYNOTE, b"keynote2": KEYNOTE, b"ls": NUMBERS, b"sl": PAGES}
-"""Namespace of the root element → the type of a document from before 2013 (libetonyek)."""
+"""The type of an Apple document from before 2013 by the namespace of its root element (libetonyek)."""
 
 APPLE_MESSAGE = re.compile(rb"\x08\x01\x12[\x80-\xff]{0,3}[\0-\x7f]\x08(\x01|\x90\x4e)")
 """The first object's number and message type: 1 in Keynote and Numbers, 10000 in Pages (libetonyek). Snappy compression
@@ -299,7 +299,7 @@ INSPECT: dict[str, Inspect] = {
     "asf": asf_type,
     "id3": id3_type,
 }
-"""Signature family → the function that inspects the contents."""
+"""The function that inspects a container's contents, by signature family."""
 
 FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "zip": ("application/zip", "application/epub+zip", "application/java-archive", OOXML, ODF, "application/vnd."),
@@ -318,4 +318,4 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Signature family → type prefixes. If the contents cannot be read, a declared type with such a prefix is used."""
+"""Type prefixes by signature family. If the contents cannot be read, a declared type with such a prefix is used."""

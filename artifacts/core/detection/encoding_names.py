@@ -25,7 +25,7 @@ NAMES = {
     "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-mac-ce": "mac-latin2",
     **{f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)},
 }  # fmt: skip
-"""Encoding → a superset that decodes its bytes to the same characters (WHATWG Encoding Standard)."""
+"""Maps each encoding to a superset that decodes its bytes to the same characters (WHATWG Encoding Standard)."""
 
 NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
 """Python codecs that are not text encodings, or whose meaning depends on the machine."""

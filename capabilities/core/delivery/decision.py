@@ -43,7 +43,7 @@ SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
         (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentences by the kind of loss and the known measure of it. Pages translate them."""
+"""English sentences by kind of loss and by its known measure (share or count). Pages translate them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""Outcome of a delivery → the form shown to users, unless the file was truncated."""
+"""The form shown to users for each outcome, unless the file was truncated."""
 
 
 @value_class

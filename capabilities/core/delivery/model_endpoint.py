@@ -28,7 +28,7 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
 ALL_CAPABILITIES = "*"
-"""In a list of capabilities to withhold, this means all capabilities except text."""
+"""The entry in a list of withheld capabilities that stands for all capabilities except text."""
 
 
 @value_class

@@ -1,6 +1,6 @@
 """Draw a document's pages as images, for a model that accepts images but not the document.
 
-Pages are drawn if no text can be extracted, as from a scan, and before a description is used. Each page is subject to
+Pages are drawn if no text can be extracted, as in a scan, and before a description is used. Each page is subject to
 the same limits as any image, and as many pages are sent as these limits allow.
 """
 

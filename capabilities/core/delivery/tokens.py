@@ -91,7 +91,7 @@ def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
 
 
 def gemini_tiles(width: int, height: int) -> int:
-    # Up to Gemini 2.5: 258 for a small image, else 258 per tile of 768 pixels.
+    # Up to Gemini 2.5: 258 tokens for a small image, else 258 tokens per tile of 768 pixels.
     return 258 if max(width, height) <= 384 else 258 * _cells(width, height, 768)
 
 

@@ -108,7 +108,7 @@ def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextSty
 
     `tokens` is the number of tokens before the file.
     """
-    # Exclude `convert`, because drawn pages would need capacity that is missing.
+    # Exclude `convert`, because drawn pages would need more capacity than is left.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     delivery = decide_text_form(file, without_convert, reason)
     return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
