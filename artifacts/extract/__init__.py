@@ -68,7 +68,7 @@ READERS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
 }
-"""Type → the reader that extracts its text. For other types, no text can be extracted."""
+"""The reader that extracts the text of each type. No text can be extracted from other types."""
 
 TEXT_VERSION = 1
 """Increase this version when a reader finds text in more files, because the list of files without text is stored on

@@ -34,10 +34,10 @@ OPERATIONS = {
     "frames": "frames",
     "attachment": "attachments",
 }
-"""Operation → the module whose `answer(file, options)` performs it. It is imported under the limits."""
+"""The module whose `answer(file, options)` performs each operation. It is imported under the limits."""
 
 LIBRARIES = {"application/pdf": "pypdf"}
-"""Type → a library that measuring needs but that its module imports only when used."""
+"""Libraries by file type that measuring needs but that its module imports only when used."""
 
 USES_CTYPES = ("pages", "pdf")
 """The operation and the reader that use pypdfium2, which exchanges memory with its library through ctypes."""

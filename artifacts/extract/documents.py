@@ -78,4 +78,4 @@ READERS: Mapping[str, tuple[str, str]] = {
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }
-"""Reader → its module and function. Only the module that is needed is imported."""
+"""The module and function of each reader. Only the module that is needed is imported."""

@@ -19,7 +19,7 @@ BEFORE: Mapping[tuple[str, int], str] = {
     ("mroot", 0): "(",
     ("mroot", 1): "^(1/",
 }
-"""Element, and index of its child from 0 → the text before this child. An opening parenthesis is closed after the
+"""The text before a child, by its parent element and its index from 0. An opening parenthesis is closed after the
 child."""
 
 ROWS = {"mtd": " ", "mtr": "; "}

@@ -68,7 +68,7 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
     "decimalEnclosedCircleChinese": _circled,
     "①, ②, ③, ...": _circled,
 }
-"""Number kind, by Word's or OpenDocument's name → its formatter. Other kinds use decimal digits."""
+"""Formatters by number format, as named in Word or OpenDocument. Other formats use decimal digits."""
 
 NO_NUMBER = frozenset({"none", ""})
 

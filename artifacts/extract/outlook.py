@@ -38,7 +38,7 @@ CHARSETS = {20127: "ascii", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp
 CHARSETS |= {50222: "iso2022_jp", 50225: "iso2022_kr", 51932: "euc_jp", 51936: "gb18030", 51949: "euc_kr"}
 CHARSETS |= {52936: "hz", 54936: "gb18030", 65001: "utf-8"}
 CHARSETS |= {28590 + part: f"iso8859-{part}" for part in range(1, 16)}
-"""Windows code page → Python's encoding, for code pages that Python does not know as `cp…`."""
+"""Python's encodings for the Windows code pages that Python does not know as `cp…`."""
 
 MAX_RECIPIENTS = 200
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)

@@ -32,7 +32,7 @@ PLAIN_COLORS = {
     "L": (raw.FPDF_COLORSPACE_DEVICEGRAY, raw.FPDF_COLORSPACE_CALGRAY, raw.FPDF_COLORSPACE_ICCBASED),
     "RGB": (raw.FPDF_COLORSPACE_DEVICERGB, raw.FPDF_COLORSPACE_CALRGB, raw.FPDF_COLORSPACE_ICCBASED),
 }
-"""Pillow's mode of a JPEG → the PDF color spaces that match it."""
+"""The PDF color spaces that match each of Pillow's modes of a JPEG."""
 
 EDGE = 0.01
 """Fraction of the page's side by which a scan may be smaller or larger than the page."""

@@ -48,7 +48,7 @@ OPENING |= {f"{margin}{pages}": f"[{margin}]\n" for margin in ("header", "footer
 
 CHARSET_PAGES = {77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250}
-"""Windows charset number of a font → its code page."""
+"""The code page for each Windows charset number of a font."""
 
 
 @dataclass(slots=True)

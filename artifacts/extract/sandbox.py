@@ -21,7 +21,7 @@ READ_FILE, READ_DIR = 1 << 2, 1 << 3
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 NETWORK_RIGHTS = {4: 0b11}
 SCOPES = {6: 0b11}
-"""Landlock version → everything it can forbid: access to files, TCP, and signals and sockets of other processes."""
+"""What each Landlock version can forbid: access to files, TCP, and signals and sockets of other processes."""
 
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/etc/ld.so.cache")
 """Locations of shared libraries that an extension module may import late."""
@@ -99,7 +99,7 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Machine → its column in the tables, and its number in a filter."""
+"""Each machine architecture's column in the tables, and its number in a filter."""
 
 Numbers = tuple[int, int | None]
 

@@ -34,7 +34,7 @@ IMPLIED_ENDS = {
     "th": frozenset({"td", "th"}),
     "option": frozenset({"option"}),
 }
-"""Start tag → the open elements that it ends, because HTML allows omitted end tags. Any block ends a paragraph."""
+"""The open elements that each start tag ends, because HTML allows omitted end tags. Any block ends a paragraph."""
 
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 MARKS = {"sup": "^", "del": "~~", "s": "~~", "strike": "~~"}

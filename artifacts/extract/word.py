@@ -47,7 +47,7 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
     | {"78": "☒", "fc": "✓", "fb": "✗", "df": "←", "e0": "→", "e8": "→", "f0": "⇨", "a7": "▪", "6c": "●", "6e": "■"},
     "wingdings 2": {"50": "✓", "4f": "✗", "52": "☑", "53": "☒", "a3": "☐", "51": "☒", "54": "☒"},
 }
-"""Font → the last two digits of a character's code → the character it looks like."""
+"""For each symbol font, maps the last two digits of a character's code to the character it looks like."""
 
 
 class WordParser(OfficeParser):

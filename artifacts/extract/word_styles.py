@@ -109,9 +109,9 @@ class ListReader:
         self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
         # Levels that a list does not share with others.
         self._own = dict[str, dict[int, ListLevel]]()
-        # Style → the id of the levels that lists with this style share.
+        # Maps each style to the id of the levels that lists with this style share.
         self._shared_by = dict[str, str]()
-        # Id of levels without content → the style whose levels they use.
+        # Maps each id of levels without content to the style whose levels they use.
         self._linked = dict[str, str]()
         self._of, self._number, self._level, self._size = "", "", 0, 0
 

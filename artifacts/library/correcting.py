@@ -38,7 +38,7 @@ NAMES = {
     "encoding_certain": "encodingCertain",
     "visibility": "visibility",
 }
-"""Column → name in the API and audit log. A concurrent change to any of these columns is a conflict."""
+"""Maps each column to its name in the API and audit log. A concurrent change to any of these columns is a conflict."""
 
 FIELDS = {"type": "mimeType", "encoding": "encoding"}
 

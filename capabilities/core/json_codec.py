@@ -51,7 +51,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The current counts. `long_strings` has the start and end of the content of each long string."""
+    """The counts so far. `long_strings` has the start and end of the content of each long string."""
 
     strings: int = 0
     containers: int = 0
@@ -80,7 +80,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
                 start = _last_safe_offset(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
         if not in_string or b'"' in block:
-            # Escaped quotes are masked, so the pieces are alternately outside and inside strings.
+            # Escaped quotes are masked, so the pieces between quotes are alternately outside and inside strings.
             pieces = block.split(b'"')
             if in_string and start + len(pieces[0]) - string_start > BLOCK:
                 scan.long_strings.append((string_start, start + len(pieces[0])))
@@ -128,7 +128,7 @@ def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
-    # Replace them by the same number of bytes, so that offsets do not change.
+    # Replace escapes by the same number of bytes, so that offsets do not change.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 

@@ -39,7 +39,7 @@ BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""Byte order mark → an encoding whose decoder removes the mark."""
+"""For each byte order mark, an encoding whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in BYTE_ORDER_MARKS)
 
 CHARS_PER_CONTROL = 200
@@ -225,7 +225,7 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
                 uncommon += len(_UNCOMMON.findall(text))
             has_nul = has_nul or "\0" in text
             controls += _controls(block, text, single)
-    except (UnicodeError, ValueError):  # surrogateescape cannot represent invalid bytes below 0x80
+    except (UnicodeError, ValueError):  # The error handler `surrogateescape` cannot represent invalid bytes below 0x80.
         return _Survey(size, plain, chars, max(chars, 1), uncommon, is_clean=False)
     return _Survey(size, plain, chars, invalid_bytes, uncommon, not has_nul and controls * CHARS_PER_CONTROL <= chars)
 

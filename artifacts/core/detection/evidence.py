@@ -31,7 +31,7 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""Reason → English sentence, which pages translate."""
+"""English sentences by reason. Pages translate them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -254,7 +254,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-blender": "blend",
     **TEXT_EXTENSIONS,
 }
-"""Type → its extensions, separated by spaces, the most common first."""
+"""Each type's extensions, separated by spaces, the most common first."""
 
 EXTENSION_MIMES: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}

@@ -116,4 +116,4 @@ _READERS: dict[str, Callable[[ReadAt, bytes], Size | None]] = {
     "image/x-icon": _icon,
     "image/vnd.adobe.photoshop": _psd,
 }
-"""Image type → the function that reads its header."""
+"""The function that reads the header of each image type."""

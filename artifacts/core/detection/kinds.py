@@ -127,7 +127,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Alias of a type → the name that we use, which is the one in providers' lists of accepted types."""
+"""Maps each alias of a type to the name that we use, which is the one in providers' lists of accepted types."""
 
 UNDECLARED = frozenset(
     {

@@ -84,7 +84,7 @@ FREQUENT = {
         "세요입오성용공비조신동선소계할경모무문된되당면때모것게적중분화유우미연생실간위회내번년월날"
     ),
 }
-"""East Asian language → its frequent characters."""
+"""Frequent characters of each East Asian language."""
 
 PUNCTUATION = "、。，．・：；！？（）「」『』《》【】“”‘’—…～　"
 """Punctuation between East Asian characters."""

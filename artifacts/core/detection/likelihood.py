@@ -36,7 +36,7 @@ WIDER: Mapping[str, tuple[str, ...]] = {
     "shift_jis": ("cp932", "shift_jis_2004"),
     "euc_jp": ("euc_jis_2004",),
 }
-"""Encoding → its supersets, for files with characters that only the supersets have."""
+"""Supersets of each encoding, for files with characters that only the supersets have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
 """Minimum nats per non-ASCII character. Below this value, the characters are too rare for any language."""

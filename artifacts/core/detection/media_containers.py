@@ -23,7 +23,7 @@ BRANDS = {
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
-"""Brand of an ISO media file (four bytes or the first three) → its type. Files with any other brand are MP4."""
+"""An ISO media file's type by its brand (four bytes or the first three). Files with any other brand are MP4."""
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:

@@ -57,7 +57,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
-    """Return the change in the next turn of a conversation with files, with another file like the last one."""
+    """Return the prefix break that another file like the last one would cause in the next turn, or None."""
     # The answer's text does not matter, because only the positions of files are compared.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))

@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
 def _is_count(value: object) -> bool:
-    # In Python, bool is a subclass of int.
+    # In Python, bool is a subclass of int, so exclude it explicitly.
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

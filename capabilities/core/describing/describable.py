@@ -1,4 +1,4 @@
-"""Decide whether a model can describe a file, and estimate the tokens for this."""
+"""Decide whether a model can describe a file, and estimate the tokens that this needs."""
 
 from __future__ import annotations
 

@@ -83,9 +83,9 @@ def _mask(match: re.Match[str]) -> str:
 
 
 def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
-    """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 and control characters.
+    """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
-    A `Translatable` remains one. If it is too long, its longest fact is truncated.
+    A `Translatable` is returned as a `Translatable`. If it is too long, its longest fact is truncated.
     """
     if isinstance(text, Translatable):
         return _shorten(_redact_sentence(text.change_texts(lambda fact: summarize(fact, secrets, limit))), limit)
