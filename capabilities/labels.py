@@ -124,7 +124,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Status → tone, icon and label. A status is always shown with icon and label, never by colour alone. `ok` to
+"""Each status's tone, icon and label. A status is always shown with icon and label, never by colour alone. `ok` to
 `not_allowed` are states of a provider or its key, `call_…` are outcomes of a call, and `working` to `expired` are
 states of agents' keys, tokens and links (`Validity`)."""
 

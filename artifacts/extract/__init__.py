@@ -85,7 +85,7 @@ TEXT_READERS = frozenset({"html"})
 class Facts:
     """A file's counts and measures, each None if unknown.
 
-    `reason` is why none are known, such as `failed` or `timeout`.
+    `reason` states why none are known, such as `failed` or `timeout`.
     """
 
     pages: int | None = None

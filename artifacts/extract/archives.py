@@ -71,7 +71,7 @@ def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 class BoundedReader:
-    """A stream that raises above `MAX_UNPACKED_BYTES`, or if it is read too often after its end.
+    """A stream that raises `RefusedError` above `MAX_UNPACKED_BYTES`, or if it is read too often after its end.
 
     `tarfile` skips an entry by reading it, even if a file of one kilobyte declares an entry of one terabyte.
     """

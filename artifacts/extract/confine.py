@@ -33,7 +33,7 @@ BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.creat
 
 
 def confine() -> None:
-    """Limit memory, processor time, files and output size, and forbid network, programs and writing."""
+    """Limit memory, processor time, files and output size, and forbid network access, other programs and writing."""
     limit()
     refuse()
 

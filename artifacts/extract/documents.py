@@ -16,7 +16,7 @@ Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return the file's text, with a note if it was truncated.
 
-    Raise `RefusedError` (`no_text`) if there are only markers.
+    Raise `RefusedError` (`no_text`) if the text has only page, sheet or slide markers.
     """
     output = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()

@@ -18,7 +18,7 @@ MAX_FORMATS = 4_096
 RECORDS_AT_ONCE = 4_096
 FILEPASS, CODEPAGE, DATEMODE, SHEET, NOTE = 0x2F, 0x42, 0x22, 0x8F, 0x1C
 FORMATS, STYLES = {0x001E: 0, 0x041E: 2}, {0x0043: 2, 0x0243: 1, 0x0443: 1}
-"""Record type → the offset of the format's length in FORMATS, and of the format's number in STYLES."""
+"""Offsets by record type: of the format's length in FORMATS, and of the format's number in STYLES."""
 INTEGER, NUMBER, LABEL, BOOLERR, FORMULA, STRING, RK = 2, 3, 4, 5, 6, 7, 0x7E
 ERRORS = {0: "#NULL!", 7: "#DIV/0!", 15: "#VALUE!", 23: "#REF!", 29: "#NAME?", 36: "#NUM!", 42: "#N/A"}
 MACINTOSH = {0x8000: "mac-roman", 10_000: "mac-roman", 0x8001: "cp1252"}

@@ -69,7 +69,7 @@ def _write(path: Path, data: bytes) -> None:
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
-    except OSError:  # The disk is full, so the thumbnail is made again next time.
+    except OSError:  # If the disk is full, the thumbnail is made again next time.
         part.unlink(missing_ok=True)
         return
     os.replace(part, path)

@@ -258,7 +258,7 @@ def sweep_bytes(now: float) -> tuple[int, int]:
     digests = store.digests(before=now - GRACE_SECONDS)
     while batch := list(islice(digests, BATCH)):
         for sha256 in set(batch) - _digests_in_use(batch):
-            with suppress(MissingError):  # This is outside a transaction, because the store may be slow.
+            with suppress(MissingError):  # Remove the bytes outside a transaction, because the store may be slow.
                 freed = store.size(sha256)
                 if not _digests_in_use([sha256]):
                     size, count = size + freed, count + store.delete(sha256)

@@ -23,7 +23,7 @@ class UserRole(StrEnum):
 
 
 class Right(Flag):
-    """The rights in a cell. `TRY` allows submitting forms that store nothing, such as a draft or a simulation."""
+    """The rights in a cell of the table. `TRY` allows submitting forms that store nothing, such as a draft."""
 
     NOTHING = 0
     SEE = auto()
@@ -219,7 +219,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
-"""All pages by subject and URL name."""
+"""The rights of each role on all pages, by subject and URL name."""
 
 PAGE_OF_KIND: Mapping[str, str] = {
     "provider": "provider",

@@ -22,7 +22,7 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""Maximum cost of one call: a million units. A higher cost must be an error and is reduced to this."""
+"""Maximum cost of one call: a million units. A higher cost must be an error and is reduced to this maximum."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
 """ISO 4217's code for "no currency", used for free usage."""

@@ -249,7 +249,7 @@ MAY_HAVE_INVALID_BYTES = ("mark", "strays", "uploader", "itself")
 def detect_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> DetectedText | None:
-    """Detect the encoding of a head. Return None if it is not text.
+    """Detect the text encoding of a file's first bytes. Return None if it is not text.
 
     `whole` means that the head is the whole file. `declared` is the uploader's declaration. `prefer` is the language
     whose encoding is chosen if several encodings fit.

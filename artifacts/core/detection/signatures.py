@@ -287,7 +287,7 @@ ROOTS = {
     b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
-"""Root element of an XML document, without prefix → text that its namespace contains, and the document's type."""
+"""The text in the namespace and the type of an XML document, by its root element without prefix."""
 
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
 ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")

@@ -168,7 +168,7 @@ MPEG_KBPS = {
     (2, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
     (2, 3): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
 }
-"""MPEG version bits and layer bits → bit rates in kbit/s for the indexes 1 to 14 (ISO 11172-3, 13818-3). Version 2.5
+"""Bit rates in kbit/s for indexes 1 to 14, by MPEG version bits and layer bits (ISO 11172-3, 13818-3). Version 2.5
 has the rates of version 2."""
 
 

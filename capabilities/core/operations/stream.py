@@ -81,7 +81,7 @@ def format_frame(event: SseEvent) -> str:
 
 
 def rename_model(frames: str, model: str) -> str:
-    """Return the frames with each name of the model replaced by the caller's name for it."""
+    """Return the frames with each model name replaced by the caller's name for the model."""
     if '"model"' not in frames:
         return frames
     return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)

@@ -13,7 +13,7 @@ from capabilities.core.wire import Annotation, Target
 
 # Optional fields of a vendor's JSON: counts, their sums, and strings.
 
-# This is far more than any model reads or writes in one call. A provider's larger count is reduced to it.
+# Far more tokens than any model reads or writes in one call. A larger count from a provider is reduced to this.
 MAX_COUNT = 100_000_000
 
 

@@ -17,7 +17,7 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
 
-# This is sent if neither the request nor the model's row sets a limit, because the field is required.
+# The `max_tokens` to send if neither the request nor the model's row sets a limit. The field is required.
 MAX_TOKENS = 4096
 FIVE_MINUTES = 300
 # Maximum number of cache breakpoints in a request. Anthropic rejects a fifth one.
