@@ -257,7 +257,7 @@ class FileStore:
 
 
 def _identity(fd: int) -> _Identity:
-    # These values change when the file is written to or replaced.
+    # At least one of these values changes when the file is written to or replaced.
     stat = os.fstat(fd)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 

@@ -32,7 +32,7 @@ numbers."""
 MAX_INNER_VALUES = 20_000
 """Maximum number of values of JSON inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
-"""This many numbers (or literals like `true`) count as one string or container."""
+"""Number of numbers (or literals like `true`) that count as much as one string or container."""
 PIECE_BYTES = 256 * 1024
 """Bytes of a long string that are decoded in one step."""
 SAMPLE = 1024

@@ -41,7 +41,7 @@ def address(part: NativePart) -> MediaData | str:
 
 def placeholder(part: NativePart) -> str:
     """Return a line of text that replaces a file for which the protocol has no field."""
-    # Normally, a description has already replaced such a file.
+    # This line is rarely needed, because a description has normally replaced such a file already.
     name = f" {part.filename}" if part.filename else ""
     address_part = f": {part.url}" if part.url else ""
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"

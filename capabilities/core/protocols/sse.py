@@ -37,7 +37,7 @@ class SseParser:
         """Return the events that this block completes. Raise `EventTooLargeError` if an event is too large."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
-            # This shortcut is useful because nearly all blocks consist of complete events with a single line of data.
+            # A fast path, because nearly all blocks consist of complete events with a single line of data.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:

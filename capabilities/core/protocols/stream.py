@@ -162,7 +162,7 @@ class EventStream:
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
         self._over = True
-        # These are yielded first, because they may be the only content.
+        # Yield the remaining events first, because they may be the only content.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -218,7 +218,7 @@ def answer_events(answer: Answer) -> list[StreamEvent]:
 
 
 def build_finish(answer: Answer) -> Finish:
-    # It was accepted as an answer when the response was read, even if it is empty.
+    # An empty answer needs no explanation, because it was accepted when the response was read.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 

@@ -17,7 +17,7 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# This means all names, including those that a vendor adds later.
+# Stands for all names, including those that a vendor adds later.
 EVERY = "*"
 # Tools that the vendor runs while the model answers, and fields that control them.
 RUN_BY_VENDOR = (

@@ -38,7 +38,7 @@ PATTERNS = (
         ("key", "token", "secret", "password", "cookie"),
         re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
     ),
-    # the secret in an upload link of this program
+    # The secret in an upload link of this program
     (("/uploads/",), re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}")),
     # Zhipu: 32 hex digits, a dot, a secret
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
@@ -70,7 +70,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    # This is impossible for other alphabets, because a case-insensitive pattern also matches letters such as ſ for s.
+    # Search for triggers only in ASCII text, because case-insensitive patterns also match letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
     for triggers, pattern in PATTERNS:
         if not (triggers and small) or any(trigger in small for trigger in triggers):

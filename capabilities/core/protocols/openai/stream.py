@@ -49,7 +49,7 @@ class ChunkReader:
         return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        # This shortcut is useful because nearly all chunks differ from the previous one only in their text.
+        # A fast path, because nearly all chunks differ from the previous one only in their text.
         if self.finish is None and not event.event and (text := self._frame.read_text(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":

@@ -169,7 +169,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
-    # This raises ValueError if a note has no valid date.
+    # Raise ValueError if the note has no valid date.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)
@@ -219,5 +219,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # This comparison ignores how certain a yes is, but counts becoming contested as a change.
+    # How certain a fact is does not matter, except that a fact which becomes contested counts as changed.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -45,7 +45,7 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Y": (0x11, 0x11, 0x0A, 0x04, 0x04, 0x04, 0x04),
     }
 )
-"""The letters used by the words. Each row of dots is a number, whose five bits are the dots from left to right."""
+"""The letters used by the words. Each row of dots is a number whose five bits are the dots from left to right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:

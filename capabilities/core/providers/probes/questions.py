@@ -95,7 +95,7 @@ RATE = 16_000
 DIGIT_FRAMES = RATE * 3 // 4
 """Number of frames of each digit in the recording, including the silence after it."""
 SILENCE = 128
-"""The zero level of an 8-bit sample."""
+"""The value of an 8-bit sample that represents silence."""
 
 
 def wav(digits: str) -> bytes:
