@@ -82,7 +82,7 @@ def guess_encoding(head: bytes) -> str | None:
     """Return charset-normalizer's guess for at most 64 KB, or None."""
     try:
         best = charset_normalizer.from_bytes(head[:HEAD]).best()
-    except (UnicodeError, LookupError):  # Some codecs raise if they cannot decode the bytes.
+    except (UnicodeError, LookupError):  # Some codecs raise an exception if they cannot decode the bytes.
         return None
     return best.encoding if best else None
 

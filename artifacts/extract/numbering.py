@@ -98,7 +98,7 @@ class ListNumbers:
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {}
         self._starts: dict[str, dict[int, int]] = {}
-        """The number of the next item, by counter and level, where it is set."""
+        """The number of the next item, by counter and level, if it was set explicitly."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
         """Set the number of the next list item at this level."""

@@ -1,4 +1,4 @@
-"""Read sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are plain records and no compound files."""
+"""Read sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are plain records and not compound files."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ CELLS = ("table-cell", "covered-table-cell")
 
 
 class StyleReader:
-    """Reads list and heading styles (name → level → number format) and exponent styles."""
+    """Reads list and heading styles (number formats by style name and level) and exponent styles."""
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}

@@ -43,7 +43,7 @@ MEASURES = ("width", "height", "pages", "seconds")
 """Columns of the measures. They are null if unknown."""
 
 MAX_INTEGER = 2**31 - 1
-"""Maximum value of such a column, since a file's header may declare a larger one."""
+"""Maximum value of a measure's column, since a file's header may declare a larger value."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:

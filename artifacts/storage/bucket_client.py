@@ -209,7 +209,7 @@ class BucketClient:
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
     def check(self) -> None:
-        """Raise unless the bucket exists and may be listed."""
+        """Raise `StoreUnavailableError` unless the bucket exists and may be listed."""
         self._checking_since = self._checking_since or datetime.now(UTC)
         try:
             with self.translate_errors():

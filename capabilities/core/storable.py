@@ -31,7 +31,7 @@ MAX_NUMBER = 2**63
 WHOLE_FROM = 1e16
 """Number from which Python writes floats with an exponent, and all floats are integers."""
 DEPTH = 100
-"""Maximum nesting that is stored. A configuration has six levels."""
+"""Maximum nesting depth that is stored. A configuration has six levels."""
 
 JsonPath = tuple[str | int, ...]
 """Keys and indexes on the path to a value."""
@@ -72,7 +72,7 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 
 def make_json_storable(text: str) -> str:
     """Return JSON that can be stored, or the same string if it needs no conversion."""
-    # The cheap searches come first, because most strings need no conversion and no parsing.
+    # Search with cheap patterns first, because most strings need neither conversion nor parsing.
     is_odd = "\\u" in text and SUSPECT_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = SUSPECT_NUMBER.search(text)
@@ -92,7 +92,7 @@ def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_pa
         path, item = waiting.pop()
         if isinstance(item, str) and not is_storable(item):
             yield unreadable_text(path_text(path))
-        elif isinstance(item, int | float) and not -MAX_NUMBER <= item < MAX_NUMBER:  # NaN fails this comparison, too.
+        elif isinstance(item, int | float) and not -MAX_NUMBER <= item < MAX_NUMBER:  # This also rejects NaN.
             message_path = path_text(path)
             message = translatable(
                 "%(path)s must be a number between −2⁶³ and 2⁶³; no other can be stored.", path=message_path

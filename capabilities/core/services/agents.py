@@ -150,7 +150,7 @@ def clean_label(label: LabelKind, value: Any) -> str:
     if not isinstance(value, str):
         return ""
     longest = LONGEST[label]
-    # First truncate it to four times the length, so that a huge label is not processed entirely.
+    # First truncate the label to four times its maximum length, so that a huge label is not processed entirely.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()

@@ -57,7 +57,7 @@ def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return the holder for the creator of the calling agent, or None if it has no limits on amounts."""
     if limits is None or not limits.most:
         return None
-    # The id is the creator's own, so that its calls and its created agents' calls are counted together.
+    # Use the creator's own id, so that its calls and the calls of the agents that it created are counted together.
     return LimitHolder(agent_holder_id(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

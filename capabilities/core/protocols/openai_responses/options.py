@@ -70,7 +70,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A cache breakpoint is not allowed on an assistant's text and on empty text.
+            # A cache breakpoint is not allowed on an assistant's text or on empty text.
             if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
                 yield part.cache.path
 
