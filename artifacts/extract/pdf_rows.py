@@ -1,4 +1,4 @@
-"""Write the lines of a PDF page, with table rows that are recognised by drawn lines or gaps."""
+"""Extract a PDF page's text line by line; table rows are recognised by ruled lines or column gaps."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ MAX_CELLS_AT_ONCE = 10_000
 MAX_CELL_CHARS = 2_000_000
 MAX_COLUMNS = 16_384
 MAX_GAP = 50
-"""Maximum number of empty cells in a row that become tabs. After a larger gap, a cell is written with its name, such as
-`XFD1: `."""
+"""Maximum number of consecutive empty cells that are written as tabs. After a larger gap, the next cell is prefixed
+with its reference, such as `XFD1: `."""
 UNREADABLE = "[this sheet could not be read to its end]\n"
 
 _LINK = re.compile(r'HYPERLINK\(\s*"([^"]{1,2000})"', re.IGNORECASE)

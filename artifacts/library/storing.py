@@ -186,7 +186,7 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Delete living artifacts and return their ids. Their bytes remain until `prune`, so this can be undone."""
+    """Delete artifacts and return their ids. Their bytes remain until `prune`, so this can be undone."""
     return _set_deleted_at(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 

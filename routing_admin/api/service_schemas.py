@@ -103,7 +103,7 @@ class KeyLabelsOut(Schema):
 
 
 class OwnAgentOut(AgentOut):
-    """The calling agent, the agent's limits, and the limits of its key alone; both are null if there are none."""
+    """The calling agent, the agent's limits, and the limits of this key alone. Each is null if there are no limits."""
 
     limits: LimitsOut | None = None
     keyLimits: LimitsOut | None = None

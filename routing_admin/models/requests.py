@@ -1,7 +1,7 @@
 """The request log: one row per request and one per candidate reached, without keys or file contents.
 
 `token_details` breaks tokens down by kind. `answer` contains what the provider returned in addition to the text.
-`cost_nanos` is the cost by the price at that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
+`cost_nanos` is the cost at the price of that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
 provider's cache saved; null if unknown.
 
 `sentence` says why a request failed, in the format of `capabilities.core.translatable.encode_text`; `error` is the

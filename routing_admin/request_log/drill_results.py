@@ -81,7 +81,7 @@ COLUMNS = (
 
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
-    """Return the result of the provider's drill in the given time; two queries."""
+    """Return the result of the provider's drill within the given period. Makes two queries."""
     attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {

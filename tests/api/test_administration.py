@@ -207,7 +207,7 @@ def test_write_with_an_outdated_etag_is_rejected(method: str, path: str, script:
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_change_of_another_entry_rejects_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag, so a change of another entry does not matter."""
+    """Each entry has its own ETag, so a change to another entry does not matter."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")

@@ -79,7 +79,7 @@ def minimal_value(schema: Schema) -> Any:
 
 
 def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
-    """Yield values of a schema's type that are out of its bounds."""
+    """Yield values that have a schema's type but lie outside its bounds."""
     for branch in schemas_by_type(schema).values():
         yield from (
             "x" * (branch[bound] + step) for bound, step in (("maxLength", 1), ("minLength", -1)) if bound in branch

@@ -117,7 +117,7 @@ def test_truncated_text_keeps_head_and_tail_and_names_an_available_tool() -> Non
 
 
 def test_note_on_truncated_text_never_names_an_impossible_call() -> None:
-    """Text without a reference could not be read on with get_artifact."""
+    """Without a reference, get_artifact could not read the rest of the text."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
     text = adapted(make_chat(file), candidate, TextStyle("en", has_get_artifact=True)).deliveries[0].text or ""

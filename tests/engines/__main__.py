@@ -40,7 +40,8 @@ FILES: Mapping[str, Sequence[str]] = {
         "latency_charts",
     ),
 }
-"""Tests that read, write, count or lock rows, some concurrently. Most page tests use the same queries."""
+"""Tests that read, write, count or lock rows, some concurrently. Most page tests are left out, because they make the
+same queries as these."""
 
 
 def list_files() -> list[str]:

@@ -1,4 +1,4 @@
-"""Fire drills in a run: the provider counts as unavailable, without waits and without a cooldown."""
+"""Fire drills while a chain runs: the provider counts as unavailable, without retry waits or a cooldown."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loopback, costs, monkeypatch, stream):
-    """The reservation is taken from a share of the limit that the process holds in memory. The thread `limits` updates
+    """The reservation is taken from a share of the limit that the process holds in memory. The `limits` thread updates
     the ledger later.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)

@@ -128,7 +128,7 @@ def scenario(
 
 
 def dump(value: Any) -> bytes:
-    """Return the value as JSON in bytes. Bytes are returned unchanged."""
+    """Return the value as JSON-encoded bytes. A bytes value is returned unchanged."""
     return value if isinstance(value, bytes) else json_bytes(value)
 
 

@@ -159,7 +159,7 @@ def signed_in(browser: Any, url: str) -> Any:
 
 
 def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
-    """Open a page in a new browser window, with the picture's view and the given session."""
+    """Open a page in a new browser window, with the screenshot's viewport and the given session."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},

@@ -1,4 +1,4 @@
-"""Select the vendor-specific tools, fields and blocks for a candidate, and replace other blocks by notes."""
+"""Select the vendor-specific tools, fields and blocks for a candidate, and replace other blocks with notes."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None
 
 
 def seconds(value: str | None) -> float | None:
-    """Return a plain number of seconds, or None for other values, including signs and exponents."""
+    """Return a plain number of seconds, or None for anything else, including a number with a sign or exponent."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 

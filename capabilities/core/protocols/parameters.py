@@ -269,7 +269,7 @@ CONTINUE = (
 )
 
 CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
-# Hosts and models that reject prefill, as patterns for a URL and a model's name, with the source, read on `CHECKED`.
+# Hosts and models that reject prefill: patterns for URL and model name, each with its source as of `CHECKED`.
 SOURCES = MappingProxyType(
     {
         CLAUDE_FROM_4_6: (

@@ -16,12 +16,12 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, unescape_name
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 REFERENCE = re.compile(r" \(artifact:[^ ]*$")
-"""The start of a reference. Ids contain no spaces, so the last match is not part of a name."""
+"""The start of a reference. Names may contain this text but ids cannot, so the last match is the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
-    """The fields of a block. They are None if the block has no such line.
+    """The fields of a description block in a message. A field is None if the block has no such line.
 
     `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the
     type's name, and `filename` the name as displayed. `agents` are the named agents and `other_agents` the number of

@@ -452,7 +452,8 @@ WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED,
 
 def worst_badge(adaptation: str) -> dict[str, str]:
     """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    # The order is reversed, so that of several files in the same form of delivery the first one is named.
+    # Later entries overwrite earlier ones, so the reversed order names the first of several files that were delivered
+    # alike.
     kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}
     worst = next((form for form in WORST_FIRST if form in kinds), None)
     return {"badge": SHOWN_BADGES[worst.value], "kind": _kind(kinds[worst])} if worst else {"badge": "", "kind": ""}

@@ -194,7 +194,7 @@ def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
 def fill_from_catalogue(
     actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
 ) -> BulkChange:
-    """Fill unknown cells in from the catalogue, as one revision. Return the number of changed services.
+    """Fill in unknown cells from the catalogue, as one revision. Return the number of changed services.
 
     Declared and probed values are kept unless `insist` is true.
     """

@@ -120,7 +120,7 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# A drift is evidence that a model does not read what it is declared to read, or that what it reads has changed.
+# Drift is evidence that a model does not read what it is declared to read, or that what it reads has changed.
 
 
 @dataclass(frozen=True, slots=True)

@@ -321,7 +321,8 @@ def _address(name: str, read: UsageRead) -> str:
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""Maps groups to their keys in the log search. The keys of provider and model find every request that reached them."""
+"""Maps groups to their keys in the log search. Searching by the provider or model key finds every request that reached
+it."""
 
 
 def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:

@@ -228,7 +228,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # These fields are reported with the others that not every protocol has.
+    # Not every protocol has these fields, so they are reported together with other fields of that kind.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)

@@ -1,4 +1,4 @@
-"""Parse OpenAI's Responses request into the canonical one, and refuse what is not supported."""
+"""Parse an OpenAI Responses request into the canonical request, and reject what is not supported."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ will be rejected anyway.
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers (with lower-case names) authenticate the caller, by database queries in a thread."""
+    """Return whether the headers (with lower-case names) authenticate the caller. The queries run in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_is_known, headers)
 

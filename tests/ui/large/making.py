@@ -137,7 +137,7 @@ def _quiet() -> Iterator[None]:
 
 
 def bootstrap() -> None:
-    """Set up the installation like a first start, with the demo."""
+    """Set up the installation as on its first start, with the demo data."""
     with open(os.devnull, "w") as nowhere:
         call_command("bootstrap", "--no-demo", stdout=nowhere)
     demo.load()

@@ -261,6 +261,6 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
 
 
 def parse_caller(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the program in Anthropic's API that makes a call, or None if the model makes it directly."""
+    """Return the server-side program, such as code execution, that made a tool call; None if the model made it."""
     caller = block.get("caller")
     return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

@@ -115,7 +115,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
     if "include" in extra:  # The value is null if the model has rejected `include`.
         return []
-    # The next call must send back encrypted reasoning, if the model has it.
+    # Request encrypted reasoning, because the next call must send it back.
     included = [] if NON_REASONING_MODELS.search(model.lower()) else [ENCRYPTED]
     included += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*included, LOGPROBS] if extra.get("logprobs") else included

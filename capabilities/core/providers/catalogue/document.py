@@ -71,8 +71,8 @@ def group_rows(
 ) -> dict[str, dict[str, Statement]]:
     """Return a source's rows grouped by host. Models that their own maker does not list are under `*`.
 
-    `alias_field` is the field of `Host` with the source's names for a host. With `several`, only models that several
-    hosts list are under `*`.
+    `alias_field` is the field of `Host` with the source's names for a host. With `several`, a model is under `*` only
+    if several hosts list it; others are left out.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))

@@ -54,8 +54,8 @@ def _differences(first: Price, second: Price) -> frozenset[str]:
     # Amounts in different currencies are never compared.
     if first.currency != second.currency:
         return frozenset(SORTS)
-    # Tier thresholds are not compared, because models.dev calls all of them "over 200k". A kind of tokens or a tier
-    # that only one list has is not a difference either.
+    # Tier thresholds are not compared, because models.dev calls all of them "over 200k". Nor does a token kind or tier
+    # that appears in only one list count as a difference.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

@@ -77,7 +77,7 @@ class TextDigest:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TextDigest) and self.hash.digest() == other.hash.digest()
 
-    __hash__ = None  # type: ignore[assignment]  # mutable
+    __hash__ = None  # type: ignore[assignment]  # A mutable buffer is accepted, too.
 
 
 def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequence[Row]]:

@@ -158,7 +158,7 @@ class Destination:
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the markers, last of all the main database's."""
+        """Create the indexes, reset the sequences, and drop the markers, the main database's last."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)
