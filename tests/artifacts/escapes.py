@@ -229,7 +229,7 @@ def attempt(call: Callable[[], object]) -> str:
 
 
 def main() -> None:
-    cell: dict[str, object] = {}
+    sandbox: dict[str, object] = {}
     if sys.argv[2] == "yes":
         sys.path.insert(0, str(ROOT))
         from artifacts.extract.__main__ import load
@@ -238,10 +238,10 @@ def main() -> None:
 
         limit()
         load(sys.argv[3], {"reader": "pdf"})
-        cell = apply_sandbox()
-    attempts = {**FILES, **CALLS} if cell else FILES
+        sandbox = apply_sandbox()
+    attempts = {**FILES, **CALLS} if sandbox else FILES
     results = {name: attempt(call) for name, call in attempts.items()}
-    print(json.dumps({"cell": cell, "files": [*FILES], "results": results}))
+    print(json.dumps({"sandbox": sandbox, "files": [*FILES], "results": results}))
 
 
 if __name__ == "__main__":

@@ -112,11 +112,8 @@ def facts_in_files(in_files: dict[str, str]) -> dict[str, Any]:
 def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
     saved: SavedInstallation, in_files: dict[str, str], facts_in_files: dict[str, Any], tmp_path: Path
 ) -> None:
-    secrets = ("secret_key", "keys")
-    on_postgresql, in_files = (
-        saved.new_environment(tmp_path / "a", "two", secrets),
-        saved.new_environment(tmp_path / "b", "", secrets),
-    )
+    on_postgresql = saved.new_environment(tmp_path / "a", "two", ("secret_key", "keys"))
+    restore(saved, on_postgresql)
     for environment in (on_postgresql, in_files):
         assert "is intact" in manage_all(environment, ("audit_verify",), ("doctor",))[0]
     first, second = collect_facts(on_postgresql), {**facts_in_files, "rows": {**facts_in_files["rows"]}}

@@ -99,7 +99,7 @@ async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Ca
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
-@pytest.mark.parametrize(("watch_after", "watches"), [(HOUR, []), (0.0, ["_Watch._listen"])])
+@pytest.mark.parametrize(("watch_after", "watches"), [(HOUR, []), (0.0, ["_DisconnectWatch._listen"])])
 async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
     key, loopback, costs, monkeypatch, provider, stream, watch_after, watches
 ):
