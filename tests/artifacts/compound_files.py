@@ -94,9 +94,7 @@ def _record(number: int, data: bytes = b"") -> bytes:
 
 
 def xls(day: int, text: str) -> bytes:
-    """Build a BIFF8 workbook with the sheet `Old`, whose first row has the date `day` and 2, and whose third row has
-    text.
-    """
+    """Build a BIFF8 workbook with the sheet `Old`: the date `day` and the number 2 in row 1, text in row 3."""
     styles = b"".join(_record(0xE0, struct.pack("<HH16x", 0, number)) for number in (0, 14))
     cells = _record(0x203, struct.pack("<HHHd", 0, 0, 1, day)) + _record(0x203, struct.pack("<HHHd", 0, 1, 0, 2))
     cells += _record(0x204, struct.pack("<HHHHB", 2, 1, 0, len(text), 1) + text.encode("utf-16-le"))
@@ -121,7 +119,7 @@ def _wide(text: str) -> bytes:
 
 
 def xlsb_parts(text: str) -> dict[str, bytes]:
-    """Build the parts of a workbook with the sheet `Bin`, whose first row contains 7 and `text`."""
+    """Build the parts of a workbook with the sheet `Bin`, whose first row contains the number 7 and `text`."""
     sheet = _binary_record(0x94, struct.pack("<4I", 0, 0, 0, 1)) + _binary_record(0x91)
     sheet += _binary_record(0x00, struct.pack("<I", 0) + bytes(13))
     sheet += _binary_record(0x05, struct.pack("<IId", 0, 0, 7)) + _binary_record(
@@ -135,7 +133,7 @@ def xlsb_parts(text: str) -> dict[str, bytes]:
 
 
 def msg_properties(sent: int) -> bytes:
-    """Build a message's fixed properties. `sent` is the number of 100 ns ticks since 1601."""
+    """Build the fixed properties of an Outlook message. `sent` is the number of 100 ns ticks since 1601."""
     return bytes(32) + struct.pack("<HHIQ", 0x40, 0x39, 6, sent)
 
 
@@ -160,7 +158,7 @@ def msg(subject: str, body: str, attachment: str) -> bytes:
 
 
 def doc(text: str, note: str = "", *, version: int = 193, flags: int = 0x200) -> bytes:
-    """Build a Word 97 document with two pieces, one with two bytes per character and one with one byte."""
+    """Build a Word 97 document with two text pieces, one with two bytes per character and one with one byte."""
     half = len(text) // 2
     wide, narrow = text[:half].encode("utf-16-le"), (text[half:] + note).encode("cp1252")
     start = 0x600
@@ -180,7 +178,7 @@ def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
 
 
 def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
-    """Build a presentation with an outdated edit and one slide, which has a title in the outline and a text box."""
+    """Build a presentation with an outdated edit and one slide, whose text is a title in the outline and a text box."""
     outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)
@@ -202,15 +200,17 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
 
 
 def bare_xls(version: int) -> bytes:
-    """Build a BIFF2, 3 or 4 sheet with a text, a percentage and an error, and a boolean and a formula in the second
-    row.
+    """Build a BIFF2, BIFF3 or BIFF4 sheet.
+
+    Row 1 has a text, a percentage and an error, and row 2 has a boolean and a formula.
     """
 
     def record(kind: int, data: bytes, later: int = 0x200) -> bytes:
         return struct.pack("<HH", kind + (later if version > 2 else 0), len(data)) + data
 
     def cell(row: int, column: int, style: int) -> bytes:
-        # In BIFF2 a cell's attributes contain the number of its format, in later versions the number of its style.
+        # In BIFF2, a cell's attributes contain its number format's index; in later versions, they contain its style's
+        # index.
         return struct.pack(
             "<HH3B" if version == 2 else "<HHH", row, column, *((0, style, 0) if version == 2 else (style,))
         )

@@ -1,9 +1,9 @@
 """`python escapes.py DATA CONFINED READER < file`: try to escape from the extraction process.
 
-With CONFINED `yes`, the process first enters the sandbox for the operation READER, without the audit hook, since that
-does not restrict native code. Otherwise only files are tried, to show that these attempts succeed without the sandbox.
-DATA is a data directory. Standard output is a JSON object with the result of each attempt: `""` if it succeeded,
-otherwise the error's name.
+If CONFINED is `yes`, the process first enters the sandbox for the operation READER, but without the audit hook, which
+does not restrict native code. Otherwise only the attempts to access files are made, to show that they succeed without
+the sandbox. DATA is a data directory. Standard output is a JSON object with the result of each attempt: `""` if it
+succeeded, otherwise the error's name.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def encode_path(path: Path) -> bytes:
 
 
 READ, WRITE, CREATE = os.O_RDONLY, os.O_RDWR, os.O_CREAT | os.O_WRONLY
-HERE = -100  # AT_FDCWD
+HERE = -100  # AT_FDCWD: relative to the working directory
 
 FILES: dict[str, Callable[[], object]] = {
     "read the secret key": read(SECRET),

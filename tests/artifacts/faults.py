@@ -19,7 +19,7 @@ class _ErrorCollector(logging.Handler):
 
 @contextmanager
 def collect_errors() -> Iterator[list[logging.LogRecord]]:
-    """Collect the log records with a traceback from `artifacts` in this block. Each of them is caused by a bug."""
+    """Collect the log records with a traceback that `artifacts` writes in the `with` block. Each is caused by a bug."""
     handler, log = _ErrorCollector(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:
@@ -30,7 +30,7 @@ def collect_errors() -> Iterator[list[logging.LogRecord]]:
 
 @contextmanager
 def expect_no_internal_error() -> Iterator[None]:
-    """Raise an AssertionError for the first traceback that is logged in this block."""
+    """Raise an AssertionError for the first traceback that is logged in the `with` block."""
     with collect_errors() as records:
         yield
     for record in records:

@@ -25,7 +25,7 @@ BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
 END = "<!-- end of what is written -->\n"
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
-# Models that can read only text, text and images, and files of every kind.
+# These models can read only text, text and images, and files of every kind.
 MODELS = (
     Capabilities(("text",)),
     Capabilities(("text", "vision")),
@@ -40,7 +40,7 @@ TITLES = {
     Kind.TEXT: "text",
     Kind.OTHER: "other",
 }
-# The word in a table cell for what a model receives.
+# Maps a delivery outcome to the word that a table cell shows for it.
 OUTCOME_LABELS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
@@ -54,7 +54,7 @@ Cells = tuple[str, ...]
 
 
 class PlaceholderContent:
-    """Content that exists. Its other properties do not matter."""
+    """The content of an existing file. Its other properties do not matter."""
 
     def blob(self) -> Blob:
         return make_blob(b"0")

@@ -48,7 +48,7 @@ def deflated(**entries: bytes) -> bytes:
 
 TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"}
 
-# Name, builder, type, kind and origin. Packages contain only the part that identifies their format.
+# Each row has a name, builder, type, kind and origin. Packages contain only the part that identifies their format.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that its writer of IFUNC's format will be removed.
     ("plain.pbm", lambda: b"P1\n# made here\n4 2\n1010\n0101\n", "image/x-portable-bitmap", IMAGE, HEAD),

@@ -1,4 +1,4 @@
-"""Sample files in a store, and five sets of capabilities to read them."""
+"""Sample files in a store, and five sets of model capabilities with which the files are read."""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ DATA = bytes(range(64))
 
 
 class FakeServices:
-    """Services whose ids are their capabilities, such as `text+vision`. `down` fails, and others are unknown."""
+    """Services whose ids are their capabilities, such as `text+vision`.
+
+    The lookup of `down` fails; others are unknown.
+    """
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         if service_id == "down":
@@ -186,7 +189,10 @@ def test_pages_of_a_long_text_add_up_to_it() -> None:
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
 def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
-    """An offset outside the text is not an error, and every page has the total length in its metadata."""
+    """A page with an offset past the end is empty and not an error.
+
+    Every page has the text's total length in its metadata.
+    """
     result = ROUTER.route_content(text_artifact("abcde"), "text", offset=offset)
     assert (result.content, result.metadata["totalChars"]) == (content, 5)
 

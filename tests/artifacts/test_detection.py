@@ -173,7 +173,7 @@ def test_brand_of_videos_overrules_a_declared_audio_type() -> None:
 
 
 def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
-    """An ID3 tag may precede AAC and FLAC as well as MP3, so the type depends on the data after the tag."""
+    """An ID3 tag may precede AAC and FLAC as well as MP3 data, so the type depends on the data after the tag."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
     assert (detect(aac, "audio/flac").mime_type, detect(aac, "audio/flac").mismatch) == ("audio/aac", True)
     assert detect(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
@@ -262,7 +262,7 @@ def test_xml_document_is_detected_by_its_root_element() -> None:
 )
 @pytest.mark.parametrize("text", [b"just words\n", ZH.encode(), ZH.encode("gbk"), ZH.encode("utf-16-le")])
 def test_valid_text_overrides_a_declared_media_archive_or_office_type(declared: str, text: bytes) -> None:
-    """Such files are never valid text."""
+    """Media, archives and Office files are never valid text."""
     detection = detect(text, declared)
     assert (detection.mime_type, detection.kind, detection.mismatch) == ("text/plain", Kind.TEXT, True)
 
@@ -344,7 +344,7 @@ def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
 
 
 def test_svg_is_text_and_rtf_is_a_document() -> None:
-    """A model can read SVG as text, but not RTF's markup."""
+    """Models can read SVG as text, but not RTF's markup."""
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
     assert detect(b"{\\rtf1 x}", "text/plain").kind is Kind.DOCUMENT
     assert mime_kind("application/vnd.ms-excel") is Kind.DOCUMENT
@@ -414,7 +414,7 @@ def zip_uncompressed(entries: dict[str, bytes]) -> bytes:
 
 @pytest.mark.parametrize("write", [build_zip, zip_uncompressed, zip_streamed])
 def test_zip_that_contains_a_jar_is_a_zip(write: Callable[[dict[str, bytes]], bytes]) -> None:
-    """It must not be taken for a jar wherever it is truncated, although the jar's entry names are among its bytes."""
+    """A zip truncated anywhere must not be detected as a jar, although it contains the nested jar's entry names."""
     whole = write({"readme.txt": b"words", "lib/tool.jar": JAR, "notes.txt": b"more words"})
     assert {BARE_DETECTOR.detect(whole[:end]).mime_type for end in range(40, len(whole) + 1)} == {"application/zip"}
 
@@ -442,7 +442,7 @@ def test_damaged_part_of_an_apple_document_causes_no_error() -> None:
 
 @pytest.mark.parametrize("subtype", ["presentationml.slideshow", "presentationml.template"])
 def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None:
-    """They have the same parts as a presentation, so the declared type is no mismatch."""
+    """Templates and slide shows have the same parts as a presentation, so the declared type is no mismatch."""
     detection = detect(pptx("x"), f"{OOXML}{subtype}", "a.ppsx")
     assert (detection.mime_type, detection.mismatch) == (f"{OOXML}{subtype}", False)
     assert detect(docx("x"), f"{OOXML}{subtype}").mismatch
@@ -480,7 +480,7 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
 
 
 def test_audio_in_a_container_named_as_video_is_no_mismatch() -> None:
-    """It is a mismatch only if it is declared as video."""
+    """Audio in a video container is a mismatch only if it is declared as video."""
     sound = iso_media(b"isom", b"soun")
     assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
     assert detect(sound, "video/mp4").mismatch
@@ -501,8 +501,9 @@ def test_preferred_language_decides_between_two_valid_encodings() -> None:
 
 
 def test_text_is_judged_by_the_whole_file() -> None:
-    """NULs and invalid bytes make a file binary even far after its head, and Chinese text there is taken
-    into account.
+    """The whole text is examined.
+
+    NULs and invalid bytes make a file binary even far after its head, and Chinese text there determines the encoding.
     """
     plain = b"line of words\n" * 10_000
 
@@ -518,7 +519,7 @@ def test_text_is_judged_by_the_whole_file() -> None:
 
 
 def test_head_that_ends_inside_a_character_is_valid() -> None:
-    """The rest of the file is not available here."""
+    """Only the head of the file is passed to the detector."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
         assert DETECT.detect(data[:length], len(data)).encoding == "gb18030"

@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 from tests.artifacts.faults import collect_errors, expect_no_internal_error
 
 DETECT = detector()
-# All Python codecs, including those that are not text encodings, since an upload may declare any of them.
+# All Python codecs are included, even those that are not text encodings, since an upload may declare any of them.
 ENCODINGS = sorted({*aliases, *aliases.values()})
 PNG = draw_picture("PNG")
 BUDGET_SECONDS = 2.0
@@ -86,7 +86,7 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
 def test_detection_never_raises_and_is_complete(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
-    """This also fails for an internal error that detection only logs."""
+    """The test also fails for an internal error that detection only logs."""
     with expect_no_internal_error():
         detection = DETECT.detect(data, None, declared, name, encoding=encoding)
     assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"

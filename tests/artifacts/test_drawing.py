@@ -123,7 +123,7 @@ def test_result_is_not_cached_in_an_unwritable_directory(tmp_path: Path) -> None
 
 
 def test_cached_pages_are_stored_with_the_thumbnails(settings, tmp_path: Path) -> None:
-    """They are then deleted with their file, omitted from backups, and removed when the disk is full."""
+    """Cached pages are therefore deleted with their file, omitted from backups, and removed when the disk is full."""
     settings.DATA_DIR = tmp_path
     renew()
     stored_pages().keep(KEY, Result({"bytes": 3}, b"abc"))

@@ -98,7 +98,7 @@ def test_image_is_converted_for_a_model(write_file, name: str) -> None:
 
 
 def test_converted_image_respects_its_size_limit(write_file) -> None:
-    """The quality is reduced first, then the size."""
+    """The image's quality is reduced first, then its size."""
     path = write_file(draw_picture("BMP", (600, 400)))
     converted = convert_image(path, ConvertTo(("image/jpeg",), 20_000))
     assert converted.blob.size <= 20_000
@@ -148,7 +148,7 @@ def test_encrypted_document_has_no_text_and_is_reported(write_file) -> None:
 
 
 def test_duration_and_encryption_of_a_recording_are_measured(write_file) -> None:
-    """Both must be known before a model is called with the file."""
+    """A recording's duration and encryption must be known before a model is called with it."""
     assert inspect(write_file(wav(1.5)), "audio/wav") == Inspection(seconds=1.5)
     assert inspect(write_file(b"x"), "video/mp4") == Inspection()
 
@@ -177,7 +177,7 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
 @pytest.mark.parametrize(
     ("data", "mime"),
     [
-        (zip_bomb, DOCX),  # The test builds this file, since compressing 200 MB takes a second.
+        (zip_bomb, DOCX),  # This file is built in the test and not on import, since compressing 200 MB takes a second.
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": BILLION_LAUGHS}), DOCX),
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": EXTERNAL}), DOCX),
         (docx("x")[:200], DOCX),
@@ -258,7 +258,7 @@ def test_every_office_sample_yields_text_or_none(write_file) -> None:
                 io.BytesIO(sample.data), {"reader": READERS[sample.mime], "max_chars": MAX_CHARS}
             )
             assert text.strip(), sample.name
-    # In the process, which is most of the time, one sample of each reader.
+    # A separate process per file takes most of the time, so it reads only one sample for each reader.
     for sample in {READERS[sample.mime]: sample for sample in samples}.values():
         extracted = extract_text(write_file(sample.data), sample.mime)
         assert extracted is None or extracted.text.strip()

@@ -1,4 +1,4 @@
-"""The pages of a TIFF and some frames of an animation are converted in order."""
+"""The pages of a TIFF and some frames of an animation are converted to images in order."""
 
 from __future__ import annotations
 

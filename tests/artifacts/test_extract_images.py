@@ -22,7 +22,7 @@ PACKED = (
     "Zx?KQ7|NsC00gz?_(icE9NW37kA`_&MnS+A^NJ(TC<if%j7;LPKOw6n;K(=jeN+KwX4K*0oODYxwIlPZuy8nOvjQ`$8{|TqO|1ZI"
     "}_Y(J?HK|^=wtiZ4KdoVPS^5`^WpDG=HUI!YY-z9"
 )
-# 32 x 16 pixels, red on the left and blue on the right, drawn for this test and encoded with libheif.
+# This image of 32 x 16 pixels, red on the left and blue on the right, was drawn for this test and encoded with libheif.
 HEIC = zlib.decompress(base64.b85decode(PACKED))
 
 PNG = ConvertTo(("image/png",))
@@ -35,7 +35,7 @@ def convert_and_open(path: Path) -> Image.Image:
 
 
 def test_heic_is_converted(write_file) -> None:
-    """This needs an optional package."""
+    """HEIC conversion needs an optional package."""
     pytest.importorskip("pi_heif")
     path = write_file(HEIC)
     image = convert_and_open(path)

@@ -78,7 +78,7 @@ def nested(depth: int) -> bytes:
 
 
 LOOP = bytearray(msg("a", "b", "c"))
-# The last sector is the allocation table. This change makes the chains of the first four sectors lead to sector 0.
+# The last sector is the allocation table. After this change, the chains of the first four sectors lead to sector 0.
 LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
 
 

@@ -49,7 +49,7 @@ def test_headings_have_their_level(read) -> None:
 
 
 def test_page_headers_and_footers_appear_once(read) -> None:
-    """If the first page has its own header with the same text, the text is not repeated."""
+    """If the first page has its own header with the same text, that text is not repeated."""
     margin = paragraph("Secret plan")
     extracted = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
     assert extracted == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
@@ -103,7 +103,7 @@ def test_invalid_notebook_yields_none(read, data: bytes) -> None:
 
 
 def test_presentation_without_text_yields_none(read) -> None:
-    """It is then described, instead of sent as a list of empty slides."""
+    """A presentation without text is described instead of being sent as a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 
@@ -111,7 +111,7 @@ def test_presentation_without_text_yields_none(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
-    """It is a compound file, so its type depends on its name."""
+    """An encrypted Office file is a compound file, so its type depends on its name."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

@@ -46,7 +46,7 @@ def test_scan_yields_an_image_per_page_in_the_requested_size(draw) -> None:
 
 
 def fine_scan(color: str = "RGB") -> tuple[Image.Image, bytes]:
-    """Return an image, dark at the left and light at the bottom right, and a PDF with it at 600 dots per inch."""
+    """Return an image that is dark at the left and light at the bottom right, and a PDF with this image at 600 dpi."""
     image, buffer = Image.new("RGB", (1200, 1600), (40, 20, 60)).convert(color), io.BytesIO()
     image.paste(Image.new("RGB", (600, 800), (240, 180, 90)).convert(color), (600, 800))
     image.save(buffer, "PDF", resolution=600)
@@ -88,7 +88,7 @@ def test_range_of_pages_can_be_rendered(draw) -> None:
 
 
 def test_page_image_respects_its_size_limit(draw) -> None:
-    """The quality is reduced first, then the size."""
+    """The image's quality is reduced first, then its size."""
     page_images = draw(scan(), ConvertTo(("image/jpeg",), 20_000))
     assert page_images.images[1].blob.size <= 20_000
     assert draw(scan(), ConvertTo(("image/jpeg",), 20)) is None

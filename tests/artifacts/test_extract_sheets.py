@@ -29,7 +29,7 @@ def read(tmp_path: Path):
 
 def test_date_is_not_a_serial_number(read) -> None:
     """A cell's style determines whether its number is a date, a date with time, or a duration."""
-    # Style and value of each cell. Day 46348 in Excel's calendar is 22 November 2026.
+    # Each cell has a style and a value. Day 46348 in Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
     row = "".join(
         f'<c r="{"ABCDE"[column]}1" s="{style}"><v>{value}</v></c>' for column, (style, value) in enumerate(cells)

@@ -1,4 +1,4 @@
-"""Behaviour that only the file store has: modes, full disks, links and times. See also test_byte_stores.py."""
+"""Behaviour that only the file store has: file modes, full disks, links and times. See also test_byte_stores.py."""
 
 from __future__ import annotations
 

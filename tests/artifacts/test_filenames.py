@@ -77,6 +77,6 @@ def test_name_can_neither_break_nor_forge_a_header(raw: str, disposition: str) -
 
 
 def test_ascii_name_needs_no_extended_form() -> None:
-    """Other names also have a simplified form for old clients."""
+    """A name with other characters has an extended form, and a simplified form for old clients."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

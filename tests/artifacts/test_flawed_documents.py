@@ -64,7 +64,7 @@ def workbook(*records: int) -> bytes:
         (b"{\\rtf1 rich}", "application/rtf", SOUND),
         (b"not a film", "video/mp4", SOUND),
     ],
-    ids=itertools.count(),  # By default, entries of short files would have the time at which they were compressed.
+    ids=itertools.count(),  # pytest would build ids from short files, which contain the time of compression.
 )
 def test_file_that_needs_a_password_or_cannot_be_opened_is_recognized(
     tmp_path: Path, data: bytes, mime: str, found: Inspection

@@ -184,7 +184,7 @@ def test_invalid_base64_is_an_error_without_the_data() -> None:
 
 
 def test_text_in_a_file_slot_is_read_as_text() -> None:
-    """It can then be delivered to any model."""
+    """Text can be delivered to any model."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
     part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))

@@ -54,7 +54,7 @@ def test_guesser_decides_between_two_likely_encodings() -> None:
     ],
 )
 def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> None:
-    """ISO 2022 and HZ consist of ASCII bytes and would otherwise be detected as UTF-8."""
+    """Text in ISO 2022 and HZ consists of ASCII bytes and would otherwise be detected as UTF-8."""
     data = text.encode(encoding)
     assert data.isascii()
     assert read(data) == text
@@ -65,7 +65,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
     "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
 def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
-    """Escape sequences also occur in terminal colours."""
+    """Terminal colours are escape sequences as well."""
     assert read_encoding(text) == "utf-8"
 
 
@@ -139,7 +139,7 @@ def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None
 @pytest.mark.parametrize("text", [ZH, KO, RU, "Plain words, Größe\n"])
 @pytest.mark.parametrize("encoding", ["utf-32-le", "utf-32-be"])
 def test_utf32_without_a_byte_order_mark_is_text(text: str, encoding: str) -> None:
-    """Each character has a NUL in the same position."""
+    """In UTF-32, each of the sample's characters has NULs in the same positions."""
     assert (read_encoding(text.encode(encoding)), read(text.encode(encoding))) == (encoding, text)
 
 
@@ -198,7 +198,7 @@ def test_extended_japanese_is_decoded_completely() -> None:
     ],
 )
 def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -> None:
-    """There are few characters, or another encoding is similarly likely."""
+    """An encoding is a guess if there are few characters or if another encoding is similarly likely."""
     detection = DETECT.detect(data)
     assert detection.encoding_certain is certain
     assert next(item.reason for item in detection.evidence if item.step == "text") == (
@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
-    """Other legacy text is no strong proof."""
+    """That bytes decode in another legacy encoding is no strong proof of text."""
     assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
@@ -266,7 +266,10 @@ def test_every_offered_encoding_is_known_by_that_name() -> None:
     ],
 )
 def test_few_bytes_that_decode_by_chance_are_not_text(blob: bytes) -> None:
-    """Mixed alphabets, capitals inside words or a brace reveal them. With the extension `.txt` they count as text."""
+    """Mixed alphabets, capitals inside words or a brace reveal binary bytes.
+
+    With the extension `.txt` they count as text.
+    """
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER
     decoded = detect_text(blob, whole=True, guess=guess_encoding)

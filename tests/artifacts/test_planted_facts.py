@@ -415,7 +415,7 @@ PLANTED = (
     ("rtf", RTF, "text that is there in Unicode, too", "after你好\n"),
     ("rtf", RTF, "row of a table with paragraphs in a cell", "\nAnn B\t12\nEnd"),
 )
-"""Reader, content, fact, and the text in which the fact is found."""
+"""Each row has a reader, a file's content, the planted fact, and the text in which the fact is found."""
 
 
 @pytest.mark.parametrize(("reader", "data", "fact", "expected"), PLANTED, ids=[f"{r[0]}: {r[2]}" for r in PLANTED])

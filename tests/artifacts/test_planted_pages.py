@@ -264,7 +264,7 @@ PLANTED = (
     ("ipynb", NOTEBOOK, "last line of it", "step\nthe end\n"),
     ("ipynb", NOTEBOOK, "output in Markdown", "[output 3]\n**bold**\n"),
 )
-"""Reader, content, fact, and the text in which the fact is found."""
+"""Each row has a reader, a file's content, the planted fact, and the text in which the fact is found."""
 
 
 @cache
@@ -280,7 +280,7 @@ def test_planted_fact_is_found(reader: str, content: str | bytes, fact: str, exp
 
 
 def test_text_hidden_by_a_browser_is_omitted() -> None:
-    """A reader of the page cannot see hidden elements and the values of hidden fields."""
+    """A reader of the page cannot see hidden elements or the values of hidden fields."""
     assert "unseen" not in read_in_process(HTML, PAGE)
     assert "SECRET" not in read_in_process(HTML, PAGE)
 
@@ -290,7 +290,7 @@ def test_password_in_a_form_is_not_read() -> None:
 
 
 def test_table_with_very_many_cells_is_read_without_columns() -> None:
-    """A page's columns are searched only among some thousand table cells."""
+    """Columns are detected only in the first few thousand table cells of a page."""
     rows = ["a|b|c|d|e|f" for _ in range(2_000)]
     text = read_in_process("pdf", build_pdf(draw_table(50, 700, *rows)))
     assert text.count("a\tb\tc\td\te\tf\n") > 500

@@ -84,8 +84,8 @@ def test_agents_can_compute_while_an_extraction_waits_for_a_slot(write_file: Any
 def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The extraction releases its quick slot, waits for a long slot, and then starts from the beginning."""
-    # No file can be read in this time.
+    """The extraction releases its quick slot, waits for a long slot, and then starts over."""
+    # No file can be read in this short time.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = ReadingThread(write_file(pdf("long")), "other", [])

@@ -21,7 +21,7 @@ from capabilities.core.wire import Target
 
 pytestmark = pytest.mark.smoke
 
-# One line per file. Types are abbreviated as in `made_samples`.
+# Each line describes one file. Types are abbreviated as in `made_samples`.
 TABLE = Path(__file__).with_name("sample_table.txt").read_text("utf-8")
 
 

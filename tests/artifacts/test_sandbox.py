@@ -102,7 +102,7 @@ def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
 
 
 def decide(machine: str, name: str, *arguments: int, architecture: int | None = None) -> str:
-    """Return the filter's decision for a call, as the kernel would evaluate it."""
+    """Return the system call filter's decision for a call, as the kernel would evaluate it."""
     column, own = ARCHITECTURES[machine]
     program = b"".join(call_filter(column, own, PROCESS))
     number = NUMBERS[machine].get(name, 9999)
@@ -145,7 +145,7 @@ NUMBERS = {
         ("openat", (0, 0, os.O_RDWR), DENIED),
         ("openat", (0, 0, os.O_CREAT), DENIED),
         ("openat", (0, 0, os.O_TRUNC), DENIED),
-        ("clone", (0x3D0F00,), ALLOWED),  # pthread_create makes this call.
+        ("clone", (0x3D0F00,), ALLOWED),  # pthread_create makes this system call.
         ("clone", (17,), DENIED),
         ("clone", (0x3D0F00 | 0x10000000,), DENIED),
         ("tgkill", (PROCESS, 1, 6), ALLOWED),

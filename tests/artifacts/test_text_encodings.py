@@ -127,7 +127,7 @@ def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None
 
 @pytest.mark.parametrize("word", ["“quoted”", "Müllerin", "«Élodie»"])
 def test_latin_word_is_not_decoded_as_chinese_in_utf16(word: str) -> None:
-    """Each pair of its bytes would be a Chinese character."""
+    """In UTF-16, each pair of the word's bytes would be a Chinese character."""
     text_encoding = detect_text(word.encode("cp1252"), whole=True)
     assert text_encoding is not None
     assert word.encode("cp1252").decode(text_encoding.encoding) == word
@@ -139,12 +139,12 @@ def test_bytes_with_nul_or_many_control_characters_are_no_text(data: bytes) -> N
 
 
 def test_log_with_colours_is_text() -> None:
-    """Logs and terminal output contain escape, tab, form feed and carriage return."""
+    """Logs and terminal output contain the control characters escape, tab, form feed and carriage return."""
     assert read(b"\x1b[31mred\x1b[0m\tand\r\n\x0c") == "\x1b[31mred\x1b[0m\tand\r\n\x0c"
 
 
 def test_head_that_ends_inside_a_character_is_text() -> None:
-    """At first only the beginning of a long file is examined, which may end inside a character."""
+    """Only the beginning of a long file is examined at first, and it may end inside a character."""
     assert detect_text(ZH.encode()[:-2], whole=False).encoding == "utf-8"
 
 
@@ -181,7 +181,7 @@ def test_encoding_name_is_normalized(name: str, expected: str | None) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
-    """Browsers do the same. Half a character at the end becomes U+FFFD or is dropped."""
+    """Browsers also assume little-endian. Half a character at the end becomes U+FFFD or is dropped."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Name, type and a line of text. All files are in UTF-8.
+# Each row has a name, a type and a line of text. All files are in UTF-8.
 SOURCES = """
 main.java       | text/x-java              | class Main { public static void main(String[] a) {} }
 main.c          | text/x-c                 | int main(void) { return 0; }
@@ -93,7 +93,7 @@ feeds.opml      | application/xml          | <opml version="2.0"/>
 manual.mif | application/vnd.mif | <MIFFile 9.00> # made here
 """
 
-# Name, encoding and text.
+# Each row has a name, an encoding and a text.
 LANGUAGES: tuple[tuple[str, str, str], ...] = (
     ("pl", "iso8859-2", "Zażółć gęślą jaźń, a potem idź dalej przez las.\n"),
     ("hu", "cp1250", "Árvíztűrő tükörfúrógép és őszi idő.\n"),

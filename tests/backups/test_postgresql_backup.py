@@ -98,7 +98,7 @@ def restore(saved: SavedInstallation, environment: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def in_files(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment of an installation in files to which the backup was restored. No test changes it."""
+    """Return the environment of a file-based installation to which the backup was restored. No test changes it."""
     environment = saved.new_environment(tmp_path_factory.mktemp("files") / "b", "", ("secret_key", "keys"))
     restore(saved, environment)
     return environment
