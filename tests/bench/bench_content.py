@@ -107,7 +107,7 @@ def gateway(folder: Path, size: int) -> Callable[[], None]:
             for block in request_blocks(prepared.request.pieces()):
                 file.write(block)
 
-    store.verify(stored.sha256)  # The first call hashes every byte, but only later calls are to be measured.
+    store.verify(stored.sha256)  # The first call hashes every byte, but only later calls are measured.
     return run
 
 

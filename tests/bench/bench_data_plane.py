@@ -46,7 +46,7 @@ class Target:
     measurements: dict[str, list[float]] = field(default_factory=dict)
 
     def request(self, behaviour: str, **options: Any) -> bytes:
-        """Return a chat request that makes the upstream play a behaviour."""
+        """Return a chat request that selects one of the upstream's behaviours."""
         body = {"model": self.model(behaviour), "messages": [{"role": "user", "content": "hello"}], **options}
         return request_bytes(self.served.port, self.path(behaviour), json.dumps(body).encode(), self.served.key)
 
@@ -54,7 +54,7 @@ class Target:
         self.measurements.setdefault(name, []).append(value)
 
     def get(self, name: str) -> float:
-        """Return the rounds' median, or NaN if the value was not measured."""
+        """Return the median of all rounds, or NaN if the value was not measured."""
         return statistics.median(self.measurements.get(name, [float("nan")]))
 
 
@@ -221,7 +221,7 @@ def own_target(served: Served) -> Target:
 
 
 def model_name(behaviour: str) -> str:
-    """Return the model name with which our server makes the upstream play a behaviour."""
+    """Return the model name for which our server gets this behaviour from the upstream."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 

@@ -154,14 +154,14 @@ def request_id() -> str:
 
 
 def moment(rows: int) -> str:
-    """Return SQL for row i's time in Django's format. The times are spread over the last thirty days."""
+    """Return SQL for the time of row `i` in Django's format. The times are spread over the last thirty days."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
 def chain(*codes: str) -> str:
-    """Return, as a SQL literal, the status chips that the list of requests shows for a row."""
+    """Return the status chips of a row in the request list as an SQL literal."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [
         {"name": f"provider{position}/model{position}", "code": code, "tone": tones[code]}
@@ -230,7 +230,7 @@ SPANS_ON_POSTGRESQL = (
     ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
     ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
 )
-"""Roll-ups: their period's letter, the start of a period, and the first period."""
+"""The kinds of roll-ups: a period's letter, the start of a request's period, and the earliest request."""
 
 
 def sums(cursor: Any) -> None:

@@ -13,7 +13,7 @@ from tests.bench.processes import Served, read_log
 KILLS = 5
 """The number of servers that are killed, each at another time in the journal's cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
-"""Seconds for which the first server is under load, and by which this time grows for each later server."""
+"""Seconds for which the first server is under load, and the increase for each later server."""
 
 
 async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
@@ -31,7 +31,7 @@ async def call_until_killed(served: Served, request: bytes, per_second: float, s
     calls = [asyncio.ensure_future(call(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
-    await asyncio.gather(*calls, return_exceptions=True)  # Pending calls were not answered.
+    await asyncio.gather(*calls, return_exceptions=True)  # Calls that are still pending were not answered.
     return {name: (end - moment) * 1000 for name, moment in answered.items() if moment <= end}
 
 

@@ -170,7 +170,7 @@ def _thread_clock(thread: threading.Thread) -> float:
 
 
 def measure(workload: str, port: int, key: str) -> Profile:
-    import uvicorn  # Import only now, since the environment selects the installation.
+    import uvicorn  # This is imported only now, since the environment selects the installation.
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
@@ -186,7 +186,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
     def drive() -> None:
         try:
             results.append(_drive(workload, port, request_for(workload, port, key), sampler))
-        except BaseException as error:  # The main thread re-raises this.
+        except BaseException as error:  # The main thread re-raises this exception.
             results.append(error)
         finally:
             server.should_exit = True
@@ -202,7 +202,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
 
 
 def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profile:
-    """Make the other process send calls twice: first to warm up, then while samples are taken."""
+    """Make another process send calls twice: first to warm up, then while samples are taken."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
         wait_until(lambda: is_listening(port))
         callers.submit(call, port, request, IN_FLIGHT[workload], WARM_SECONDS).result()

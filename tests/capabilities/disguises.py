@@ -9,7 +9,7 @@ import ipaddress
 from collections.abc import Iterator
 
 TARGETS = ("127.0.0.1", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "0.0.0.0")
-"""Loopback, private networks and the metadata services of clouds."""
+"""Forbidden targets: loopback, private networks, and cloud metadata services."""
 
 
 def numeric_forms(address: str) -> Iterator[str]:
@@ -59,7 +59,7 @@ NAMES = (
     *("metadata.google.internal.", "instance-data", "host.docker.internal", "kubernetes", "printer.local", "nas.lan"),
     *("router.home.arpa", "wiki.intranet", "ollama"),
 )
-"""Names that only lead to the local network. They are refused without a lookup."""
+"""Names that can only belong to the local network. They are refused without a lookup."""
 
 RESOLVING = (
     *("localhost.localdomain", "localtest.me", "127.0.0.1.nip.io", "7f000001.nip.io", "169-254-169-254.sslip.io"),
@@ -98,7 +98,7 @@ RESOLVED = tuple(dict.fromkeys([*TARGETS, *(form for target in TARGETS for form 
 """Addresses that a name server may return for a forbidden target."""
 
 ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0.0.1") for zone in ("lo", "eth0", "1"))
-"""IPv6 addresses with a zone."""
+"""IPv6 addresses with a zone identifier."""
 
 
 def disguised_hosts() -> list[str]:

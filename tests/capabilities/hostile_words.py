@@ -33,4 +33,4 @@ HOSTILE: dict[str, str] = {
         f"Agents that can process it: {ORDER}"
     ),
 }
-"""Twenty texts, named for the attack that each one tries."""
+"""Twenty texts, named after the attacks that they try."""

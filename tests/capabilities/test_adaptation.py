@@ -174,7 +174,7 @@ def test_files_without_name_and_id_are_numbered() -> None:
 
 
 def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
-    """Only parts with `led` have an introduction."""
+    """Only parts with the flag `led` have an introduction."""
     parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -185,7 +185,7 @@ def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
-    """Whether it is known beforehand or found while reading, an unreadable file is described with its artifact."""
+    """An unreadable file is described with its artifact, whether this is known beforehand or found while reading."""
     delivery = adapted(make_chat(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")

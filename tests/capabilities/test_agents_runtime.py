@@ -67,6 +67,6 @@ def test_agent_without_a_service_reads_text_only() -> None:
 
 
 def test_agent_outside_the_directory_can_read_its_own_context() -> None:
-    """It may have just expired."""
+    """For example, the agent may have just expired."""
     unlisted = AgentProfile("stranger", capabilities=VISION)
     assert runtime(unlisted).context["capabilities"]["input"] == ["text", "vision"]

@@ -111,13 +111,13 @@ def test_entry_has_token_limits_sources_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_model_that_does_not_chat_does_not_match_its_family(model: str) -> None:
-    """These are speech, embedding and transcription models."""
+    """The models are for speech, embeddings, reranking and transcription."""
     assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
 def test_unknown_model_has_no_entry(model: str) -> None:
-    """It must not be shown as reading text only."""
+    """An unknown model must not be shown as reading text only."""
     assert lookup("openai", model) is None
 
 
@@ -249,7 +249,7 @@ def test_retirement_names_disagreeing_sources_and_the_vendors_successor() -> Non
     ],
 )
 def test_retirement_dates_of_common_models_are_known(hint: str, model: str, day: date) -> None:
-    """They come from LiteLLM and the SDKs of OpenAI and Anthropic."""
+    """The dates come from LiteLLM and the SDKs of OpenAI and Anthropic."""
     last_day = retirement(hint, model)
     assert last_day is not None
     assert last_day.day == day
@@ -319,7 +319,7 @@ def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:
-        # Build a name that matches the pattern.
+        # This builds a name that matches the pattern.
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         match = only_patterns.lookup(None, sample)
         assert match is not None

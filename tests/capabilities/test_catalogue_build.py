@@ -36,7 +36,7 @@ WHEELS = Path(__file__).parents[2] / ".catalogue"
 
 
 def test_shipped_catalogue_has_the_recorded_digest() -> None:
-    """This detects manual edits."""
+    """A different digest reveals a manual edit."""
     text = gzip.decompress(build.TARGET.read_bytes()).decode()
     assert build.digest(text) == build.DIGEST.read_text().strip()
     assert to_json(from_json(json.loads(text))) == text
@@ -53,7 +53,10 @@ def test_rebuild_from_the_pinned_packages_gives_the_shipped_file() -> None:
 
 
 def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path: Path) -> None:
-    """LiteLLM publishes a JSON map, models.dev a database. The price of an experimental mode is not used."""
+    """LiteLLM publishes a JSON map, and models.dev publishes a database.
+
+    The price of an experimental mode is not used.
+    """
     costs = {"litellm_provider": "mistral", "mode": "chat", "input_cost_per_token": 5e-7, "output_cost_per_token": 1e-6}
     with zipfile.ZipFile(tmp_path / "litellm-1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr(build.LITELLM_MAP, json.dumps({"mistral/bear": costs}))
@@ -133,7 +136,7 @@ def test_litellm_map_is_read_for_chat_models_with_statements() -> None:
 
 
 def test_models_dev_list_is_read_for_text_models() -> None:
-    """Here an absent modality means no."""
+    """In the models.dev list, an absent modality means no."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
         "host": {

@@ -1,4 +1,4 @@
-"""Properties of a chat request: its tools, and the text that its vendor items repeat."""
+"""Properties of a chat request: its tools, and which text is repeated by its vendor-specific items."""
 
 from __future__ import annotations
 

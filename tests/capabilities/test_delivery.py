@@ -266,7 +266,7 @@ def test_native_only_skips_no_candidate_for_an_unreadable_file(
     ],
 )
 def test_can_read_agrees_with_the_delivery_decision(file: FilePart, expected: bool) -> None:
-    """It does not need the content, since another agent will read the file."""
+    """`can_read` does not need the file's content, since another agent will read the file."""
     candidate = limited(maxBytes=1000)
     assert can_read(file, candidate) is expected
 
@@ -334,7 +334,7 @@ def test_tables_have_every_outcome_reason_and_kind() -> None:
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 
 
-# The two tables in the requirements
+# These are the two tables in the requirements.
 
 BETWEEN_AGENTS = {
     "PNG": "vision",
@@ -436,7 +436,7 @@ def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
 
 
 def test_file_of_the_whole_request_size_fits() -> None:
-    """Before the first file no bytes count as sent: 44 bytes are 60 as base64."""
+    """No bytes count as sent before the first file, and its 44 bytes are 60 in base64."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

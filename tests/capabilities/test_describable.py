@@ -75,7 +75,7 @@ def test_file_that_reaches_the_describer_can_be_described(file: FilePart, descri
     ],
 )
 def test_undescribable_file_has_a_reason(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """It is found before a describer is called and paid for."""
+    """The reason is found before a describer is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code

@@ -74,7 +74,7 @@ def test_text_around_a_description_is_chinese_for_chinese() -> None:
 @given(text=texts)
 @example(text="")
 def test_no_text_closes_its_fence(language: str, text: str) -> None:
-    """Every line within the fence has a quotation mark, and no run of fence-like characters is as long as the fence."""
+    """Every line in the fence has a quotation mark. Runs of fence-like characters are shorter than the fence."""
     lead, fence, *quoted_lines, close, note = quote_text(text, "a/b", language).split("\n")
     assert fence == close == "`" * len(fence)
     assert len(fence) < 20

@@ -52,7 +52,7 @@ def test_invalid_json_raises_a_value_error(text: bytes) -> None:
 
 
 def test_media_is_found_by_both_writers() -> None:
-    """If the codec fails midway, the media found so far are discarded and searched again."""
+    """If the codec fails midway, the media found so far are discarded and the search starts again."""
     media = MediaData(make_blob(b"abc"), "data:x;base64,")
     payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}
     assert isinstance(orjson.dumps({"a": 1}), bytes)

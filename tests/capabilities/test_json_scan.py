@@ -27,7 +27,7 @@ VALUES = st.recursive(
 
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the steps, so that every escape crosses the end of a step."""
+    """Shorten the parsing steps, so that every escape sequence crosses the end of a step."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
     monkeypatch.setattr(json_codec, "PIECE_BYTES", 20)
 

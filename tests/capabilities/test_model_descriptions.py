@@ -65,7 +65,7 @@ def test_description_is_between_facts_and_reference() -> None:
     ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
 )
 def test_placeholder_marks_a_missing_description(language: str, slot: str) -> None:
-    """Until the describer is called, a placeholder in the model's language names it."""
+    """Until the describer is called, a placeholder in the model's language names the describer."""
     assert slot in delivered_text(PICTURE, reader(), TextStyle(language))
 
 

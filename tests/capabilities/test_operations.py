@@ -71,7 +71,7 @@ def test_extra_body_of_a_provider_is_merged_last() -> None:
 
 
 def test_form_escapes_quotes_and_line_ends() -> None:
-    """A form's length is known before its files are read."""
+    """Names and values are escaped in a multipart form, whose length is known before its files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)
@@ -127,7 +127,7 @@ def test_content_type_that_a_browser_could_execute_is_replaced() -> None:
 
 
 def test_reranking_without_results_is_valid() -> None:
-    """A reranking threshold may exclude all results. Voyage names the list `data`."""
+    """A relevance threshold may exclude all results. Voyage calls the list of results `data`."""
     for body in (b'{"results": []}', b'{"data": [{"index": 0}]}'):
         assert isinstance(decode("rerank", body), PassthroughAnswer)
 

@@ -106,7 +106,7 @@ def test_other_origins_are_rejected_with_the_name_of_the_setting(url):
     ],
 )
 def test_malformed_url_is_rejected_even_if_everything_is_allowed(url):
-    """It can be parsed in more than one way."""
+    """A malformed URL can be parsed in more than one way."""
     assert refuse_url(url, OriginPolicy(everything=True)) is not None
 
 
@@ -197,7 +197,7 @@ def test_proxy_follows_the_same_rule_as_an_endpoint(proxy):
 
 
 def test_proxy_for_an_endpoint_without_tls_has_to_be_listed():
-    """It could read the key."""
+    """Without TLS, the proxy could read the key."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in refuse_proxy(proxy, CLOSED, endpoint=endpoint)
     assert refuse_proxy(proxy, CLOSED, endpoint="https://api.example/v1") is None

@@ -102,7 +102,7 @@ def test_exceeding_a_limit_frees_half_of_it(max_count: int, groups: tuple[int, .
 
 
 def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
-    """An image that exceeds the byte limit by itself displaces no other image."""
+    """An image that exceeds the byte limit on its own displaces no other image."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"

@@ -38,7 +38,7 @@ EXPECTED_URLS = {
 
 
 def test_every_preset_is_complete() -> None:
-    """It has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
+    """A preset has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
     assert {name: BY_NAME[name].base_url for name in EXPECTED_URLS} == EXPECTED_URLS
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
         "openai-responses": "openai-responses",

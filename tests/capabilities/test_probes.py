@@ -39,7 +39,7 @@ def test_every_capability_except_text_has_a_probe() -> None:
 
 
 def test_word_is_drawn_in_readable_letters() -> None:
-    """A letter has seven rows and five columns of pixels, with a gap between letters."""
+    """A letter is drawn in seven rows and five columns of pixels, with a gap between letters."""
     rows = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
     assert rows == [
         "#...#.#####.#...#",
@@ -204,7 +204,7 @@ TEXTS = st.one_of(
 
 @given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
 def test_constant_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
-    """To be believed without reading, a model would have to guess one of size × (size - 1) pairs."""
+    """A model that cannot read a probe would have to guess one of size × (size - 1) pairs of words to be believed."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, names in zip(answers, words_found, strict=False):

@@ -49,7 +49,7 @@ def read_first_letters(request: ReceivedRequest) -> str:
 
 
 def find_in_nothing(request: ReceivedRequest) -> str:
-    """Read files correctly, but claim to see something in an empty one."""
+    """Answer as a model that reads files correctly, but claims to see something in an empty one."""
     return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
 

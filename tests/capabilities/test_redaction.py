@@ -61,7 +61,7 @@ FRAGMENTS = st.sampled_from(
 
 @given(st.lists(FRAGMENTS, max_size=8).map("".join))
 def test_marker_words_skip_no_pattern_that_matches(text: str) -> None:
-    """A pattern is tried only if one of its marker words occurs."""
+    """A pattern is tried only if one of its marker words occurs in the text."""
     for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
         assert not (announcing_words and found) or any(announcing in text.lower() for announcing in announcing_words)

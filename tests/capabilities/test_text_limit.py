@@ -1,5 +1,6 @@
-"""The model's context window limits how much of a file's text it gets. What follows the file in the conversation does
-not.
+"""The model's context window limits how much of a file's text it gets.
+
+The messages after the file do not affect this limit.
 """
 
 from __future__ import annotations

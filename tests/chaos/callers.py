@@ -17,7 +17,7 @@ from tests.gateway.serving import Server
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 CUT = (OSError, http.client.HTTPException)
-"""The exceptions that a caller gets if the server has ended."""
+"""The exceptions that a caller gets if the server has stopped."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def at_once(*works: Callable[[], None]) -> list[BaseException]:
 
 @dataclass(frozen=True)
 class Finding:
-    """A scenario's result: what was tried, what was acknowledged, and what was lost despite that."""
+    """The result of a scenario: what was tried, what was acknowledged, and which acknowledged data was lost."""
 
     scenario: str
     tries: str

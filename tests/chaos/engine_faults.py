@@ -30,9 +30,10 @@ END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WH
 
 @dataclass(frozen=True)
 class EngineFault:
-    """A fault, which lasts while `lasting` is entered: for `seconds` and until its `alert`, if any, is sent.
+    """A fault, which lasts for `seconds` and until its `alert`, if any, is sent.
 
-    `cuts` is true if the fault can interrupt calls because it kills a machine.
+    The context manager `lasting` causes and ends it. `cuts` is true if it can interrupt calls because it kills a
+    machine.
     """
 
     name: str
@@ -80,7 +81,7 @@ def _set_read_only(machines: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(machines: Machines) -> Iterator[None]:
-    """End all the product's connections, several times."""
+    """End all of the product's database connections, several times."""
     for _ in range(5):
         machines.cluster.ask("postgres", END_BACKENDS)
         machines.finished.wait(0.3)
@@ -104,7 +105,7 @@ def exhausted_connections(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def locked_tables(machines: Machines) -> Iterator[None]:
-    """Lock the busiest tables from another session, even for reads."""
+    """Lock the busiest tables on another database connection, even for reads."""
     with psycopg.connect(machines.environments[0]["DATABASE_URL"]) as connection:
         connection.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
         yield

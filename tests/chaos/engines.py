@@ -70,7 +70,7 @@ class Tally:
     limited: Counter[int] = field(default_factory=Counter)
     uploads: Counter[int] = field(default_factory=Counter)
     answered: list[tuple[str, int, float, float]] = field(default_factory=list)
-    """Answered calls: the machine, and when the call began and was answered."""
+    """Each answered call: its name, its machine, and when it began and was answered."""
     slowest: float = 0.0
     alerted: float = 0.0
     back: float = 0.0
@@ -125,7 +125,7 @@ class EngineFaultRun:
         while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
             name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
-            # Try every machine once, then the first machine again.
+            # Every machine is tried once, then the first one again.
             for step in range(MACHINES + 1):
                 machine = (number + count + step) % MACHINES
                 try:
@@ -285,7 +285,7 @@ class EngineFaultRun:
             time.sleep(0.5)
 
     def _is_excused(self, machine: int, began: float, answered: float) -> bool:
-        """Return whether a machine was killed so soon that the row may be missing."""
+        """Return whether the machine was killed during the call or so soon after it that the log row may be missing."""
         return machine == MACHINES - 1 and any(began <= kill < answered + WRITE_SECONDS for kill in self.machines.kills)
 
 

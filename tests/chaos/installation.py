@@ -58,7 +58,10 @@ class Installation:
 
 @contextmanager
 def installed(database: str = "", **settings: str) -> Iterator[Installation]:
-    """Yield a new installation. `settings` are variables without their prefix, and `database` is a PostgreSQL URL."""
+    """Yield a new installation.
+
+    `settings` are environment variables without the prefix `ROUTING_ADMIN_`, and `database` is a PostgreSQL URL.
+    """
     with tempfile.TemporaryDirectory(prefix="routing-admin-chaos-") as folder, Lab({}) as lab:
         directory = Path(folder)
         variables = {"ADMIN_PASSWORD": PASSWORD, **settings}

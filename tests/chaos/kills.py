@@ -62,7 +62,7 @@ class LoadGenerator:
         while True:
             number += 1
             target, name = TARGETS[(self.cycle + number) % len(TARGETS)], f"{self.cycle}-{number}"
-            # The value is noted before the request. If the request is interrupted, either value may be stored.
+            # Note the value before the request. If the request is interrupted, either value may be stored.
             self.ledger.alias = (self.ledger.alias[0], target)
             if person.post("/aliases/", name="pushed", target=target).status < 400:
                 self.ledger.alias = (target, target)
@@ -144,7 +144,7 @@ def kill_again_and_again(times: int) -> Finding:
                 raised = at_once(*LoadGenerator(server, person, ledger, cycle).works())
                 killer.join()
             ledger.losses += [f"cycle {cycle}: {error!r}" for error in raised]
-            # After each start only the newest uploads are read. At the end all are read.
+            # After each start, only the newest uploads are read. At the end, all are read.
             newest = {ref: content for ref, content in ledger.files.items() if ref not in before}
         with installation.serve() as server:
             check(server, installation, ledger, ledger.files)

@@ -33,7 +33,7 @@ from tests.lab import Lab
 
 MACHINES = 3
 OUTAGE_SECONDS = 2.0
-"""Seconds for which an engine is stopped, and for which all engines then run."""
+"""Seconds for which an engine is stopped, and for which all engines run afterwards."""
 PAUSE = 0.05
 """Seconds between two calls by a caller, so that concurrency is tested and not the machine's capacity."""
 AGREEMENT_SECONDS = 1.0
@@ -151,7 +151,7 @@ class Machines:
         self.wait_for_agreement("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """Spend a budget through all processes at the same time during `push`.
+        """Run `push` and meanwhile spend a budget through all processes.
 
         No more than the budget may be granted.
         """
@@ -179,7 +179,7 @@ class Machines:
             self.losses.append(f"{self.statuses['of a budget: tokens']} tokens of {self.spent} were spent")
 
     def stop_and_start(self, stop: Callable[[], None], start: Callable[[], None]) -> None:
-        """Stop an engine for some time, then start it and let it run for the same time."""
+        """Stop an engine for some time, then start it and let it run for an equal time."""
         stop()
         self.finished.wait(OUTAGE_SECONDS)
         start()
@@ -210,7 +210,7 @@ class Machines:
             self.finished.wait(0.05)
 
     def lasting_calls(self) -> list[str]:
-        """Return the calls to the last machine that must be in the log: all not answered shortly before a kill."""
+        """Return the calls to the last machine that must be logged: all except those answered shortly before a kill."""
         return [
             name
             for name, answered_at in self.answered
