@@ -187,7 +187,10 @@ def _continue(block: Json, delta: Json) -> None:
 
 @dataclass(frozen=True)
 class Chat:
-    """OpenAI's chat completions, as chat clients read them. `returned` are the fields sent back with an answer."""
+    """OpenAI's chat completions, as chat clients read them.
+
+    `returned` names the fields of an answer that the client sends back.
+    """
 
     returned: tuple[str, ...] = ()
     key, header, scheme = "messages", "authorization", "Bearer "

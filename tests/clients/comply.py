@@ -31,7 +31,10 @@ FORMATS: dict[str, dict[str, Any]] = {
         "extra_headers": {"anthropic-version": "2023-06-01"},
     },
 }
-"""Each of our APIs, as llm-comply calls it. The model names make it believe that the models can reason."""
+"""The settings with which llm-comply calls each of our APIs.
+
+The model names make it believe that the models can reason.
+"""
 
 
 def load_specification(name: str) -> SpecLoader:

@@ -37,7 +37,7 @@ def wav() -> bytes:
 
 @pytest.fixture(autouse=True)
 def _files_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the files that the suite downloads by small files of the same type."""
+    """Replace the files that the suite downloads with small files of the same type."""
     files = {"png": PNG, "pdf": PDF, "wav": wav()}
 
     def get(url: str, **_: Any) -> SimpleNamespace:

@@ -1,4 +1,4 @@
-"""`llm` and its plug-in for Anthropic against a served `/v1`: each API, with a model behind each protocol."""
+"""The program `llm` and its Anthropic plug-in against a served `/v1`: each API, with a model behind each protocol."""
 
 from __future__ import annotations
 

@@ -25,10 +25,10 @@ READER_KEY = os.environ["CLIENTS_VISION_KEY"]
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
-"""The URL in blocks that cannot read it from a variable."""
+"""The URL in recipe blocks that cannot read it from a variable."""
 BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
-"""Maps a block's language to the configuration file, relative to the home directory."""
+"""Maps a block's language to the path of the program's configuration file below the home directory."""
 MODULES = Path(sys.prefix) / "node" / "node_modules"
 PROGRAMS = MODULES / ".bin"
 PNG = base64.b64decode(

@@ -42,14 +42,14 @@ MODELS = {
 }
 """Maps a protocol to its service's id."""
 READER = "reader"
-"""The provider and service of the recipes' route. Its model calls the tools that the question names."""
+"""The provider and service of the route for recipes. Its model calls the tools that the question names."""
 UPSTREAM_MODELS = {
     "openai": "capable",
     "openai-responses": "gpt-5.5-pro",
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
-"""The provider's name for each model, which must be one that supports reasoning."""
+"""Maps a protocol to the provider's name for its model, which must be one that supports reasoning."""
 MODELS_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
@@ -146,7 +146,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
         "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),
-        "TEST_API_BASE_URL": f"{server.url}/v1",  # This is for openai-python's tests.
+        "TEST_API_BASE_URL": f"{server.url}/v1",  # Only openai-python's tests read this.
     }
     print(f"\n{suite.title}", flush=True)
     python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")

@@ -55,8 +55,9 @@ def test_exchange_matches_its_recording(
 
 
 def choose_model(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """Return the model, or one that fails as expected and that only this program uses, since it may go
-    into cooldown.
+    """Return the model, or one that fails as expected.
+
+    Only this program uses the failing model, since it may go into cooldown.
     """
     own = f"by={program}-{streamed}"
     if "refused" in expected:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# These include names that are special in JavaScript, a dot, Chinese and a space.
+# Some of these names are special in JavaScript or contain a dot, a space or Chinese.
 SEED_TASKS = ["planning", "design", "chapter_generation", "a.b", "constructor", "__proto__", "规划", "with space"]
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(

@@ -40,7 +40,7 @@ FILE = "file"
 
 @dataclass(frozen=True)
 class FieldRow:
-    """A field's values: `values` generates any of them, and `sample` is a value other than the default.
+    """The values of a field: `values` generates any of them, and `sample` is a value other than the default.
 
     `unsaid` maps an export that cannot express the field to the reason.
     """

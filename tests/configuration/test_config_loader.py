@@ -241,7 +241,7 @@ def test_byte_order_mark_is_accepted() -> None:
 
 
 def test_field_written_twice_is_an_error() -> None:
-    """Its value is ambiguous."""
+    """A repeated field's value is ambiguous."""
     text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
     with pytest.raises(InvalidConfigurationError) as caught:
         ConfigLoader.parse(text)
@@ -252,7 +252,7 @@ def test_field_written_twice_is_an_error() -> None:
 
 
 def test_representation_of_a_provider_contains_no_key() -> None:
-    """It may be logged."""
+    """The representation may be logged."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parsed(value))

@@ -113,7 +113,7 @@ def test_texts_are_compared_side_by_side_with_line_numbers() -> None:
 
 
 def test_change_has_its_values_as_data() -> None:
-    """A change has its values as data, since pages describe it in their own words."""
+    """A change contains the values themselves, since pages describe it in their own words."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

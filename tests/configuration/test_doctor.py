@@ -94,7 +94,7 @@ def test_rows_that_differ_from_the_newest_revision_are_found() -> None:
 
 
 def test_changed_revision_is_found() -> None:
-    """It no longer matches its digest."""
+    """A changed revision no longer matches its digest."""
     revision = Revision.objects.latest("number")
     revision.snapshot["providers"] = []
     Revision.objects.filter(pk=revision.pk).update(snapshot=revision.snapshot)

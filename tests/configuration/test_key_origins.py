@@ -111,7 +111,7 @@ def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_form_does_not_allow_a_new_origin() -> None:
-    """It may contain another user's text, so a separate button allows the origin."""
+    """The form may contain another user's text, so a separate button allows the origin."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)
@@ -179,7 +179,7 @@ def test_restored_revision_uses_the_key_only_for_an_allowed_origin() -> None:
 
 
 def test_provider_created_before_its_variable_can_use_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There was no key to protect."""
+    """Before the variable was set, there was no key to protect."""
     by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()

@@ -154,7 +154,7 @@ PROBED = ServiceSpec(
 
 
 def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
-    """They are removed if the model changes, and replaced by what the file declares."""
+    """These capabilities are removed if the model changes, and replaced by what the file declares."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {
@@ -185,7 +185,7 @@ def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
 
 
 def test_seed_export_includes_capabilities_found_by_probes() -> None:
-    """Other programs rely on them."""
+    """Other programs rely on these capabilities."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}

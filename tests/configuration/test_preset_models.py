@@ -13,7 +13,7 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
 
 BUILT = default_catalogue().document.checked_on
-"""The newest source's date. A model that is retired later was served when the catalogue was built."""
+"""The date of the newest source. A model with a later retirement date was served when the catalogue was built."""
 UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
 """Models that no source lists: one of Baidu's, and one of Tencent's at its old base URL."""
 

@@ -112,7 +112,7 @@ def test_undo_restores_the_previous_state_and_can_itself_be_undone(demo: None) -
 
 
 def test_undo_of_an_older_revision_is_rejected(demo: None) -> None:
-    """It would discard a later change."""
+    """Undoing an older revision would discard a later change."""
     first = Revision.objects.first().number
     create_provider()
     with pytest.raises(ConflictError):

@@ -59,7 +59,7 @@ def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
-        reread_at = time.monotonic() + FRESH_SECONDS  # Later calls have read the reset row.
+        reread_at = time.monotonic() + FRESH_SECONDS  # Calls after this time have read the reset row.
         with locked(file, "IMMEDIATE"):
             began = 0.0
             while began <= reread_at:

@@ -80,7 +80,7 @@ def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
 
 
 def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
-    """Changes by another process during the move would be lost."""
+    """Changes that another process makes during the move would be lost."""
     with closing(sqlite3.connect(move_case.folder / "routing_admin.sqlite3")) as connection:
         connection.execute("SELECT count(*) FROM routing_admin_revision").fetchone()
         result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
@@ -140,14 +140,14 @@ with exclude_writers(list_tables()), lock_timeout(0.1):
 
 
 def test_other_processes_cannot_write_during_a_move(move_case: Move) -> None:
-    """Their changes would be lost."""
+    """Changes by other processes during the move would be lost."""
     for installation, refusal in ((move_case.home, "database is locked"), (move_case.target, "lock timeout")):
         result = installation.at(DJANGO_SETTINGS_MODULE="routing_admin.settings").run("-c", CONCURRENT_WRITE)
         assert (result.returncode, result.stdout.count(refusal)) == (0, 2), result
 
 
 def test_target_with_data_is_rejected(move_case: Move) -> None:
-    """It may be an installation in use."""
+    """The target may be an installation in use."""
     result = move_case.home.move("--to", move_case.postgresql)
     assert result.returncode == 1
     assert "The target is not empty" in result.stderr

@@ -288,7 +288,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         ids = [f"before-{number}" for number in range(3)]
         assert [chat(server, name).status for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # This terminates connections.
+        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # Connections were terminated.
         assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
         meanwhile = [f"meanwhile-{number}" for number in range(20)]
         assert [chat(server, name).status for name in meanwhile] == [200] * 20

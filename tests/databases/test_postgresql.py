@@ -99,7 +99,7 @@ class Statements:
 
 
 def test_request_with_an_id_of_another_day_overwrites_nothing(days: None) -> None:
-    """A request id is unique in its partition only."""
+    """A request id is unique only within its partition."""
     for began in (NOW - DAY, NOW, NOW):
         write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY

@@ -134,7 +134,7 @@ def test_tls_problems_have_different_messages(driver_message: str, sentence: str
 
 @on_postgresql
 def test_pool_reports_the_reason_of_the_driver() -> None:
-    """Otherwise it would only say that it has no connection."""
+    """Without the driver's reason, the pool would only say that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

@@ -18,9 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# Options of prctl(2): PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_MDWE.
+# These are options of prctl(2): PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP, PR_SET_MDWE.
 NO_NEW_PRIVILEGES, DROP_FROM_BOUNDING_SET, DENY_WRITE_EXECUTE = 38, 24, 65
-# SCMP_ACT_ALLOW, SCMP_ACT_ERRNO(EPERM), SCMP_CMP_EQ, CAP_CHECKPOINT_RESTORE.
+# These are SCMP_ACT_ALLOW, SCMP_ACT_ERRNO(EPERM), SCMP_CMP_EQ and CAP_CHECKPOINT_RESTORE.
 ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
@@ -103,7 +103,7 @@ def confine(unit: configparser.SectionProxy) -> None:
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # Available since Linux 6.3. Systemd uses a seccomp filter as well.
+    set_process(DENY_WRITE_EXECUTE, 1)  # This exists since Linux 6.3. Systemd uses a seccomp filter as well.
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

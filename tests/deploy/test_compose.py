@@ -65,7 +65,7 @@ def variables(value: Any) -> set[str]:
 
 
 def fill(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace the services' addresses and the variables in a value from the file."""
+    """Replace the services' addresses and the variables in a value from compose.yaml."""
     for name, value in replacements.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)

@@ -129,7 +129,10 @@ def test_one_line_serves_a_first_answered_call_and_every_page(installed: Install
 
 
 def check_pages(url: str, printed: str) -> None:
-    """Sign in with the printed password. Templates, styles and scripts of every page come out of the package."""
+    """Sign in with the printed password.
+
+    The templates, styles and scripts of every page must come from the package.
+    """
     with httpx.Client(base_url=url, verify=NO_CERTIFICATES) as browser:
         password = re.search(r"password   (\S+)", printed)
         assert password is not None
@@ -150,7 +153,7 @@ def check_pages(url: str, printed: str) -> None:
 
 @pytest.mark.parametrize("archive", INSTALLATIONS, ids=lambda path: path.name.partition(".")[0])
 def test_a_start_saves_the_data_of_an_earlier_version_and_upgrades_it(installed: Installed, archive: Path) -> None:
-    """The next start finds nothing to do. What the upgraded installation contains, tests/upgrade looks at."""
+    """The next start finds nothing to do. The contents of the upgraded installation are tested in tests/upgrade."""
     data = installed.home / archive.name.partition(".")[0]
     shutil.unpack_archive(archive, data)
     for name in ("keys", "secret_key"):

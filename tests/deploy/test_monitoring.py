@@ -129,7 +129,7 @@ def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) ->
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None:
-    """An alert for one of the program's kinds has the severity and the page of that kind."""
+    """An alert rule for one of the program's alert kinds has the severity and the page of that kind."""
     assert rule["labels"]["severity"] in {*Severity}
     assert set(rule["annotations"]) == {"summary", "description", "page"}
     name, _, anchor = rule["annotations"]["page"].partition("#")
@@ -141,7 +141,7 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
 
 
 def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
-    """The comment at the beginning of the rules lists the kinds that only the program itself reports."""
+    """The comment at the beginning of the rules lists the alert kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}

@@ -79,7 +79,7 @@ def test_completions_have_every_command_and_its_options(shell: str, capsys: pyte
 
 
 def test_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
-    """`make` writes it beside the virtual environment's Python, whichever checkout that belongs to."""
+    """`make` writes the program beside the virtual environment's Python, even if that belongs to another checkout."""
     checkout = tmp_path / "a checkout"
     (checkout / ".venv" / "bin").mkdir(parents=True)
     for name in ("Makefile", "routing_admin", "pyproject.toml"):

@@ -44,7 +44,7 @@ def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path)
 
 
 def test_version_is_the_newest_in_the_changelog() -> None:
-    """Only pyproject.toml contains it."""
+    """Only pyproject.toml contains the program's version."""
     (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest == program_version()
 
@@ -55,7 +55,7 @@ def normalize_name(name: str) -> str:
 
 @pytest.mark.skipif(not (DIST / "SHA256SUMS").exists(), reason="no release was built: make release")
 def test_lists_of_parts_and_licenses_name_every_locked_package() -> None:
-    """This environment lacks packages for other systems or Python versions."""
+    """Packages for other systems or Python versions are not checked, since this environment lacks them."""
     lock = PINNED.findall((ROOT / "requirements.txt").read_text())
     pinned = {name: version for name, version, marker in lock if not marker}
     parts = json.loads((DIST / "sbom.cdx.json").read_text())

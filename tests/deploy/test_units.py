@@ -25,7 +25,7 @@ DEPLOY = ROOT / "deploy"
 PROGRAM = "/opt/routing-admin/bin/routing-admin"
 UNITS = ("routing-admin.service", "routing-admin-daily.service")
 
-# The level is on the scale of `systemd-analyze security`, from 0 to 10.
+# The exposure level is on the scale of `systemd-analyze security`, from 0 to 10.
 MAX_EXPOSURE = 3.0
 TEXT = "a lantern for the heron"
 
@@ -35,7 +35,10 @@ def skip_or_fail(reason: str) -> None:
 
 
 def test_systemd_unit_runs_the_program():
-    """The unit waits longer than draining takes. Migrations are not part of the start and may take long."""
+    """When stopping, systemd waits longer than draining takes.
+
+    Migrations are not part of the start and may take long.
+    """
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert unit["ExecStart"] == PROGRAM
     assert unit.get("Type", "simple") == "simple"

@@ -20,7 +20,10 @@ PLACEHOLDER = "/files/file_id"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Replace the values from which the fixtures create clients, since a mock server needs neither key nor file."""
+    """Replace the values from which the fixtures create clients.
+
+    The fixtures are written for a mock server, which needs neither a key nor a file.
+    """
     conftest: Any = sys.modules["tests.conftest"]
     conftest.api_key = KEY
     conftest.DefaultHttpx2Client = lambda: openai.DefaultHttpx2Client(event_hooks={"request": [name_a_file]})
