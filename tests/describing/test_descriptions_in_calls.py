@@ -102,13 +102,13 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
 
 
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
-    """Return a call's outcome and what its candidate received, if the describer fails in this way."""
+    """Return a call's outcome and what its candidate received, if the describer fails as in the scenario."""
     lab.play({"seer": scenario})
-    renew(process_run_context)  # Otherwise the describer would be on cooldown from the previous fault.
+    renew(process_run_context)  # The previous fault would keep the describer on cooldown.
     number = (*FAULTS, *OTHERS).index(scenario)
     answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
-    # Django's test client does the same with a complete response, since the end of a request would close the
-    # connection.
+    # The end of a request would close the database connection. Django's test client prevents this in the same way for
+    # complete responses.
     request_finished.disconnect(close_old_connections)
     answer.close()
     request_finished.connect(close_old_connections)
@@ -135,12 +135,12 @@ def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, strea
 
 
 def test_other_faults_of_a_describer_do_not_fail_the_call(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Among them are a describer that is silent and one that is too slow."""
+    """The faults include a describer that is silent and one that is too slow."""
     outcomes = {}
     with describing_lab(retries=0) as lab:
         for scenario in OTHERS:
             with monkeypatch.context() as patched:
-                # Both scenarios last until a timeout, so the describer's timeout is shortened.
+                # These two scenarios last until a timeout, so the describer's timeout is shortened.
                 if scenario in SLOW:
                     patched.setattr(describing, "MAX_SECONDS", 0.5)
                 outcomes[scenario] = call_with_fault(key, lab, scenario)

@@ -120,7 +120,7 @@ class TestConversations(TestCase):
                 outcome = SUCCESS if step == "words" else FAILURE
                 outcomes[conversation] = deliver(opening, outcome, "")
             for number, answer in answered.items():
-                # The describer would fail now, which must not affect a conversation that was answered.
+                # The describer would fail now, which must not affect a conversation that already has an answer.
                 assert deliver(f"opening {number % 2}", FAILURE, answer) == outcomes[number]
 
 

@@ -150,7 +150,7 @@ def test_strict_hosts_reject_broken_histories(name: str) -> None:
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]
     history += [answer, {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "seen"}]
-    # Mistral requires call ids of nine letters and digits.
+    # Mistral requires call ids of nine letters or digits.
     if name == "mistral":
         history[1]["tool_calls"][0]["id"] = history[2]["tool_call_id"] = "abcdefgh1"
     host.answer({"messages": history}, stream=False)

@@ -66,7 +66,7 @@ def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: L
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_request_that_every_candidate_would_change_is_rejected(lab: Lab):
-    """It is a 400 with `param`, since a retry would not help."""
+    """The caller gets a 400 with `param`, since a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
     assert (caught.value.status, caught.value.code, caught.value.param) == (400, "would_drop", "seed")

@@ -24,7 +24,7 @@ def make_chat(name: str, call_id: str = "call_1") -> ChatRequest:
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-# All names but `add` are too long or contain characters that a vendor rejects.
+# Except for `add`, these names are too long or contain characters that a vendor rejects.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
 def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
     chat, names = fit_tools(make_chat(name), protocol)

@@ -68,7 +68,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_answer_without_calls_is_not_cached() -> None:
-    """A turn is found by the ids of its tool calls."""
+    """A cached turn is found by the ids of its tool calls."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()
@@ -76,7 +76,7 @@ def test_answer_without_calls_is_not_cached() -> None:
 
 
 def test_oldest_turns_are_evicted() -> None:
-    """Both the number of turns and their total size are limited."""
+    """Both the number of cached turns and their total size are limited."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
         for call_id in ("c1", "c2", "c3"):

@@ -49,7 +49,7 @@ def list_files() -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The server is then stopped as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Exiting this way also stops the PostgreSQL server.
     names_files = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
     selected = arguments if names_files else [*list_files(), *arguments]
     try:

@@ -30,7 +30,7 @@ OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "password_encryption": "scram-sha-256",
-    "timezone": "Asia/Shanghai",  # This differs from the product's time zone, so that no code relies on the server's.
+    "timezone": "Asia/Shanghai",  # This time zone differs from the product's, so that no code relies on the server's.
 }
 
 RUNUSER = find_program("runuser") or "runuser"

@@ -62,7 +62,7 @@ class RealClock(Clock):
 
 @dataclass
 class FakeUpstream:
-    """Respond from each provider's script, and repeat the last entry at its end. Every call takes `seconds`.
+    """An upstream that plays each provider's script and repeats its last entry. Every call takes `seconds`.
 
     If a provider has several keys, each key's script is found under `provider/key`.
     """

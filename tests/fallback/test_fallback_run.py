@@ -77,7 +77,7 @@ def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
 
 @pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
 def test_invalid_retry_after_is_ignored(nonsense):
-    """Such waits are negative, zero, NaN or infinite."""
+    """A Retry-After that is negative, zero, NaN or infinite is invalid."""
     stage = Stage()
     failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
     assert outcomes(stage.run(Plan(chain("a")), FakeUpstream({"a": [failed, failed, "ok"]}))) == ["ok"]
@@ -152,7 +152,7 @@ def test_repeated_candidate_is_skipped_as_duplicate():
 
 
 def test_unsupported_parameter_is_dropped_for_a_retry_and_in_later_requests():
-    """The candidate is tried once more without it."""
+    """The candidate is tried once more without the parameter."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})
@@ -180,7 +180,7 @@ def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
-    # The first call and a dozen adjusted calls.
+    # There are a first call and a dozen adjusted calls.
     assert len(upstream.called) == 13
 
 
@@ -241,7 +241,7 @@ def test_last_resort_is_tried_once():
 
 
 def test_retry_budget_of_a_failing_provider_runs_out():
-    """Other providers keep theirs, and answers refill it."""
+    """Other providers keep their retry budgets, and answers refill the provider's budget."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
     stage.run_context.budget.refund("b", 0)
@@ -388,7 +388,7 @@ def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_exception_of_the_gateway_is_raised_and_recorded_as_aborted(mode):
-    """It is not a provider's fault."""
+    """The exception is not the provider's fault."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
     def call(step):

@@ -43,7 +43,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 
 
 def test_drill_lasts_from_its_start_to_its_end() -> None:
-    """Its start has some tolerance for clock skew. Setting the clock back ends it."""
+    """A drill's start has some tolerance for clock skew. Setting the clock back ends the drill."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)

@@ -82,7 +82,7 @@ def test_invalid_key_among_limited_ones_counts_as_a_rate_limit():
 
 
 def test_shortest_wait_of_all_keys_is_waited_for():
-    # This is below the longest wait that a run waits for.
+    # Both waits are shorter than the longest one that a run accepts.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
@@ -150,7 +150,7 @@ def test_conversation_keeps_its_second_key_after_the_first_was_refused():
 
 
 def test_idle_conversations_expire_and_their_number_is_limited():
-    """They expire after an hour without calls."""
+    """Conversations expire after an hour without calls."""
     clock = Clock()
     pools = pools_at(clock)
     assert [pools.choose("p", KEYS, "talk", ()).name for _ in range(2)] == ["a", "a"]

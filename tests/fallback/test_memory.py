@@ -65,7 +65,7 @@ def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
 
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
-    """A limit's two names must not alternate."""
+    """The two names of a limit must not alternate."""
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
