@@ -1,1 +1,1 @@
-"""Stored files: their detection, text extraction, storage, and delivery to models."""
+"""Stored files: type detection, text extraction, storage, and delivery to models."""

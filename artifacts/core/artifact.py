@@ -25,10 +25,10 @@ def artifact_id(ref: object) -> str | None:
 class StoredArtifact:
     """A stored file.
 
-    `mime_type` is the effective type, `declared_mime_type` the type that the uploader declared. `size` is in bytes,
-    `created_at` in ISO 8601, `type` a free label that the uploader chose. `encoding` is set only for text. `width` and
-    `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes no longer exist,
-    and `artifact_corrupt` if they are damaged.
+    `mime_type` is the effective type, `declared_mime_type` the type that the uploader declared. `size` is in bytes, and
+    `created_at` is in ISO 8601. `type` is a label that the uploader may choose freely. `encoding` is set only for text.
+    `width` and `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes no
+    longer exist, and `artifact_corrupt` if they are damaged.
     """
 
     id: str

@@ -23,7 +23,7 @@ class BucketAddressError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """A bucket and the prefix of our objects in it.
+    """An S3 bucket and the key prefix of our objects in it.
 
     An empty `endpoint` or `region` selects the service's default. If `is_virtual` is set, the bucket's name is part of
     the host name instead of the path.

@@ -73,7 +73,7 @@ def enter_sandbox(
 ) -> dict[str, object]:
     """Limit this process and apply the sandbox. Return the result of `apply_sandbox`."""
     limit(quick_seconds, yields_at_once=yields_at_once)
-    with suppress(Exception):  # The operation raises the same error again and reports it.
+    with suppress(Exception):  # If importing fails, the operation fails again and reports the error.
         load(operation, options)
     sandbox = apply_sandbox()
     refuse(uses_ctypes=operation in USES_CTYPES or options.get("reader") in USES_CTYPES)

@@ -20,7 +20,7 @@ MAX_CACHE_BYTES = 32 * 1024 * 1024
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""Seconds for which a failure is cached, and seconds for which a lack of free slots is cached."""
+"""Seconds for which a failure is cached, and for which the result `busy` (no free slot) is cached."""
 
 OVERHEAD = 512
 """Bytes that each result counts in addition to its payload, so that the number of empty results is limited, too."""

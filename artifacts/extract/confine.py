@@ -17,19 +17,19 @@ LIMITS = (
     ("RLIMIT_CORE", 0, 0),
     ("RLIMIT_FSIZE", 0, 0),
     ("RLIMIT_NOFILE", 64, 64),
-    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # The hard limit sends SIGKILL, which leaves no reason.
+    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # At the hard limit, SIGKILL ends the process without a reason.
 )
 FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.putenv"),
 )
-"""Prefixes of forbidden audit events: network access, other programs, and changes to files."""
+"""Prefixes of Python audit events that are forbidden: network access, other programs, and changes to files."""
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
-"""Prefixes of ctypes events that a loaded library may cause: it may exchange memory, but not load libraries."""
+"""Prefixes of ctypes audit events that a loaded library may cause: it may exchange memory, but not load libraries."""
 
 
 def confine() -> None:

@@ -12,7 +12,7 @@ from artifacts.extract.images import encode_within, find_frames, open_image, upr
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 MAX_FRAMES = 6
-"""Maximum number of frames of an animation, at equal distances. For a TIFF, the caller limits the number of pages."""
+"""Maximum number of evenly spaced frames of an animation. For a TIFF, the caller limits the number of pages."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
@@ -43,7 +43,7 @@ def _choose(total: int, count: int, *, is_animation: bool) -> Sequence[int]:
     if not is_animation or total <= 1:
         return range(1, min(count, total) + 1)
     count = min(count, total, MAX_FRAMES)
-    # Choose the first frame, the last frame, and others at equal distances.
+    # Choose the first frame, the last frame, and evenly spaced frames between them.
     return [1 + index * (total - 1) // max(count - 1, 1) for index in range(count)]
 
 

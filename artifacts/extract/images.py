@@ -20,7 +20,7 @@ FORMATS = (
 """Pillow decoders that are allowed for uploads. None of them starts another program, as the EPS decoder does. HEIF
 needs the extra `heic`."""
 
-with suppress(ImportError):  # The extra `heic` has no wheel for some machines.
+with suppress(ImportError):  # On some platforms, the extra `heic` has no wheel and cannot be installed.
     from pi_heif import register_heif_opener
 
     register_heif_opener()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 GENERAL = "General"
 MAX_CODE_CHARS = 255
-"""Excel's limit. A longer format code was not chosen by a person."""
+"""Excel's limit on the length of a format code."""
 MAX_DECIMALS = 30
 MAX_DATES = 10_000
 """Maximum number of dates that a format caches, since columns often repeat the same dates."""

@@ -34,7 +34,7 @@ class OfficeParser:
         self._output, self._targets, self._add_part = output, targets, add_part
         self._in_text = self._in_properties = self._raised = self._was_raised = self._struck = self._was_struck = False
         self._in_cell = self._left_out = 0
-        self._mark = ""  # Text before the paragraph's first text.
+        self._mark = ""  # Marker to write before the paragraph's first text, such as a list number.
         self._link, self._link_is_open = "", False
         self._picture = self._picture_target = ""
         self._description: str | None = None

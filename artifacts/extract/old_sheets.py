@@ -18,7 +18,7 @@ MAX_FORMATS = 4_096
 RECORDS_AT_ONCE = 4_096
 FILEPASS, CODEPAGE, DATEMODE, SHEET, NOTE = 0x2F, 0x42, 0x22, 0x8F, 0x1C
 FORMATS, STYLES = {0x001E: 0, 0x041E: 2}, {0x0043: 2, 0x0243: 1, 0x0443: 1}
-"""Offsets by record type: of the format's length in FORMATS, and of the format's number in STYLES."""
+"""FORMATS maps record types to the offset of the format's length, STYLES to the offset of the format's number."""
 INTEGER, NUMBER, LABEL, BOOLERR, FORMULA, STRING, RK = 2, 3, 4, 5, 6, 7, 0x7E
 ERRORS = {0: "#NULL!", 7: "#DIV/0!", 15: "#VALUE!", 23: "#REF!", 29: "#NAME?", 36: "#NUM!", 42: "#N/A"}
 MACINTOSH = {0x8000: "mac-roman", 10_000: "mac-roman", 0x8001: "cp1252"}
@@ -123,7 +123,7 @@ class OldSheets:
         elif kind == RK:
             self._show(row, column, self._number(_rk(struct.unpack_from("<I", value)[0]), code))
         elif kind == FORMULA and value[6:8] == b"\xff\xff":
-            # The result is a text in the next record, a boolean or an error.
+            # The formula's result is a text in the next record, a boolean or an error.
             self._waiting = (row, column) if value[0] == 0 else None
             if value[0] in (1, 2):
                 self._show(row, column, _flag(value[2], is_error=value[0] == 2))
@@ -161,7 +161,8 @@ def _flag(value: int, *, is_error: bool) -> str:
 
 
 def _rk(value: int) -> float:
-    # Bit 0 means hundredths. Bit 1 means a 30-bit integer, otherwise the upper 30 bits of a float.
+    # If bit 0 is set, the number is in hundredths. If bit 1 is set, the upper 30 bits are an integer, otherwise they
+    # are the upper bits of a float.
     whole = struct.unpack("<i", struct.pack("<I", value))[0] >> 2
     number = float(whole) if value & 2 else struct.unpack("<d", struct.pack("<II", 0, value & ~3))[0]
     return float(number / 100 if value & 1 else number)

@@ -35,7 +35,7 @@ class OpenSheets:
         if name in CELLS:
             self._start_cell(name, attributes)
         elif name in PARAGRAPHS:
-            # Paragraphs of a cell are separate lines in it.
+            # A cell can have several paragraphs, which we separate by spaces.
             (self._note if self._in_note else self._cell_text).append(" ")
             self._depth += 1
         elif name == "table-row":

@@ -42,7 +42,7 @@ class StyleReader:
         elif name == "style":
             self._text_style = attributes.get("style:name", "")
         elif name == "text-properties" and len(self.raised) + len(self.struck) < MAX_STYLES:
-            # The value is `super` or the height by which text is raised.
+            # The attribute's value begins with `super` or with the height by which text is raised.
             position = attributes.get("style:text-position", "").split(" ")[0]
             if position == "super" or (position.endswith("%") and position[:-1].isdecimal() and position != "0%"):
                 self.raised.add(self._text_style)

@@ -27,7 +27,7 @@ BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
 """Characters that precede a list item and are not a table cell."""
 
 HYPHENATED = re.compile(r"(?<![\w-])([^\W\d_]{2,40})[\x02\ufffe]([^\W\d_]{2,40})(?![\w\x02\ufffe-])")
-"""A word that is split at the end of a line, without another hyphen."""
+"""A word that is hyphenated at the end of a line and contains no other hyphen."""
 
 WORD = re.compile(r"(?<![\w\x02\ufffe])[^\W\d_]{3,80}(?![\w\x02\ufffe])")
 MAX_WORDS = 200_000
@@ -36,7 +36,7 @@ REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
 """PDFium's line ends, and the two characters that it substitutes for hyphens there."""
 
 MIN_FILLED_FRACTION = 0.8
-"""Fraction of a band's cells with text above which each line of text is a row, rather than a line within a cell."""
+"""If text fills more than this fraction of the cells, each text line of a drawn row is a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ def _table(block: list[list[Cell]]) -> list[str]:
     for cells in block:
         columns = [bisect(edges, cell.left) - 1 for cell in cells]
         steps = [column - last for last, column in pairwise([0, *columns])]
-        # A cell that spans several columns merges them.
+        # A cell that spans several columns merges them into one, so other cells of a row can share a column.
         if min(steps[1:]) < 1 or len(edges) > MAX_COLUMNS:
             steps = [0] + [1] * (len(cells) - 1)
         rows.append("".join("\t" * step + cell.text for step, cell in zip(steps, cells, strict=True)))

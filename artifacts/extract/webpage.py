@@ -118,7 +118,7 @@ class VisibleTextParser(HTMLParser):
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         try:
             return super().parse_marked_section(i, report)
-        except AssertionError:  # The section is invalid. Browsers skip it like a comment.
+        except AssertionError:  # Skip an invalid section like a comment, as browsers do.
             return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -53,7 +53,7 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
 class WordParser(OfficeParser):
     """Reads a part of a Word package. `numbers` counts list items. Link fields become links."""
 
-    # Deleted and moved text, formatting before a change, and text repeated for older programs.
+    # Elements to skip: deleted and moved text, formatting before a change, and text repeated for older programs.
     LEFT_OUT = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
 
     def __init__(
@@ -66,7 +66,7 @@ class WordParser(OfficeParser):
         super().__init__(output, targets, add_part)
         self._looks, self._numbers, self._started_lists = looks, ListNumbers(), set[str]()
         self._style, self._in_run, self._is_hidden, self._span = Style(), False, False, 1
-        # The instructions of open fields, each None after its result has begun.
+        # The instruction of each open field, or None after the field's result has begun.
         self._fields = list[str | None]()
         # The number of open fields whose result has not begun.
         self._instructions = 0

@@ -107,7 +107,7 @@ class ListReader:
     def __init__(self) -> None:
         self._levels = dict[str, dict[int, ListLevel]]()
         self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
-        # Levels that a list does not share with others.
+        # Maps each list to the levels that it overrides, which other lists do not share.
         self._own = dict[str, dict[int, ListLevel]]()
         # Maps each style to the id of the levels that lists with this style share.
         self._shared_by = dict[str, str]()

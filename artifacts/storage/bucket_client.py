@@ -100,11 +100,11 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""Parts of the error message if neither the settings nor the machine's role provide credentials."""
+"""Substrings of obstore's error message if neither the settings nor the machine's role provide credentials."""
 
 
 class ObjectChangedError(Exception):
-    """The object has changed since it was last examined."""
+    """The object's ETag has changed since the object was last examined."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,6 @@ from artifacts.storage.bucket_client import (
     object_key,
 )
 
-# An upload that fits into one part is held in memory. A larger one is sent in parts to `tmp/`, then copied to its hash.
-
 
 class BucketUpload:
     """An `Upload` to a bucket. No object appears under a hash before all bytes were received and hashed."""

@@ -1,8 +1,8 @@
 """Choose the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
 
 Text is returned as text. If the service has the capability, an image is returned in `image_url` and any other binary
-file in `file`. Otherwise the result is a text description of the file without its bytes. `decide` makes this decision
-with the slots in GET_ARTIFACT_SLOTS.
+file in `file`. Otherwise the result is a text description of the file without its bytes. `decide` makes this decision,
+based on GET_ARTIFACT_SLOTS.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class ContentRouteResult:
 class ArtifactContentRouter:
     """Converts artifacts to a form that a service can read.
 
-    No method raises an exception, whatever the artifact or the service (ABR-INV5). `write` converts a file's bytes to
-    the data in the result.
+    No method raises an exception, whatever the artifact or the service (ABR-INV5). `write` encodes a file's bytes for
+    the result.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:
@@ -213,7 +213,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, filename_mime(artifact.filename) or "")
-    # A data URL needs an image type, which the artifact's own type may not be.
+    # A data URL needs an image MIME type, and the artifact's own type may not be one.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -265,5 +265,5 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Functions that write the result for each outcome. get_artifact has no tool results, conversions or content
-policies."""
+"""Functions that write the result for each outcome. Other outcomes do not occur, because get_artifact has no tool
+results, conversions or content policies."""

@@ -102,8 +102,8 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     """Return the file in a tool message if its text is a ContentRouteResult with media, else None.
 
     The specification's `status` key is ignored. If the result names its artifact but has no data (the specification's
-    short form), the part has no content, and a caller with access to the store adds it. Raise `BadBase64Error` if the
-    data cannot be decoded.
+    short form), the returned file has no content, and a caller with access to the store adds it. Raise `BadBase64Error`
+    if the data cannot be decoded.
     """
     result = _result(text)
     if result is None:

@@ -1,8 +1,8 @@
 """Detect a container's type by its contents: office file or archive, audio or video.
 
-Each function reads a few short ranges through `read_at`. It returns None if these do not reveal the contents, and the
-type implied by the signature is used. The work is bounded for any input: of an Apple document, only the beginning of
-one part is decompressed.
+Each function reads a few short ranges through `read_at`. If these do not reveal the contents, it returns None, and the
+caller uses the type implied by the signature. The work is bounded for any input. For example, only the beginning of one
+part of an Apple document is decompressed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ OFFICE_PROGRAMS = (
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Type prefixes of the same program. Its documents, templates, slide shows and add-ins contain the same parts."""
+"""Pairs of type prefixes of the same program, whose documents, templates, slide shows and add-ins contain the same
+parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
 """Packages that can be distinguished from other zip files only by the file name."""
@@ -63,8 +64,8 @@ APPLE_NAMESPACES = {b"key": KEYNOTE, b"keynote2": KEYNOTE, b"ls": NUMBERS, b"sl"
 """The type of an Apple document from before 2013 by the namespace of its root element (libetonyek)."""
 
 APPLE_MESSAGE = re.compile(rb"\x08\x01\x12[\x80-\xff]{0,3}[\0-\x7f]\x08(\x01|\x90\x4e)")
-"""The first object's number and message type: 1 in Keynote and Numbers, 10000 in Pages (libetonyek). Snappy compression
-leaves the first bytes of a part unchanged."""
+"""Number and message type of the first object in a part of an Apple document: 1 in Keynote and Numbers, 10000 in Pages
+(libetonyek). Snappy compression leaves the first bytes of a part unchanged."""
 
 MIMETYPE_ENTRIES = frozenset(
     {
@@ -213,7 +214,8 @@ def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _after_stream(head: bytes, start: int) -> int:
-    # The length of a streamed entry follows it as the middle one of three numbers. A signature may precede them.
+    # A streamed entry is followed by an optional signature and three numbers, the second of which is the entry's
+    # length.
     offset = head.find(b"PK\x03\x04", start)
     while offset >= 0 and le(head, offset - 8, 4) not in (offset - start - 12, offset - start - 16):
         offset = head.find(b"PK\x03\x04", offset + 4)

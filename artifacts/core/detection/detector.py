@@ -141,7 +141,7 @@ class BinaryDetector:
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(read_blocks(read_at, size), text.encoding):
             return text
-        # The head may lack characters that only the larger encoding has, so check the whole file.
+        # Characters that only the larger encoding has may first occur after the head, so check the whole file.
         for candidate in encodings.widen(text):
             if encodings.is_clean(read_blocks(read_at, size), candidate.encoding):
                 return candidate

@@ -95,7 +95,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetectedText:
-    """The result for bytes that are text: Python's name of the encoding, the strength of the proof, and the trial.
+    """The result for bytes that are text: Python's encoding name, the strength of the proof, and the successful trial.
 
     `certain` is False if another encoding is almost as likely, or if some bytes do not decode.
     """
@@ -169,7 +169,7 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
     """Decode the text of a stream.
 
-    `read` opens the stream, a second time if there may be invalid bytes to count.
+    `read` opens the stream. It is called again if invalid bytes may have to be counted.
     """
     text = "".join(decode_blocks(read(), encoding))
     return Text(text, encoding, invalid_bytes=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
@@ -200,7 +200,7 @@ class _Survey:
     @property
     def is_utf8(self) -> bool:
         """Return whether almost all multi-byte sequences are valid UTF-8."""
-        tails = self.size - self.chars  # Continuation bytes of valid characters.
+        tails = self.size - self.chars  # The number of continuation bytes in valid characters.
         least = TAILS_PER_INVALID_BYTE_IN_ASCII if self.ascii * 10 >= self.size * 9 else TAILS_PER_INVALID_BYTE
         return self.is_clean and tails >= least * (self.invalid_bytes + 3 * self.uncommon)
 

@@ -28,8 +28,8 @@ EAST_ASIAN = (
     ("ko", "cp949", ("cp949",), ((0xB0, 0xC8),)),
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
-"""Language, encoding, the supersets used for decoding, and the lead bytes of common characters (GB 2312 and JIS X 0208
-level 1, Big5 level 1, Hangul of KS X 1001 and Johab)."""
+"""Language, encoding, supersets used for decoding, and lead bytes of common characters for each East Asian legacy
+encoding (GB 2312 and JIS X 0208 level 1, Big5 level 1, Hangul of KS X 1001 and Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),

@@ -16,7 +16,7 @@ from artifacts.core.detection import structures as is_
 from artifacts.core.detection.evidence import Signature
 from artifacts.core.detection.structures import always, at, number
 
-# Images, audio and video, in the order in which they are tried.
+# Signatures of images, audio and video, in the order in which they are tried.
 
 S = Signature
 MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
@@ -139,7 +139,7 @@ MEDIA: tuple[Signature, ...] = (
 )
 
 
-# Documents, archives, programs, data and fonts, in the order in which they are tried.
+# Signatures of documents, archives, programs, data and fonts, in the order in which they are tried.
 
 
 FILES: tuple[Signature, ...] = (
@@ -287,7 +287,7 @@ ROOTS = {
     b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
-"""The text in the namespace and the type of an XML document, by its root element without prefix."""
+"""Maps an XML root element (without prefix) to a text that its namespace must contain, and to the document's type."""
 
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
 ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")
