@@ -80,7 +80,7 @@ def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: st
 
 
 def cells(mime_type: str, protocol: str) -> Cells:
-    """Return what the three models receive under each policy, or a single word if it is always the same."""
+    """Return what the three models receive under each policy, or a single word if they always receive the same."""
     words_by_policy = (
         [outcome_label(mime_type, protocol, model, policy) for model in MODELS] for policy in FACTUAL_WORDS
     )

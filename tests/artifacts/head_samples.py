@@ -195,7 +195,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         HEAD,
     ),
-    # the BOF records of Lotus 1-2-3 releases 2 and 3 and of Quattro Pro for DOS and Windows (file formats of both)
+    # BOF records of Lotus 1-2-3 releases 2 and 3, and of Quattro Pro for DOS and Windows (file formats of both)
     (
         "sums.wk1",
         lambda: bytes.fromhex("00000200060406000800") + bytes(60),

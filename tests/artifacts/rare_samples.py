@@ -93,7 +93,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         HEAD,
     ),
-    # Kingsoft's office writes Microsoft's binary formats under its own names
+    # Kingsoft Office writes Microsoft's binary formats with its own file name extensions.
     ("letter.wps", lambda: build_compound_file({"WordDocument": b"w"}), "application/msword", DOCUMENT, HEAD),
     ("sums.et", lambda: build_compound_file({"Workbook": b"w"}), "application/vnd.ms-excel", DOCUMENT, HEAD),
     (

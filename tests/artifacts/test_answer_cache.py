@@ -1,4 +1,4 @@
-"""The cache of extraction results: the extraction process runs once per cache key."""
+"""The cache of extraction results runs the extraction process only once per cache key."""
 
 from __future__ import annotations
 

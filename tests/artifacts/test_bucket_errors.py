@@ -72,7 +72,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 
         assert store.outage is None
         threading.Thread(target=check, daemon=True).start()
-        # From here on, the check is connected and waits for a response.
+        # From here on, the outage check is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
         assert began <= store.outage.since <= datetime.now(UTC)

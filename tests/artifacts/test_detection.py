@@ -227,7 +227,7 @@ def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise(
 
 @pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
 def test_compound_file_with_a_contents_stream_may_be_of_another_program(contents: bytes) -> None:
-    """The stream that Works calls `CONTENTS` also exists in other programs' files."""
+    """Works is not the only program that writes a stream named `CONTENTS`."""
     assert BARE_DETECTOR.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
 
 
@@ -241,7 +241,7 @@ def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes,
 
 
 def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
-    """Kingsoft's office writes `.wps` as Works does, and `.msp` names patches for Windows as well as pictures."""
+    """Both Kingsoft Office and Works write `.wps`, and both Windows patches and Paint images use `.msp`."""
     works = next(sample.data for sample in SAMPLES if sample.name == "letter 4.wps")
     assert (detect(works, None, "a.wps").mime_type, detect(works, None, "a.wps").mismatch) == (WORKS, False)
     assert detect(works, "application/msword", "a.wps").mismatch
@@ -279,7 +279,7 @@ def test_valid_text_overrides_a_declared_media_archive_or_office_type(declared: 
     ],
 )
 def test_template_declared_as_html_is_source(name: str, mime_type: str) -> None:
-    """Uploaders declare `text/html` for any markup, so the file name counts more."""
+    """Uploaders declare `text/html` for any markup, so the file name takes precedence."""
     page = b"<!doctype html><html><body><p>{{ name }}</p></body></html>"
     detection = detect(page, "text/html", name)
     assert (detection.mime_type, detection.declared_mime_type, detection.mismatch) == (mime_type, "text/html", False)
@@ -301,7 +301,7 @@ def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
-    """The type then depends on the file extension, and after that on the bytes."""
+    """Without a meaningful declared type, the file extension determines the type, or else the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert detect(PNG, declared, "noname").mime_type == "image/png"
@@ -432,7 +432,7 @@ def test_zip_with_its_own_index_xml_is_a_zip(data: bytes) -> None:
 
 
 def test_damaged_part_of_an_apple_document_causes_no_error() -> None:
-    """The names of the parts then determine the type."""
+    """If the document's XML is damaged, only the part names determine the type."""
     whole = next(sample.data for sample in SAMPLES if sample.name == "sums 09.numbers")
     start = whole.index(b"index.xml") + 9
     damaged = whole[:start] + b"\xff" * 20 + whole[start + 20 :]
@@ -545,7 +545,7 @@ def test_evidence_is_json_with_a_sentence_per_step() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
-    """A declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, ABR-8.3)."""
+    """If both libraries fail, a declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, ABR-8.3)."""
     with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)

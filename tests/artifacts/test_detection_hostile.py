@@ -130,7 +130,7 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
 
 
 def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
-    """The declared type is kept, and `expect_no_internal_error` notices the error in other tests."""
+    """After an internal error, the declared type is kept. `expect_no_internal_error` makes other tests fail."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")

@@ -1,4 +1,4 @@
-"""Old and new spreadsheets become rows of text with real dates. Hostile files yield None."""
+"""The text of old and new spreadsheets consists of rows with real dates. Hostile files yield None."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_only_harmless_ids_are_accepted(ref: str) -> None:
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
 @pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
 def test_result_in_a_tool_message_is_parsed(artifact: StoredArtifact, service: str, status: dict[str, str]) -> None:
-    """`led` means that the file's name precedes the data."""
+    """The field `led` means that the file's name precedes the data."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)

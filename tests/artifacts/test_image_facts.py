@@ -29,7 +29,7 @@ def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
 
 
 def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
-    """Three full segments move the frame behind the first 64 KB, so more of the file is read."""
+    """Three full metadata segments move the frame header beyond the first 64 KB, so more of the file is read."""
     data = draw_picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None

@@ -174,7 +174,7 @@ def test_file_cut_inside_its_last_character_is_text() -> None:
     ],
 )
 def test_encoding_name_is_normalized(name: str, expected: str | None) -> None:
-    """`canonical` returns a wider encoding that contains the named one, or None for codecs that are not for text."""
+    """`canonical_encoding` returns a superset of the named encoding, or None for codecs that are not text encodings."""
     assert canonical_encoding(name) == expected
 
 
