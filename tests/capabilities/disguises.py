@@ -65,7 +65,7 @@ RESOLVING = (
     *("localhost.localdomain", "localtest.me", "127.0.0.1.nip.io", "7f000001.nip.io", "169-254-169-254.sslip.io"),
     *("xn--1-5w4a.example", "xn--n3h.example", "xn--27-ytd.0.0.1.example", "metadata.tencentyun.com", "a.example"),
 )
-"""Names that look public. Only their resolution reveals the addresses."""
+"""Host names that look public. Only resolving them reveals the forbidden addresses."""
 
 URLS = (
     *("https://api.openai.com@{host}/v1", "https://api.openai.com:443@{host}/v1", "https://:@{host}/v1"),

@@ -259,7 +259,7 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
     ],
 )
 def test_web_page_is_rendered_without_markup(content: FakeContent, outcome: Outcome, text: str) -> None:
-    """A page that renders to nothing is inlined as source."""
+    """A page without visible text is inlined as source."""
     page = replace(HTML, content=content)
     delivery = adapted(make_chat(page), reader("openai", policy="extract")).deliveries[0]
     assert delivery.delivery.outcome is outcome

@@ -82,7 +82,7 @@ def test_undescribable_file_has_a_reason(file: FilePart, describer: Reader, code
 
 
 def test_unknown_length_of_a_recording_is_measured() -> None:
-    """A recording whose length cannot be measured is described."""
+    """A recording whose length cannot be measured can be described."""
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)
     assert reason is not None

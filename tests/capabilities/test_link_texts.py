@@ -1,4 +1,4 @@
-"""The URL of an agent's page: its parts are parsed, and its secret is redacted from log lines."""
+"""The URL of an agent's page is parsed into its parts, and its secret is redacted from log lines."""
 
 from __future__ import annotations
 

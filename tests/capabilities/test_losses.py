@@ -70,7 +70,7 @@ def test_scaled_image_reports_its_loss_and_a_converted_one_does_not(size: tuple[
 
 
 def test_image_that_its_file_crops_is_complete() -> None:
-    """A HEIC file may store more pixels than it shows."""
+    """A HEIC file may store more pixels than are visible."""
     content = FakeContent(image=Converted(make_blob(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
     smaller = FakeContent(image=Converted(make_blob(b"png"), "image/png", 150, 75, 300 * 150))

@@ -103,7 +103,7 @@ def test_fewer_than_twenty_pages_are_sent_to_anthropic() -> None:
 
 
 def test_pages_of_an_openai_tool_result_follow_the_results() -> None:
-    """OpenAI accepts no images in tool results. The text that introduces the pages remains there."""
+    """OpenAI accepts no images in tool results. The text that introduces the pages remains in the tool result."""
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
     assert len(native_parts(result)) == 3

@@ -328,7 +328,7 @@ def test_newest_message_sends_as_many_files_as_the_limit_allows(groups: list[int
 
 
 def test_smaller_size_limit_for_many_images_breaks_the_prefix_once() -> None:
-    """Above a number of images, a smaller limit on side length applies to all of them."""
+    """If a request has many images, a smaller limit on the side length applies to all of them."""
     candidate = reader({"image": {"maxSide": 100, "crowdCount": 2, "crowdMaxSide": 10}})
     wide = [
         [replace(part, width=50) if isinstance(part, FilePart) else part for part in message.parts]

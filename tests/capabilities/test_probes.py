@@ -34,7 +34,7 @@ SECRETS = {"vision": "LANTERN", "audio": "4271", "video": "UMBRELLA", "file": "W
 
 
 def test_every_capability_except_text_has_a_probe() -> None:
-    """Reading text is tested by a plain greeting instead of a probe."""
+    """The capability `text` is tested by a plain greeting instead of a probe."""
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 

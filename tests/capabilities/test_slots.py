@@ -159,7 +159,7 @@ def test_overrides_of_an_administrator_take_precedence_by_field() -> None:
 def test_limits_of_claude_depend_on_model_and_host(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """Preparing a call to Claude uses the same slots."""
+    """The model endpoint for a call to Claude has the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected
