@@ -1,4 +1,4 @@
-"""Render PDF pages in the extraction process: once for all targets that need the same images, a few pages at a time."""
+"""Render PDF pages in the extraction process, a few at a time, and once for all targets that need the same images."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def draw_pages(
             images[page] = image
         number, total = number + PAGES_AT_ONCE, int(str(result.header["pages"]))
         if result.header["next"] != number or number > total:
-            break  # The document has no more pages, or there is no time or space for them.
+            break  # The document has no more pages, or the process had no time or space to render them.
     return PageImages(images, total) if images else None
 
 
@@ -122,7 +122,7 @@ def _draw_or_reuse(
     path: LocalFile, options: Mapping[str, object], cache_key: str, stored: StoredResults | None
 ) -> Result:
     def draw() -> Result:
-        # One or two pages take as little time as a small document.
+        # Rendering one or two pages takes as little time as reading a small document.
         is_quick = int(str(options["count"])) <= 2
         return _run(path, "pages", options, is_quick=is_quick)
 

@@ -160,7 +160,7 @@ def _decode_part(part: EmailMessage) -> str:
 
 def decode_text(data: bytes, charset: str | None) -> str:
     """Decode bytes by the declared charset if possible, else by the detected one."""
-    # A superset of the declared charset decodes all of the charset's bytes equally, and more.
+    # Use supersets of the declared charset, which decode its bytes in the same way and also other bytes.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

@@ -19,7 +19,7 @@ PACKAGES = (*ZIPPED, "application/msword", "application/vnd.ms-", "application/r
 """Type prefixes of packages that are opened to find out whether they need a password or are damaged."""
 
 BARE_SHEETS = (b"\x09\x00\x04\x00", b"\x09\x02\x06\x00", b"\x09\x04\x06\x00")
-"""The first record and its length in Excel 2, 3 and 4 files, which are not compound files."""
+"""Bytes with which Excel 2, 3 and 4 files begin (first record and its length), since they are not compound files."""
 FILEPASS, MAX_RECORDS, MAX_MANIFEST = 0x2F, 64, 16 * 1024 * 1024
 
 

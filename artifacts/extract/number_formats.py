@@ -48,7 +48,7 @@ _LAST_SERIAL = 2_958_466
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a format: the condition on numbers that use it, and its tokens as pairs of kind and text."""
+    """A section of a number format: a condition on numbers that use it, and its tokens as pairs of kind and text."""
 
     condition: tuple[str, float] | None
     tokens: tuple[tuple[str, str], ...]

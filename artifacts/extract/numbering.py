@@ -75,7 +75,7 @@ NO_NUMBER = frozenset({"none", ""})
 
 @dataclass(frozen=True, slots=True)
 class ListLevel:
-    """A level of a list.
+    """A level of a numbered or bulleted list.
 
     In `pattern`, `%1` is the first level's number. The kinds `none` and "" have no number.
     """
@@ -84,7 +84,7 @@ class ListLevel:
     pattern: str | None = None
     start: int = 1
     plain: bool = False
-    """Whether the numbers of other levels also use decimal digits."""
+    """Whether the numbers of other levels in the pattern are written in decimal digits, whatever their own kind."""
 
     def format_number(self, number: int) -> str:
         if self.kind in NO_NUMBER:

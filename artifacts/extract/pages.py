@@ -22,8 +22,8 @@ POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
 """Resolution of rendered pages. It is lower if the target accepts fewer pixels."""
 
 SCAN_RESOLUTION = (149, 202)
-"""Range of resolutions (dots per inch) for which the JPEG decoder's halved scan is used. At 150 instead of 200,
-rendering takes a fifth of the time."""
+"""If the JPEG decoder can scale a scan (by 1, 1/2, 1/4 or 1/8) to a resolution in this range (dots per inch), this size
+is used. At 150 instead of 200, rendering takes a fifth of the time."""
 
 ALTERED = re.compile(rb"/(?:Decode(?!Parms)|SMask|Mask|ImageMask|ColorTransform)\b")
 """Image dictionary entries that make an image differ from its JPEG. These dictionaries are never compressed."""
@@ -106,7 +106,7 @@ def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
 
 
 def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int, int] | None:
-    """Return the scan's size after halving by the decoder, if it is within `SCAN_RESOLUTION`, else None."""
+    """Return a size within `SCAN_RESOLUTION` to which the JPEG decoder can scale the scan, else None."""
     least, most = (_size_at(page, dots / POINTS_PER_INCH) for dots in SCAN_RESOLUTION)
     for part in (1, 2, 4, 8):
         width, height = (-(-side // part) for side in scan.get_px_size())
@@ -116,7 +116,7 @@ def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int
 
 
 def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | None:
-    """Return the scan decoded at about this size, or None if the decoder cannot do this."""
+    """Return the scan decoded and scaled to this size, or None if the JPEG decoder cannot do this well."""
     width, height = scan.get_px_size()
     if scan.get_px_size() != size and min(width / size[0], height / size[1]) < 1.9:
         return None
@@ -126,7 +126,7 @@ def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | No
             return None
         image.draft(image.mode, size)
         return image.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
-    except OSError:  # PDFium may still draw part of the page.
+    except OSError:  # PDFium may still render part of the page.
         return None
 
 

@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a process: wall-clock seconds, and processor seconds in a quick slot.
+    """Limits of an extraction process: wall-clock seconds, and processor seconds in a quick slot.
 
     With `yields_at_once`, the process has a low priority from the start, otherwise after `confine.YIELD_SECONDS`.
     """
@@ -35,13 +35,12 @@ QUICK = Budget(6.0, 0.5)
 """Limits in a quick slot. File size does not predict the time: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Slots with a long time limit. A burst of uploads waits for a slot instead of exhausting memory."""
+"""Slots with a long time limit. During a burst of uploads, requests wait for a slot instead of exhausting memory."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Additional slots, at most one per agent, so that small files do not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A large file waits one second per this number of bytes, and at most `MAX_PATIENCE` seconds, while smaller files go
-first."""
+"""A file waits one second per this number of bytes, at most `MAX_PATIENCE` seconds, so that smaller files go first."""
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -82,7 +82,7 @@ class RtfReader:
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
         self._in_table = self._was_raised = self._was_struck = False
-        # The levels of the heading whose marker is not written yet, and of the paragraph.
+        # The level of a heading whose marker is not written yet, and the level of the current paragraph.
         self._level = self._outline = 0
         # Markers to write before the next text.
         self._pending = ""
@@ -149,15 +149,15 @@ class RtfReader:
             self._collected.pop("sv", None)
 
     def _repeat_in_unicode(self, word: str, _: int | None) -> None:
-        # The first group repeats in ANSI the text that the second group, `ud`, has in Unicode.
+        # The first group inside `upr` repeats, in ANSI, the Unicode text of the second group, `ud`.
         self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
 
     def _start_shape(self, _: str, __: int | None) -> None:
-        # Although its name is starred, this destination has visible text.
+        # A shape's text is visible, although its destination begins with a star.
         self._group.silent = bool(self._stack) and self._stack[-1].silent
 
     def _start_note(self, word: str, _: int | None) -> None:
-        # Some programs write a star before this destination, although it has visible text.
+        # A note's text is visible, although some programs write a star before its destination.
         if self._stack and not self._stack[-1].shows_text:
             return
         author = self._collected.pop("atnauthor", "").strip() if word == "annotation" else ""

@@ -54,7 +54,7 @@ class StoredResults:
     def _shrink(self) -> None:
         files = []
         for path in self._folder.glob("??/*.pages"):
-            with suppress(OSError):  # Another process has already deleted the file.
+            with suppress(OSError):  # Ignore a file that another process has already deleted.
                 status = path.stat()
                 files.append((status.st_mtime, status.st_size, path))
         used = sum(size for _, size, _ in files)

@@ -46,12 +46,12 @@ NO_TARGET = ("#", "javascript:", "data:", "cid:", "about:")
 """Prefixes of link targets that are meaningless outside the page."""
 
 REPEATED_FORMULA = "katex-html"
-"""Class of an element that repeats the preceding MathML as an image."""
+"""CSS class of an element that repeats the preceding MathML formula as an image."""
 
 MAX_TARGET_CHARS = 2_000
 MAX_DEPTH = 20
 MAX_COLUMNS = 100
-"""Maximum number of columns that a cell may span."""
+"""Maximum number of columns that a table cell may span."""
 MAX_TABS = 10_000
 
 MAX_UNPARSED = 1 << 20

@@ -19,7 +19,7 @@ MAX_ENTRIES = 5_000
 READ_BYTES = 64 * 1024
 
 DAMAGE_ERRORS = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
-"""Exceptions that a damaged part of a package causes."""
+"""Exceptions that reading a damaged part of a package can raise."""
 
 
 class RefusedError(Exception):
@@ -27,7 +27,7 @@ class RefusedError(Exception):
 
 
 class TextLimitError(Exception):
-    """The limit on text or time was reached. The text collected so far is valid."""
+    """The limit on characters or seconds was reached. The text collected so far is valid."""
 
 
 class Progress(Protocol):

@@ -125,7 +125,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
 
 
 def _merge_requests(previous: Values, fields: CorrectionFields) -> dict[str, str | None]:
-    # New values override earlier ones that contradict them.
+    # New values override earlier corrections that contradict them.
     mime, encoding = previous.get("mime_type"), previous.get("encoding")
     if "mime_type" in fields:
         mime = fields["mime_type"]
@@ -179,7 +179,7 @@ def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    # A request that only confirms a certain detection is not a correction.
+    # A request that only confirms the detected values is not a correction if the detection was certain.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
@@ -205,7 +205,7 @@ def _columns(detection: Detection) -> Values:
 
 
 def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
-    # Pixels, pages and duration depend on the type.
+    # The measures (pixels, pages and duration) depend on the type, so measure again.
     if corrected.mime_type == verdict["mime_type"]:
         return {name: verdict[name] for name in MEASURES}
     try:

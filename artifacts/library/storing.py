@@ -337,7 +337,7 @@ def _as_text(detection: Detection, filename: str) -> Detection:
     )
 
 
-# An agent's own artifacts, which `/v1/files` lists.
+# The code below reads an agent's own artifacts for `/v1/files`.
 
 
 @dataclass(frozen=True, slots=True)

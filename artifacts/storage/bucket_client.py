@@ -223,7 +223,7 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # The package yields blocks of any size, but ours have a maximum.
+            for start in range(0, len(block), BLOCK):  # obstore yields blocks of any size, but ours have a maximum.
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
@@ -233,7 +233,7 @@ class BucketClient:
             if time.monotonic() < self._next_try:
                 raise _unresponsive_error(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
-        # The call may take minutes, so it must not hold a pooled connection.
+        # The call may take minutes, so it must not hold a pooled database connection.
         release_connections()
         if not self._slots.acquire():
             raise self._note(_slow_error(self._bucket))
@@ -275,7 +275,7 @@ class BucketClient:
             return _build_error(code[1] if code else "AccessDenied", self._bucket)
         if any(phrase in message for phrase in MACHINE_ROLE):
             return _build_error(NO_CREDENTIALS, self._bucket)
-        # There was no intelligible response, so stop calling until an attempt succeeds.
+        # The service gave no intelligible response, so stop calling it until an attempt succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
         return _unresponsive_error(self._bucket)
 
@@ -297,7 +297,7 @@ class ObjectWriter:
     def abort(self) -> None:
         """Discard the object. Do nothing if the service cannot be reached."""
         with suppress(ArtifactError, OSError), self._client.translate_errors():
-            # Leaving the context with an error discards the parts.
+            # Leaving the writer's context with an error discards the parts.
             self._file.__exit__(InterruptedError, InterruptedError(), None)
 
 

@@ -127,7 +127,7 @@ STALE_SECONDS = 24 * 3600
 FRESH_SECONDS = 1800
 """Age in seconds up to which an object is not stored again, because no sweep removes it before its row exists."""
 WINDOWS = 4
-"""Number of blocks that random access holds in memory."""
+"""Number of blocks that random access to an object holds in memory."""
 MAX_REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
@@ -169,7 +169,7 @@ class BucketStore:
             return self.client.read(object_key(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # The object has changed: it was stored again, or it is damaged.
+        except ObjectChangedError:  # The object was stored again or damaged.
             self._check(sha256)
             return self.client.read(object_key(sha256), start)[1]
 

@@ -54,7 +54,7 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
     """
     if bucket is None:
         return FileStore(root)
-    from artifacts.storage.bucket_store import BucketStore  # Only buckets need this package.
+    from artifacts.storage.bucket_store import BucketStore  # Only buckets need `obstore`.
 
     return BucketStore(bucket, root / "downloads")
 

@@ -110,7 +110,7 @@ class BinaryDetector:
     def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        # The claimed type only distinguishes types whose bytes start in the same way.
+        # Use the claimed type only to distinguish types whose bytes start in the same way.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
@@ -218,7 +218,7 @@ def _verdict(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # There are three cases: the bytes prove a binary type, they are text, or they prove nothing.
+    # There are three cases: the bytes prove a binary type, the bytes are text, or the bytes prove nothing.
     if findings.match and findings.match.proves:
         mime = claimed if claimed and _shares_bytes_with(claimed, findings.match) else findings.match.mime
         return _trust_bytes(mime, claimed, declared, findings.match.mime, notes)

@@ -364,7 +364,7 @@ def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
 
 
 COMMON_WIDE = 0.8
-"""Minimum fraction of characters in commonly used ranges."""
+"""Minimum fraction of characters in commonly used Unicode ranges for UTF-16 or UTF-32 without a byte order mark."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"

@@ -1,6 +1,6 @@
 """Tables of each language's characters, most frequent first, and of its legacy encodings.
 
-The orders are the well-known letter frequencies of running text. Characters that are not listed are rare in the
+The order is that of the well-known letter frequencies in running text. Characters that are not listed are rare in the
 language. This suffices to choose between two encodings.
 """
 
