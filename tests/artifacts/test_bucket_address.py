@@ -1,4 +1,4 @@
-"""The URL of a bucket. An invalid URL is rejected with a one-line error that contains no secret."""
+"""A bucket's URL is parsed. An invalid URL is rejected with a one-line error that contains no secret."""
 
 from __future__ import annotations
 

@@ -13,14 +13,14 @@ from capabilities.core.delivery.decision import CONVERTIBLE
 from capabilities.core.message import ConvertTo
 from capabilities.core.vocabulary import Kind
 
-# Photoshop's large format has the same type as the usual one but is not converted.
+# Photoshop's large document format (PSB) has the same MIME type as PSD but is not converted.
 UNSUPPORTED = {"magick.psb"}
 
 MADE = {cells[0] for cells in rows()} - UNSUPPORTED
 WRITTEN_IMAGES = [
     sample for sample in SAMPLES if sample.kind is Kind.IMAGE and (sample.name in MADE or sample.made == "Pillow")
 ]
-# One image of each type, written by another program.
+# One sample image of each type, written by another program.
 IMAGES = {sample.mime: sample for sample in WRITTEN_IMAGES}
 
 
