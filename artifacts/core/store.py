@@ -49,7 +49,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """A store's outage: its start, and its cause."""
+    """An outage of a store: when it began, and a sentence that states the cause."""
 
     since: datetime
     sentence: str

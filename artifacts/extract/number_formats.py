@@ -80,7 +80,7 @@ class NumberFormat:
         elif system := _SYSTEM_DATE.match(code):
             code = "yyyy-mm-dd" if system[1] == "800" else "h:mm:ss"
         self._from_1904 = from_1904
-        # A line break in a format would end the row.
+        # A line break in a format code would end the row.
         self._sections = [_section(tokens) for tokens in _split(" ".join(code.splitlines()).replace("\t", " "))[:4]]
         self._dates = dict[float, str]()
         self._conditional = any(section.condition for section in self._sections[:2])
@@ -142,7 +142,7 @@ def _plain(section: Section) -> Plain | None:
     factor = 100.0 ** min(kinds.count("%"), 5) / 1000.0 ** len(match[3])
     spec = f",.{decimals}f" if code.startswith("#,") else f"0{zeros}.{decimals}f"
     before, after = ("".join(text for _, text in part) for part in (section.tokens[:first], section.tokens[last:]))
-    # Above this limit, Excel's 15 digits end before the last decimal.
+    # Above this limit, a number's last decimal is beyond Excel's 15 digits.
     return Plain(before, spec, after, factor * _ROUNDING_FACTOR, 1e11 / factor / 10.0**decimals)
 
 

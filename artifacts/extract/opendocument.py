@@ -238,7 +238,7 @@ class OpenDocumentParser:
         self._is_title = attributes.get("presentation:class", "") == "title"
 
     def _start_notes(self, _: Attributes) -> None:
-        # Some programs write empty notes on each slide.
+        # Some programs write empty notes for each slide.
         self._notes = f"[notes of slide {self._slides}]\n" if self._slides else ""
 
     def _start_slide(self, _: Attributes) -> None:
@@ -299,8 +299,8 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
 
     def add_object(address: str) -> None:
         part = posixpath.normpath(f"{address[:MAX_TARGET_CHARS]}/content.xml")
-        # Add each object once and limit the nesting, because a damaged file could contain itself or a long chain of
-        # objects.
+        # Add each object once and limit the nesting, because an object in a damaged file could contain itself or a long
+        # chain of objects.
         if part in objects and len(within) < MAX_NESTED_OBJECTS:
             objects.discard(part)
             within.append(part)

@@ -37,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Disjoint intervals in ascending order."""
+    """Disjoint intervals of coordinates, in ascending order."""
 
     starts: list[float]
     ends: list[float]

@@ -170,8 +170,7 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
 
 def _clean(text: str, words: set[str]) -> str:
     def join(parts: re.Match[str]) -> str:
-        # The hyphen belongs to the word before a capital letter, or between two words that are never written as one
-        # word.
+        # Keep the hyphen before a capital letter, and between two words that the document never writes as one word.
         left, right = parts[1].lower(), parts[2]
         is_own = not (right.islower() and parts[1][1:].islower())
         is_own = is_own or (left in words and right in words and left + right not in words)
@@ -205,7 +204,7 @@ def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]
     if beside or any(_is_wide(space, after, after) for _, space, after in spaces):
         for at, space, after in spaces:
             before = _box(page, start + at - 1)
-            # A space character ends one cell or begins the next.
+            # The space between two cells belongs to the end of the first or to the beginning of the second.
             is_wide = _is_wide(space, after, after) or _is_wide(before, space, after)
             is_ruled = any(grid.separates(before.right, after.left, middle) for grid in beside)
             if is_ruled or (is_wide and line[begin:at] not in BULLETS):

@@ -107,7 +107,7 @@ def _run_in_slot(
 
 
 def _run(source: int, operation: str, options: Mapping[str, object], max_output: int, budget: Budget) -> Result:
-    os.lseek(source, 0, os.SEEK_SET)  # A process in a quick slot may have read part of the file.
+    os.lseek(source, 0, os.SEEK_SET)  # An earlier process in a quick slot may have read part of the file.
     child = _start(source, operation, json.dumps(dict(options)), budget)
     timed_out = threading.Event()
 

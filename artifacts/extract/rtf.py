@@ -107,7 +107,7 @@ class RtfReader:
         self._flush()
 
     def _take_bytes(self, letters: bytes) -> None:
-        # Skip the fallback characters after a `\u` that was read.
+        # Skip the fallback characters after a `\u` whose character was read.
         skipped = min(self._skip, len(letters))
         self._skip -= skipped
         if self._group.shows_text or self._group.collects:
@@ -179,7 +179,7 @@ class RtfReader:
     def _end_group(self) -> None:
         before = self._group.begins_with
         if before and self._pending.endswith(before):
-            # The group has no text, so remove its opening marker.
+            # The group ends without any text, so remove its opening marker.
             self._pending = self._pending.removesuffix(before)
         elif before:
             self._output.add_marker(self._group.ends_with)

@@ -23,7 +23,7 @@ MAX_AUTHORS = 10_000
 class SlideParser(OfficeParser):
     """Reads a slide. The title becomes a heading. Indented, numbered and bulleted paragraphs become list items."""
 
-    # Fields contain the slide number and the date, which are not part of the text.
+    # Skip fields, since they contain the slide number and the date, which are not part of the text.
     LEFT_OUT = frozenset({"Fallback", "fld"})
 
     def __init__(self, output: TextCollector, targets: Mapping[str, str]) -> None:

@@ -183,7 +183,7 @@ class WordParser(OfficeParser):
 
     def _write_mark(self, mark: str) -> Callable[[Attributes], None]:
         def write(_: Attributes) -> None:
-            # `tab` is a tab character inside a run, and a tab stop outside.
+            # The element `tab` is a tab character inside a text run, and defines a tab stop outside.
             if self._in_run and not self._is_hidden:
                 self._output.add(mark)
 

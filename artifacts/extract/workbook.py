@@ -101,7 +101,7 @@ class Workbook:
 
         def collect(name: str, attributes: Mapping[str, str]) -> None:
             if name == "numFmt" and len(self._codes) < MAX_STYLES:
-                # Programs write their own format codes under the number of a built-in format, which then has another
+                # Some programs store their own format code under a built-in format's number, which then has another
                 # meaning.
                 number = attributes.get("numFmtId", "")
                 if number not in ("14", "22"):
@@ -270,7 +270,7 @@ class Sheet:
         if not value and (formula or self._formula_of):
             shown = f"={one_line(formula)}" if formula else f"=[as in {self._formula_of}]"
         self._formula_of = ""
-        # Place a cell without a valid position next to the previous one.
+        # Place a cell without a valid position next to the previous cell.
         column = max(self._place(), self._column)
         if shown:
             gap = column - self._written

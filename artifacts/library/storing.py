@@ -107,7 +107,7 @@ def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[Metadata
     """Store a file received with a request. Its own name and type are used if `fields` has none."""
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
-    # Check before `keep`, so that a full quota leaves nothing in the store.
+    # Check the quota before `keep`, so that a rejected upload leaves nothing in the store.
     check_quota(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
     completed = replace(
         metadata,

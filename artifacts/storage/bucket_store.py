@@ -123,7 +123,7 @@ class BucketUpload:
 
 
 STALE_SECONDS = 24 * 3600
-"""Age in seconds from which an object in `tmp/` belongs to an abandoned upload."""
+"""Age in seconds from which an object in `tmp/` is treated as the remains of an abandoned upload."""
 FRESH_SECONDS = 1800
 """Age in seconds up to which an object is not stored again, because no sweep removes it before its row exists."""
 WINDOWS = 4

@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""Age in seconds from which a temporary file belongs to an abandoned upload."""
+"""Age in seconds from which a temporary file is treated as the remains of an abandoned upload."""
 
 MAX_REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -39,16 +39,17 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 """Supersets of each encoding, for files with characters that only the supersets have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""Minimum nats per non-ASCII character. Below this value, the characters are too rare for any language."""
+"""Minimum score of a reading in nats per non-ASCII character. Below this value, its characters are too rare for any
+language."""
 
 FREQUENT_NATS = -8.5
-"""Minimum nats per character of running Chinese, Japanese or Korean text."""
+"""Minimum score in nats per character for running Chinese, Japanese or Korean text."""
 
 CERTAIN_LEAD = 6.0
 """Lead in nats (about 400 to 1) from which the most likely reading is certain."""
 
 MIN_CERTAIN_CHARS = 4
-"""Minimum number of non-ASCII characters for a certain reading."""
+"""Minimum number of non-ASCII characters in a reading that counts as certain."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
