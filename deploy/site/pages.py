@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-# The runbook's tests read words after the language, such as `sh run agent`. With these, MkDocs would not recognise a
-# code block.
+# In the runbook, words for its tests follow a code block's language, as in `sh run agent`. MkDocs would not recognise
+# such a code block, so remove them.
 FENCE = re.compile(r"^( *```\w+) [^\n`]*$", re.MULTILINE)
 
 
