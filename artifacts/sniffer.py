@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
-"""Types that libmagic reports for two or three arbitrary bytes. For example, it reports the bytes 0, 1, 2 … as a Targa
-image."""
+"""Types that libmagic reports because of only two or three bytes. For example, it reports the bytes 0, 1, 2 … as a
+Targa image."""
 
 MANY_LINES = 1000
 SHORT = 1024

@@ -289,7 +289,7 @@ def quicktime_atom(data: bytes) -> bool:
 
 
 def always(_: bytes) -> bool:
-    """Return True, for fixed bytes that are long or unusual enough to be proof on their own."""
+    """Return True. For signatures whose fixed bytes are long or unusual enough to be proof on their own."""
     return True
 
 
