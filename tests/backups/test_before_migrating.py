@@ -33,7 +33,7 @@ def unpack(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return an installation that a newer version has migrated."""
+    """Return an installation whose databases a newer version of the program has migrated."""
     folder = unpack(tmp_path_factory.mktemp("newer") / "old")
     run(folder, "bootstrap")
     with closing(sqlite3.connect(folder / "routing_admin.sqlite3")) as rows, rows:
@@ -66,7 +66,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
 
 
 def test_only_the_last_three_copies_are_kept(old: Path) -> None:
-    """Older and unfinished copies of the databases would fill the disk."""
+    """Older copies and unfinished ones are deleted, because they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")

@@ -67,7 +67,7 @@ def collect_facts(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def dump_tables(url: str) -> dict[str, list[str]]:
-    """Return all rows as PostgreSQL prints them, without the tables of migrations and audit events."""
+    """Return all rows as PostgreSQL prints them, except those of the migration and audit event tables."""
     with psycopg.connect(url, autocommit=True) as reader:
         names = {name for (name,) in reader.execute(TABLES)} - {"django_migrations", AUDIT_TABLE}
         return {name: sorted(row for (row,) in reader.execute(f'SELECT t::text FROM "{name}" t')) for name in names}
@@ -98,7 +98,7 @@ def restore(saved: SavedInstallation, environment: Mapping[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def in_files(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the environment of a file-based installation to which the backup was restored. No test changes it."""
+    """Return the environment of a file-based installation restored from the backup. No test changes it."""
     environment = saved.new_environment(tmp_path_factory.mktemp("files") / "b", "", ("secret_key", "keys"))
     restore(saved, environment)
     return environment

@@ -1,4 +1,4 @@
-"""A killed backup leaves a hidden directory, which does not count as a backup. The next backup removes it."""
+"""An interrupted backup leaves a hidden directory that does not count as a backup. The next backup removes it."""
 
 from __future__ import annotations
 

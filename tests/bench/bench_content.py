@@ -84,7 +84,7 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
 
 
 def gateway(folder: Path, size: int) -> Callable[[], None]:
-    """Return a function that does what the product does: read the store, decide the delivery, and build the body."""
+    """Return a function that works like the product: read the stored file, decide its delivery, and build the body."""
     from artifacts.storage.files import FileStore
     from capabilities.core.delivery.model_endpoint import Prepared, prepare
     from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart
@@ -107,7 +107,7 @@ def gateway(folder: Path, size: int) -> Callable[[], None]:
             for block in request_blocks(prepared.request.pieces()):
                 file.write(block)
 
-    store.verify(stored.sha256)  # The first call hashes every byte, but only later calls are measured.
+    store.verify(stored.sha256)  # The first call is not measured, because it also hashes every byte.
     return run
 
 
@@ -126,7 +126,7 @@ class Bytes:
 
 
 def reader_of_everything() -> tuple[Any, Any]:
-    """Return an endpoint that accepts files of every kind and size, and the texts for descriptions."""
+    """Return a model endpoint that accepts files of every kind and size, and the texts used in file descriptions."""
     from capabilities.core.delivery.adaptation import TextStyle
     from capabilities.core.delivery.model_endpoint import model_endpoint
     from capabilities.core.vocabulary import Capabilities

@@ -46,7 +46,7 @@ class Target:
     measurements: dict[str, list[float]] = field(default_factory=dict)
 
     def request(self, behaviour: str, **options: Any) -> bytes:
-        """Return a chat request that selects one of the upstream's behaviours."""
+        """Return a chat request that makes the upstream respond with the given behaviour."""
         body = {"model": self.model(behaviour), "messages": [{"role": "user", "content": "hello"}], **options}
         return request_bytes(self.served.port, self.path(behaviour), json.dumps(body).encode(), self.served.key)
 
@@ -147,7 +147,7 @@ async def measure(targets: list[Target]) -> None:
 
 
 async def compare_workers(single: Target, double: Target) -> None:
-    """Measure a small call's CPU time, alternately with one worker and with two."""
+    """Measure the CPU time of a small call, alternately with one worker process and with two."""
     await closed_loop(double.served.port, double.request("plain"), 16, 2)  # Wait until both workers have started.
     for _ in range(ROUNDS):
         for target in (single, double):
@@ -180,7 +180,7 @@ def measure_workers(provider: Served, folder: Path, own: Target) -> None:
 
 
 def measure_lasting(provider: Served, folder: Path, own: Target) -> None:
-    """Measure a server without other load: its memory after many calls, and its log after SIGTERM."""
+    """Measure a server that has no other load: its memory after many calls, and its log after SIGTERM."""
     with gateway(provider, folder) as served:
         target, before = own_target(served), rows_in_log(folder)
         answered = asyncio.run(run_long(target))
@@ -221,12 +221,12 @@ def own_target(served: Served) -> Target:
 
 
 def model_name(behaviour: str) -> str:
-    """Return the model name for which our server gets this behaviour from the upstream."""
+    """Return the model name that our server routes to this behaviour of the upstream."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 
 def main() -> None:
-    """Print all targets' medians, our server's relation to the baseline, and the goals."""
+    """Print the medians of all servers, the ratio of our server to the baseline, and the goals."""
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,

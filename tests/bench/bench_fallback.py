@@ -99,7 +99,7 @@ async def measure(calls: int = CALLS) -> list[Durations]:
 
 
 def main() -> None:
-    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # One line per fallback would obscure the table.
+    logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)  # Log lines would obscure the table.
     rows = asyncio.run(measure())
     print(f"{'':<52} {'median':>10} {'p99':>10}")
     for row in rows:

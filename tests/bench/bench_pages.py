@@ -31,7 +31,7 @@ FILTERS = (
     *("task:task5", "task:task5 since:1h", "agent:agent1", "surface:none", "model:model3", "req_0"),
     *("provider:provider3", "provider:provider3 task:task5", "provider:provider3 model:model4"),
 )
-"""Searches with many, few and no results."""
+"""Request log searches with many, few and no results."""
 
 FAILS_EVERY, FALLS_BACK_EVERY = 23, 11
 FAILED, SECOND = f"i % {FAILS_EVERY} = 0", f"i % {FALLS_BACK_EVERY} = 0"
@@ -154,7 +154,7 @@ def request_id() -> str:
 
 
 def moment(rows: int) -> str:
-    """Return SQL for the time of row `i` in Django's format. The times are spread over the last thirty days."""
+    """Return an SQL expression for the time of row `i` in Django's format. The times span the last thirty days."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
@@ -230,7 +230,7 @@ SPANS_ON_POSTGRESQL = (
     ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
     ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
 )
-"""The kinds of roll-ups: a period's letter, the start of a request's period, and the earliest request."""
+"""Each kind of roll-up: the period's letter, SQL for the start of a request's period, and the earliest time."""
 
 
 def sums(cursor: Any) -> None:
@@ -322,7 +322,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def timed(client: Any, name: str, url: str) -> list[object] | None:
-    """Return a page's row in the table. If the page fails, print a message to stderr and return None."""
+    """Measure a page and return its table row. If the page fails, print a message to stderr and return None."""
     from django.db import connections
     from django.test.utils import CaptureQueriesContext
 

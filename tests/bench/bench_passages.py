@@ -31,7 +31,7 @@ class FileTrace:
         self.moves = 0
 
     def watch(self, action: Callable[[], Any]) -> Any:
-        """Run the action and return its result. Record all calls in all threads meanwhile."""
+        """Run the action, record the calls in all threads meanwhile, and return the action's result."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:

@@ -64,7 +64,7 @@ class Setup:
     keys: tuple[str, str]
 
     async def measure(self) -> list[object]:
-        """Return the table's row: calls per second, CPU milliseconds per call, and calls per second per core."""
+        """Return a setup's table row: calls per second, CPU milliseconds per call, and calls per second per core."""
         row: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
@@ -84,7 +84,7 @@ class Setup:
         return sum(process.cpu_seconds() for process in self.serving)
 
     async def _warm(self, request: bytes) -> None:
-        """Send calls until every process knows the key and has its share of the limits."""
+        """Send calls until every process has cached the key and received its share of the limits."""
         for _ in range(8 * len(self.serving)):
             connection = await connect(self.port)
             for _ in range(4):
@@ -190,7 +190,7 @@ def absent(name: str) -> None:
 
 
 def log_line(name: str, engines: Mapping[str, str], folder: Path) -> list[object]:
-    """Return the table's row for the log with these engines: rows per second, CPU time and size."""
+    """Return the table row for request logging with these engines: rows per second, CPU time and size."""
     plain = {variable: value for variable, value in os.environ.items() if variable not in ("DATABASE_URL", "REDIS_URL")}
     command = [sys.executable, "-m", "tests.bench.log_rows", str(folder), str(LOG_ROWS)]
     result = subprocess.run(command, cwd=ROOT, env={**plain, **engines}, capture_output=True, text=True, check=True)

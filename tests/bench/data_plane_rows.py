@@ -1,4 +1,4 @@
-"""The rows in the table for the data plane: the measurement, its comparison, and the goal."""
+"""The rows of the data plane benchmark's table: each has a measurement, its comparison, and a goal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS = int(os.environ.get("BENCH_CALLS", "10000"))
 STEADY_CALLS, STEADY_SECONDS = 500, 5 * SECONDS
 
 Get = Callable[[str], float]
-"""Returns a server's measurement by name, or NaN if there is none."""
+"""A function that returns a named measurement of a server, or NaN if there is none."""
 
 Base = Callable[[Get, Get, str], float]
 
@@ -41,7 +41,7 @@ UNITS: Mapping[Base, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table. Its goal, if any, applies to our value in relation to `base`."""
+    """A table row. `base` compares our server's value with another's. The goal, if any, applies to the result."""
 
     label: str
     name: str

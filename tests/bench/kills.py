@@ -1,4 +1,4 @@
-"""Measure what the log lacks after kill -9: the age of the oldest answered call that is not in the log."""
+"""Measure how much log is lost by kill -9: the age of the oldest answered call that is not in the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.bench.load import Connection, connect, fixed_rate
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
-"""The number of servers that are killed, each at another time in the journal's cycle."""
+"""The number of servers that are killed, each at a different point in the journal's write cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
 """Seconds for which the first server is under load, and the increase for each later server."""
 

@@ -1,4 +1,4 @@
-"""A cheap HTTP client: it keeps connections alive, sends requests as bytes, and only looks for a response's end."""
+"""An HTTP client that uses little CPU: it keeps connections alive, sends bytes, and only finds a response's end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 
 class Connection(asyncio.Protocol):
-    """A connection. `ask` sends a request and waits for the end of the response."""
+    """A keep-alive connection. `ask` sends a request and waits for the end of the response."""
 
     def __init__(self) -> None:
         self._head: bytes | None = None
@@ -70,7 +70,7 @@ def request_bytes(port: int, path: str, body: bytes, key: str) -> bytes:
 
 
 async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float) -> list[float]:
-    """Send calls from `in_flight` callers, each without a pause. Return every call's milliseconds."""
+    """Send calls from `in_flight` callers, each without a pause. Return the duration of every call in milliseconds."""
     until = time.perf_counter() + seconds
     durations: list[float] = []
 
@@ -96,7 +96,7 @@ async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Send calls at a fixed rate without waiting for responses. Return every answered call's milliseconds."""
+    """Send calls at a fixed rate without waiting for responses. Return the milliseconds of every answered call."""
     idle: list[Connection] = []
     durations: list[float] = []
 

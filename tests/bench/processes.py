@@ -1,4 +1,4 @@
-"""The processes of the data plane's benchmark: upstream, baseline and our server, with CPU time and memory."""
+"""The processes in the data plane benchmark (upstream, baseline, our server), and their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAILING = 5 * FAILOVERS
 
 @dataclass(frozen=True)
 class Served:
-    """A listening process. `key` authenticates calls, and `start_seconds` is the time until its first response."""
+    """A server process. `key` authenticates calls to it, and `start_seconds` is the time until its first response."""
 
     name: str
     port: int
@@ -47,7 +47,7 @@ class Served:
         return sum(time.clock_gettime(cpu_clock(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
-        """Return the resident memory in MB, or with `peak` its peak since `forget_peak`."""
+        """Return the resident memory in MB, or if `peak` is true, its peak since `forget_peak`."""
         field = "VmHWM:" if peak else "VmRSS:"
         total = 0
         for pid in self.members():

@@ -75,7 +75,7 @@ AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""Each part's files and folders, ours or a library's. The first match counts."""
+"""Maps each program part to its files and folders, ours or a library's. The first match counts."""
 
 
 @lru_cache(maxsize=10_000)
@@ -94,7 +94,7 @@ class Sampler:
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def take_sample(self, _number: int, frame: FrameType | None) -> None:
-        """Take a sample: count the innermost frame that belongs to a part."""
+        """Take a sample: count the innermost stack frame that belongs to a part."""
         while frame is not None:
             code = frame.f_code
             area = find_area(code.co_filename)
@@ -170,13 +170,13 @@ def _thread_clock(thread: threading.Thread) -> float:
 
 
 def measure(workload: str, port: int, key: str) -> Profile:
-    import uvicorn  # This is imported only now, since the environment selects the installation.
+    import uvicorn  # This is imported late, since importing it reads the environment.
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns
     from routing_admin.platform.server.http_protocol import Protocol
 
-    if workload == "failover":  # Otherwise cooldowns would skip the provider after its third failure.
+    if workload == "failover":  # Without this, a cooldown would skip the provider after its third failure.
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]
     sampler, results = Sampler(), list[Profile | BaseException]()
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}
@@ -202,7 +202,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
 
 
 def _drive(workload: str, port: int, request: bytes, sampler: Sampler) -> Profile:
-    """Make another process send calls twice: first to warm up, then while samples are taken."""
+    """Make another process send calls in two rounds: one to warm up, and one while samples are taken."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as callers:
         wait_until(lambda: is_listening(port))
         callers.submit(call, port, request, IN_FLIGHT[workload], WARM_SECONDS).result()

@@ -1,4 +1,4 @@
-"""Helpers for the benchmarks: measure in rounds, and print a plain text table."""
+"""Helpers for the benchmarks, which measure in rounds and print a plain text table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts listed for the profile match existing files, and a run attributes most of the time to them."""
+"""The program parts in the profile match existing files, and a profiled run attributes most of its time to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers: a program with an agent's key, and a user with a session. Each call has its own connection."""
+"""Callers for the stress tests: a program with an agent key, and a signed-in user. Each call has its own connection."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def send(
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
-    """Send JSON as a program does. Underscores in header names become hyphens."""
+    """Send JSON as an agent's program does. Underscores in the names of header arguments become hyphens."""
     defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     extra = {name.replace("_", "-"): header for name, header in headers.items()}
     return send(server, method, path, None if value is None else json.dumps(value).encode(), defaults | extra)

@@ -1,4 +1,4 @@
-"""SIGTERM under load: every response is complete, or its caller learns that the server is stopping."""
+"""SIGTERM under load: every call gets a complete response, or an error that says that the server is stopping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRAINING = "server_draining"
 
 
 def drain(times: int) -> Finding:
-    """Stop a server with two processes `times` times. A refused connection is not a loss."""
+    """Start and stop a server with two processes `times` times. A refused connection does not count as a loss."""
     ends, losses = Counter[str](), list[str]()
     with installed(DRAIN_SECONDS="3") as installation:
         for number in range(times):
@@ -50,7 +50,7 @@ def drain(times: int) -> Finding:
 
 @dataclass
 class Caller:
-    """A caller that repeats its call, with the outcome of each call."""
+    """A caller that sends the same call repeatedly and records the outcome of each."""
 
     server: Server
     name: str
@@ -58,7 +58,7 @@ class Caller:
     ends: list[str] = field(default_factory=list)
 
     def call_until_gone(self) -> None:
-        """Send calls until a connection is refused, or closed before the request was read. Such a call is not lost."""
+        """Send calls until one is refused or its connection is closed before it was read. Such a call is not lost."""
         streamed = "stream" in self.step or self.step == "stall"
         messages = [{"role": "user", "content": "hello"}]
         body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})

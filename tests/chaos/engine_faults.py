@@ -1,6 +1,6 @@
 """Faults of an installation's engines (PostgreSQL, Redis, S3) and processes.
 
-A fault begins, lasts while calls are sent, and ends.
+Each fault begins, lasts for some time while calls are sent, and ends.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _set_read_only(machines: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(machines: Machines) -> Iterator[None]:
-    """End all of the product's database connections, several times."""
+    """Terminate all database connections of the product several times."""
     for _ in range(5):
         machines.cluster.ask("postgres", END_BACKENDS)
         machines.finished.wait(0.3)
@@ -105,7 +105,7 @@ def exhausted_connections(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def locked_tables(machines: Machines) -> Iterator[None]:
-    """Lock the busiest tables on another database connection, even for reads."""
+    """Lock the most used tables from another database connection, so that even reads must wait."""
     with psycopg.connect(machines.environments[0]["DATABASE_URL"]) as connection:
         connection.execute(f"LOCK TABLE {', '.join(HOT_TABLES)} IN ACCESS EXCLUSIVE MODE")
         yield
@@ -169,7 +169,7 @@ def killed_machine(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def rolling_restart(machines: Machines) -> Iterator[None]:
-    """Restart one machine after another with SIGTERM. Meanwhile its callers use another machine."""
+    """Restart one machine after another with SIGTERM. Meanwhile the callers of that machine use another one."""
     for number in range(MACHINES):
         process = machines.servers[number].process
         process.terminate()

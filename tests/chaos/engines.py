@@ -38,12 +38,12 @@ from tests.gateway.serving import manage
 CALLERS = 4
 SETTLE_SECONDS = 1.0
 ALERT_SECONDS = 25.0
-"""Seconds until an outage is reported: it must last ten, is checked every five, and the machine is busy."""
+"""Seconds within which an outage must be reported. It must last 10 s and is checked every 5 s, on a busy machine."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
 )
-"""Metrics that may show a fault."""
+"""The metrics that are compared before and after a fault."""
 HEADS = (
     "fault",
     "calls",
@@ -117,7 +117,7 @@ class EngineFaultRun:
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
     reported: int = 0
-    """The number of received notices that belong to earlier faults."""
+    """The number of alert notices that were already received for earlier faults."""
 
     def call(self, number: int) -> None:
         """Send calls in sequence with a known key, starting at the next machine each time."""
@@ -216,7 +216,7 @@ class EngineFaultRun:
         return [kind.value for kind in AlertKind if f'"{kind.value}"' in bodies]
 
     def _wait_for_alert(self, kind: str, began: float) -> None:
-        """Wait until the alert is reported as ongoing.
+        """Wait until a notice reports the fault's alert as ongoing.
 
         An alert that recurs within two minutes of its end is not sent again.
         """
@@ -274,7 +274,7 @@ class EngineFaultRun:
         while True:
             with psycopg.connect(self.machines.environments[0]["DATABASE_URL"]) as rows:
                 stored = rows.execute("select id from routing_admin_requestlog where id like 'engines-%'").fetchall()
-            # If a request is stored twice, the second id has a suffix.
+            # If a request is stored twice, the second row's id has a suffix.
             counts = Counter(row[0].partition("~")[0] for row in stored)
             for tally in self.tallies:
                 names = {name for name, machine, *times in tally.answered if not self._is_excused(machine, *times)}
@@ -299,7 +299,7 @@ def engine_fault_run() -> Iterator[EngineFaultRun]:
 
 
 def push_engines(rounds: int) -> Finding:
-    """Cause every fault and return the finding.
+    """Cause every engine fault and return the finding.
 
     No call with a known key may fail, no row may be lost or duplicated, and no artifact may be incomplete.
     """

@@ -49,7 +49,7 @@ def trailers(stage: Stage) -> None:
 
 
 def flood(server: Server, start: bytes, unit: bytes, limit: int) -> tuple[int, str]:
-    """Send until the server closes the connection. Return the number of bytes sent and the response's status."""
+    """Send the data until the server closes the connection. Return the number of bytes sent and the response status."""
     sent, answer = 0, b""
     with closing(socket.create_connection(("127.0.0.1", server.port), timeout=20)) as connection:
         with suppress(OSError):
@@ -98,7 +98,7 @@ def json_bombs(stage: Stage) -> None:
 
 
 def large_calls(stage: Stage) -> None:
-    """Send as much as a call may contain: text, base64, messages, image URLs, pages, and text to `/mcp`.
+    """Send calls as large as allowed: with text, base64, many messages, image URLs, PDF pages, or text to `/mcp`.
 
     Base64 is sent to a model that does not exist, because the lab runs in this process and would delay the measurement.
     """
@@ -142,7 +142,7 @@ def many_parts(stage: Stage) -> None:
 
 
 def invented_names(stage: Stage) -> None:
-    """Send many different names of models that do not exist. The metrics must not grow with them."""
+    """Call many different models that do not exist. The metrics must not grow with the number of names."""
     before = len(send(stage.server, "GET", "/metrics").body)
     for number in range(400):
         chat(stage.server, "", f"invented-{number}/model-{number}")
@@ -158,7 +158,7 @@ def runtime_agents(stage: Stage) -> None:
 
 
 def sign_ins(stage: Stage) -> None:
-    """Flood sign-in from one IP address and guess links from another, while a user signs in from the latter."""
+    """Flood sign-in from one IP address and guess links from another. A user at the latter must be able to sign in."""
 
     def guess(number: int) -> None:
         person = Person(stage.server, source="127.0.0.9")
@@ -174,7 +174,7 @@ def sign_ins(stage: Stage) -> None:
 
 
 def slow_files(stage: Stage) -> None:
-    """Send PDFs that are slow to read as one agent, and small files as another agent."""
+    """Request the details of slow PDFs as one agent, and meanwhile of small files as another agent."""
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:

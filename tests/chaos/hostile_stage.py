@@ -1,4 +1,4 @@
-"""The environment of the attacks: a served installation that a well-behaved agent calls during each attack."""
+"""The environment of the hostile tests: an installation that a well-behaved agent calls during each attack."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Stage:
     faults: list[str] = field(default_factory=list)
 
     def note(self, answer: object, *, good: bool = True) -> None:
-        """Count a response. A response that is not good is a fault."""
+        """Count a response, and record a fault if the response is not good."""
         self.answers[str(answer)] += 1
         if not good:
             self.faults.append(f"answered {answer}")
@@ -55,7 +55,7 @@ class Attack:
 
 @dataclass
 class Watch:
-    """An attack's effect: the server's peak memory, and the responses to another agent."""
+    """The effect of an attack: the server's peak memory, and the responses to another agent."""
 
     server: Server
     peak: float = 0.0

@@ -1,4 +1,4 @@
-"""Kill a server with -9 during edits, imports, uploads and calls: the next start must have everything acknowledged."""
+"""Kill a server with SIGKILL during edits, imports, uploads and calls. No acknowledged data may be lost."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 
 @dataclass
 class Ledger:
-    """What was acknowledged.
+    """The data that the server has acknowledged.
 
     For a value that changes, it has the last acknowledged value and the one in progress. Either may be stored.
     """
@@ -36,7 +36,7 @@ class Ledger:
 
 @dataclass
 class LoadGenerator:
-    """The four callers that stress a server until it is killed."""
+    """Four callers (edits, imports, uploads, calls) that stress a server until it is killed."""
 
     server: Server
     person: Person
@@ -93,7 +93,7 @@ class LoadGenerator:
                 yield
 
     def call(self) -> Iterator[None]:
-        """Send calls. A call is acknowledged by its log entry."""
+        """Send calls. A call counts as acknowledged once its log entry can be read."""
         number = 0
         while True:
             number += 1
@@ -128,7 +128,7 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
 
 
 def kill_again_and_again(times: int) -> Finding:
-    """Start and kill a server repeatedly at different times. Afterwards read all uploads and run `doctor`."""
+    """Start a server and kill it after a varying time, repeatedly. Afterwards read all uploads and run `doctor`."""
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:

@@ -15,7 +15,7 @@ CALLERS = 4
 LOCKED_SECONDS, UNLOCKED_SECONDS = 1.5, 0.5
 """Seconds for which a database is locked, and for which it is then unlocked."""
 CATCH_UP = 60
-"""Seconds within which everything must be in the log."""
+"""Seconds after the test within which all calls must be in the log."""
 
 
 def lock_and_release(rounds: int) -> Finding:

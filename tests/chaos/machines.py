@@ -42,7 +42,7 @@ TIMEOUT_SECONDS = 60.0
 WRITE_SECONDS = 0.1
 """Seconds after which an answered call must survive the end of its process."""
 WORKERS = "2"
-"""The last machine's workers, one of which is also killed."""
+"""The number of worker processes on the last machine. One of them is also killed."""
 BUDGET = 3000
 SPENDER = "vision-agent"
 SAVE_LIMIT = (
@@ -167,7 +167,7 @@ class Machines:
                 if reply.status == 200:
                     counts["tokens"] += reply.json["usage"]["total_tokens"]
                 elif reply.status == 429:
-                    # The budget is used up.
+                    # The call was rejected because the budget is used up.
                     return
 
         raised = at_once(push, *(lambda server=server: run(server) for server in self.servers for _ in range(3)))
@@ -302,7 +302,7 @@ def machines(keys: int, settings: Mapping[str, str] = MappingProxyType({})) -> I
 
 
 def push_machines(rounds: int) -> Finding:
-    """Run the rounds. All processes must agree within a second, and nothing acknowledged may be lost."""
+    """Run all rounds of faults. All processes must agree within a second, and no acknowledged data may be lost."""
     with machines(rounds) as installation:
 
         def push() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class BreakableProxy:
-    """A proxy with its own port that forwards to another port."""
+    """A TCP proxy that listens on its own port and forwards to another port."""
 
     def __init__(self, port: int) -> None:
         self._target = port

@@ -13,11 +13,11 @@ from tests.chaos.installation import Installation, installed
 from tests.gateway.serving import Server, manage
 
 Outcome = tuple[list[int], object, object]
-"""Both statuses, the value that the successful request wrote, and the stored value."""
+"""The outcome of a race: both statuses, the value that the successful request wrote, and the stored value."""
 
 
 def race(pairs: int) -> Finding:
-    """Run pairs of concurrent requests on the same version: two imports, two forms, and a change with a deletion."""
+    """Run pairs of concurrent requests on the same version: two imports, two forms, or a change and a deletion."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
@@ -89,7 +89,7 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("services/racer", "description", {"provider": "echo", "model": "racer"}),
     ("aliases/racer", "target", {"target": "task:default"}),
 )
-"""Entries for the race between a change and a deletion: path, changed field, and the other fields."""
+"""The configuration entries for races between a change and a deletion: path, changed field, and the other fields."""
 
 
 def deletion_pair(server: Server, token: str, number: int) -> Outcome:

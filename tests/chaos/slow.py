@@ -1,4 +1,4 @@
-"""Open many connections that send almost nothing. Calls must still be answered."""
+"""Hold many connections open that send almost nothing. Other callers must still be answered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST = 45.0
 
 
 def hold_open(count: int) -> Finding:
-    """Open many connections at the same time. The server must close all in time, and answer calls meanwhile."""
+    """Open many connections at the same time. The server must close all of them in time, and answer calls meanwhile."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Each connection also needs a file descriptor in this process.
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * count)), hard))

@@ -19,7 +19,7 @@ from tests.chaos.installation import installed
 from tests.gateway.serving import Server
 
 SAMPLES = 20
-"""The number of samples, spread evenly over the time."""
+"""The number of resource samples, spread evenly over the run."""
 PAUSE = 0.02
 """Seconds between two calls by a caller."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
@@ -29,7 +29,7 @@ TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Sample:
-    """A server's use of resources at one time, in the order of `SLACK`."""
+    """A server's resource usage at one time. The fields have the order of `SLACK`."""
 
     second: float
     values: tuple[float, float, float, float]

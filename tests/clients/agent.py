@@ -1,4 +1,4 @@
-"""A simulated client: it sends a recorded exchange's requests, reads the answers, and continues with both."""
+"""A simulated client program: it sends the requests of a recorded exchange and adds the answers to the conversation."""
 
 from __future__ import annotations
 

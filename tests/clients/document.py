@@ -1,4 +1,4 @@
-"""The tables with a run's results: each suite's counts, and each known difference with its reason."""
+"""The result tables in docs/compatibility.md: the counts of each suite, and each known difference with its reason."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_tool_is_called(model: Any) -> None:
     arguments = []
 
     def double(number: int) -> int:
-        """Twice the number."""
+        """Return twice the number."""
         arguments.append(number)
         return 2 * number
 

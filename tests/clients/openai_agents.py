@@ -37,7 +37,7 @@ set_tracing_disabled(True)
 
 
 class City(BaseModel):
-    """A place and how many live there."""
+    """A city and its population."""
 
     name: str
     inhabitants: int
@@ -45,13 +45,13 @@ class City(BaseModel):
 
 @function_tool
 def double(number: int) -> int:
-    """Twice the number."""
+    """Return twice the number."""
     return 2 * number
 
 
 @function_tool
 def screenshot(window: str) -> ToolOutputImage:
-    """A screenshot of the window."""
+    """Return a screenshot of the window."""
     return ToolOutputImage(image_url=PNG)
 
 

@@ -17,7 +17,7 @@ MODELS: dict[str, str] = json.loads(os.environ["CLIENTS_MODELS"])
 
 
 class City(BaseModel):
-    """A place and how many live there."""
+    """A city and its population."""
 
     name: str
     inhabitants: int

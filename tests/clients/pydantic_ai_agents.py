@@ -31,14 +31,14 @@ PNG = base64.b64decode(
 
 
 class City(BaseModel):
-    """A place and how many live there."""
+    """A city and its population."""
 
     name: str
     inhabitants: int
 
 
 class Trip(BaseModel):
-    """Values within values, a list, an enumeration, and one that may be absent."""
+    """A model with nested values, a list, an enumeration, and an optional value."""
 
     stops: list[City]
     by_train: bool
@@ -92,13 +92,13 @@ async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
 
     @agent.tool_plain
     def double(number: int) -> int:
-        """Twice the number."""
+        """Return twice the number."""
         arguments.append(number)
         return 2 * number
 
     @agent.tool_plain
     def shout(text: str) -> str:
-        """The text, loud."""
+        """Return the text in capitals."""
         arguments.append(text)
         return text.upper()
 
@@ -110,7 +110,7 @@ async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None:
-    """The modes are a required tool, the answer's schema, and a prompt with JSON mode."""
+    """The output modes are a required tool call, a response schema, and a prompt with JSON mode."""
     result = await Agent(model, output_type=output_mode(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
@@ -121,7 +121,7 @@ async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None
 
     @agent.tool_plain
     def count(name: str) -> int:
-        """Return how many entries are there."""
+        """Return the number of entries."""
         return 443037
 
     result = await agent.run("count the people of 'Zürich': 443037")
@@ -150,7 +150,7 @@ async def test_tool_is_called_in_a_stream(model: Model) -> None:
 
     @agent.tool_plain
     def double(number: int) -> int:
-        """Twice the number."""
+        """Return twice the number."""
         arguments.append(number)
         return 2 * number
 
@@ -166,7 +166,7 @@ async def test_reasoning_is_kept_in_a_conversation(model: Model) -> None:
 
     @agent.tool_plain
     def double(number: int) -> int:
-        """Twice the number."""
+        """Return twice the number."""
         return 2 * number
 
     first = await agent.run("double the number 21")

@@ -25,7 +25,7 @@ READER_KEY = os.environ["CLIENTS_VISION_KEY"]
 RECIPE = os.environ["CLIENTS_RECIPE"]
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "recipes.md"
 ADDRESS = "http://127.0.0.1:8000"
-"""The URL in recipe blocks that cannot read it from a variable."""
+"""The gateway URL in recipe blocks that cannot read it from an environment variable."""
 BLOCK = re.compile(r"^```(python|sh|js|json|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CONFIGURATIONS = {"toml": ".codex/config.toml", "json": ".config/opencode/opencode.json"}
 """Maps a block's language to the path of the program's configuration file below the home directory."""
@@ -44,7 +44,7 @@ QUIET = {
 
 _, _, section = DOCUMENT.read_text("utf-8").partition(f"\n## {RECIPE}\n")
 BLOCKS: dict[str, str] = dict(BLOCK.findall(section.partition("\n## ")[0]))
-"""The recipe's blocks by language."""
+"""The code blocks of the recipe, by language."""
 
 program = BLOCKS["sh"].splitlines()[-1].split()[0] if "sh" in BLOCKS else ""
 if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS and not MODULES.is_dir()):
@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Callable[[str], str]:
             file.parent.mkdir(parents=True)
             file.write_text(BLOCKS[language].replace(ADDRESS, URL))
         if "js" in BLOCKS:
-            (tmp_path / "node_modules").symlink_to(MODULES)  # Node searches for modules beside the importing file.
+            (tmp_path / "node_modules").symlink_to(MODULES)  # Node searches for modules next to the importing file.
             (tmp_path / "recipe.mjs").write_text(BLOCKS["js"])
         commands = {
             "sh": lambda text: ["sh", "-e", "-c", text],

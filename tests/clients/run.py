@@ -40,7 +40,7 @@ MODELS = {
     "anthropic": "capable-anthropic",
     "gemini": "capable-gemini",
 }
-"""Maps a protocol to its service's id."""
+"""Maps each protocol to the id of the model service that uses it."""
 READER = "reader"
 """The provider and service of the route for recipes. Its model calls the tools that the question names."""
 UPSTREAM_MODELS = {
@@ -54,7 +54,7 @@ MODELS_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
 )
-"""The model names in openai-python's tests."""
+"""The model names that openai-python's tests use."""
 REASONING_MODELS = ("gpt-5", "claude-sonnet-4")
 """Model names that make llm-comply request reasoning."""
 
@@ -80,7 +80,7 @@ ARGUMENTS = {
     },
     "exchanges": ("test_exchanges.py",),
 }
-"""pytest's arguments for each suite."""
+"""The pytest arguments of each suite."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Replay recorded exchanges of client programs over every protocol: program x protocol x content, streamed and not.
+"""Replay recorded exchanges for each client program, protocol and kind of content, streamed and not.
 
 The tests are part of the normal test run, and also a suite of `make test-clients`.
 """

@@ -44,7 +44,7 @@ def test_table_has_the_results_of_a_run() -> None:
 def test_example_follows_its_schema() -> None:
     """The example follows references, alternatives and enumerations.
 
-    Other values are words and numbers from the question.
+    Values without an example are words and numbers from the question.
     """
     city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
     schema = {
