@@ -17,7 +17,7 @@ scalars = (
     st.none()
     | st.booleans()
     | st.integers(-(10**6), 10**6)
-    # -0.0 becomes 0.0, as databases return it.
+    # -0.0 becomes 0.0, because databases return 0.0 for it.
     | st.floats(-1e6, 1e6).map(lambda number: number or 0.0)
     | st.text(storable, max_size=8)
 )
@@ -121,7 +121,7 @@ def routing_files(
 ) -> dict[str, Any]:
     """Build a valid `llm-routing.json`.
 
-    If `with_own_fields` is true, add keys that only this program has, unusual but legal notation, and unknown fields.
+    If `with_own_fields` is true, add fields that only this program has, unusual but legal notation, and unknown fields.
     """
     entries = st.lists(
         provider_entries(with_own_fields=with_own_fields, keys=keys),

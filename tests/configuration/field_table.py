@@ -1,6 +1,6 @@
 """A table of all configuration fields: each field's possible values, and the exports that cannot express it.
 
-Arbitrary configurations are built from the table's rows. A test fails and names the field if a spec's field has no row.
+Arbitrary configurations are built from the table's rows. A test names every spec field that has no row.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ TABLE: Mapping[type, Mapping[str, FieldRow]] = {
 
 
 def spec_values(kind: type, /, **overrides: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Build specs with arbitrary values in all fields. `overrides` are strategies for fields that depend on others."""
+    """Build a spec with arbitrary values. `overrides` are the strategies for fields that depend on others."""
     fields = {name: row.values for name, row in TABLE[kind].items()} | overrides
     return st.builds(kind, **fields)
 
@@ -220,7 +220,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
 
 @st.composite
 def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
-    """Build a service of one of the known providers, with arbitrary capabilities and origins of these capabilities."""
+    """Build a model service of one of the known providers, with arbitrary capabilities and capability sources."""
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}

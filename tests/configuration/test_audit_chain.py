@@ -39,7 +39,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 
 
 def test_entries_are_numbered_without_gaps_and_chained(five_entries: None) -> None:
-    """This also holds after a rolled-back transaction."""
+    """A rolled-back transaction leaves no gap either."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -118,7 +118,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, object]:
 
 
 def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """The record is the file in the data directory, or a copy kept elsewhere and passed to `verify_audit`."""
+    """The newest hash is recorded in a file in the data directory, or in a copy that is passed to `verify_audit`."""
     output = StringIO()
     call_command("audit_verify", stdout=output)
     noted = output.getvalue().split()[-1]
@@ -136,12 +136,12 @@ def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
 
 
 def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """A completely recomputed chain is detected, since its newest hash differs from the recorded one."""
+    """A completely recomputed chain is detected, because its newest hash differs from the recorded one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
 def test_missing_trigger_is_found(five_entries: None) -> None:
-    """`refuse_changes`, which runs after every migration, creates missing triggers again."""
+    """`refuse_changes`, which runs after every migration, recreates missing triggers."""
     with connection.cursor() as cursor:
         for sql in statements_to_allow(connection.vendor):
             cursor.execute(sql)

@@ -86,7 +86,7 @@ def admin_entries(kind: type, name: str) -> Iterator[Any]:
 
 
 def list_keys(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of an entry and of its candidates, but not those of other nested objects."""
+    """Yield the JSON keys of an entry and of its candidates, but not those of other nested objects."""
     yield from entry
     for candidate in (entry.get("primary"), *entry.get("fallback", ())):
         yield from candidate if isinstance(candidate, Mapping) else ()

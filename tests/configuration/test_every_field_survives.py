@@ -46,7 +46,7 @@ def export_texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[s
 
 
 def without_unexported(configuration: Configuration) -> Configuration:
-    """Return the configuration without what exports omit: stored keys and the terms of agents' keys."""
+    """Return the configuration without the values that exports omit: stored keys and the terms of agent keys."""
     agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 
@@ -208,5 +208,5 @@ def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
 
 @EVERY
 def test_difference_contains_every_field(kind: type, name: str) -> None:
-    """A change without a difference would create no revision."""
+    """A change in a field that the difference misses would create no revision."""
     assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

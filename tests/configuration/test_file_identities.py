@@ -34,7 +34,7 @@ def full(configuration: Configuration) -> list[str]:
 
 
 def reimported(configuration: Configuration) -> list[Configuration]:
-    """Return three imports of the exported configuration: into an empty one, onto itself, and with pruning."""
+    """Return the results of importing the export into an empty configuration, onto itself, and with pruning."""
     files = full(configuration)
     outcomes = [
         import_files(EMPTY, files),

@@ -111,7 +111,7 @@ def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_form_does_not_allow_a_new_origin() -> None:
-    """The form may contain another user's text, so a separate button allows the origin."""
+    """Saving the form allows no new origin, because another user may have entered it. A separate button does."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)

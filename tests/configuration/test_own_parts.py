@@ -128,7 +128,7 @@ def test_invalid_part_is_one_error_with_its_path(part: dict[str, Any], field: st
 
 
 def test_agent_in_a_file_may_have_every_limit() -> None:
-    """A limit that is added to agents must be added to this test."""
+    """When agents get a new kind of limit, add it to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == LIMIT_FIELDS
@@ -154,7 +154,7 @@ PROBED = ServiceSpec(
 
 
 def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
-    """These capabilities are removed if the model changes, and replaced by what the file declares."""
+    """Such capabilities are removed if the model changes, and replaced by those that the file declares."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {
@@ -185,7 +185,7 @@ def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
 
 
 def test_seed_export_includes_capabilities_found_by_probes() -> None:
-    """Other programs rely on these capabilities."""
+    """Other programs that read the seed files rely on these capabilities."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}

@@ -13,9 +13,9 @@ from routing_admin.core.configuration.specs import EMPTY
 from routing_admin.core.files.importing import import_files
 
 BUILT = default_catalogue().document.checked_on
-"""The date of the newest source. A model with a later retirement date was served when the catalogue was built."""
+"""The date of the catalogue's newest source. A model that retires later was served when the catalogue was built."""
 UNLISTED = {"ernie-4.5-turbo-128k", "hunyuan-turbos-latest"}
-"""Models that no source lists: one of Baidu's, and one of Tencent's at its old base URL."""
+"""Models that no catalogue source lists: one from Baidu, and one from Tencent at its old base URL."""
 
 
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda preset: preset.name)

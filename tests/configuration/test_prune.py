@@ -88,7 +88,7 @@ def test_expired_sessions_and_run_time_agents_are_removed() -> None:
 
 
 def test_every_prune_is_audited() -> None:
-    """An alert depends on the time of the last pruning, even if that removed nothing."""
+    """Even pruning that removes nothing is audited, because an alert depends on the time of the last pruning."""
     Installation.objects.get_or_create(id=1)
     request("old", 31 * DAY)
     prune(SYSTEM, NOW)

@@ -68,7 +68,7 @@ def test_unwritable_directory_prevents_no_change_and_is_logged(
 
 
 def publish_in_another_process(settings: Any, directory: Path) -> None:
-    """Change the configuration like another process that lacks the setting or was killed before it published."""
+    """Simulate a change by another process that has no publish directory or was killed before it published."""
     settings.PUBLISH_DIR = ""
     add_provider("unpublished")
     settings.PUBLISH_DIR = str(directory)

@@ -77,7 +77,7 @@ def test_invalid_configuration_is_rolled_back(demo: None) -> None:
 
 
 def test_second_creation_of_the_same_name_is_rejected(demo: None) -> None:
-    """The second user gets an error message instead of a database error."""
+    """The user who creates the name second gets a clear message instead of a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
     with override("en"):
@@ -236,7 +236,7 @@ def test_agent_names_an_existing_service_or_route_but_not_both(demo: None) -> No
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 def test_eight_concurrent_writers_each_get_a_revision() -> None:
-    """SQLite writers queue in transaction mode IMMEDIATE."""
+    """SQLite writers wait for each other, because transactions begin in IMMEDIATE mode."""
 
     def write(number: int) -> None:
         try:

@@ -34,7 +34,7 @@ def write(configuration: Configuration) -> int:
 
 @pytest.mark.parametrize("field", ["extra", "quirks", "timeouts"])
 def test_true_instead_of_one_creates_a_revision(field: str) -> None:
-    """`True` and `1` are equal in Python."""
+    """`True` and `1` are equal in Python but differ in JSON."""
     configurations = [
         replace(CONFIGURATION, providers=(replace(A, **{field: {"x": value}}),)) for value in (1, True, 0, False)
     ]

@@ -1,4 +1,4 @@
-"""Importing `llmservices.json`: a service has the declared capabilities, or only text if none are declared."""
+"""Importing `llmservices.json`: a service gets the capabilities it declares, or only text if it declares none."""
 
 from __future__ import annotations
 

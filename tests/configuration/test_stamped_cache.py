@@ -1,4 +1,4 @@
-"""After an idle period, a call uses what another process changed more than a second ago.
+"""After an idle period, a call uses the changes that another process made more than a second ago.
 
 The tests set the clock. The other process is a separate connection to the same database.
 """

@@ -1,4 +1,4 @@
-"""While a database is locked, calls that store nothing are served, and other calls fail soon."""
+"""While a database is locked, calls that store nothing are served, and other calls fail after a short wait."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
 
 
 def clear_uses(file: Path) -> None:
-    """Reset the last use of all keys, and make the server read the keys again."""
+    """Clear the time of last use of all keys, and make the server read the keys again."""
     with other_connection(file) as second_connection:
         second_connection.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
         second_connection.execute("UPDATE routing_admin_installation SET version = version + 1")

@@ -51,7 +51,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Move:
-    """An installation stored in files, the facts about its contents, and the targets of its move."""
+    """An installation stored in files, a summary of its contents, and the targets of its move."""
 
     home: Installation
     folder: Path
@@ -147,7 +147,7 @@ def test_other_processes_cannot_write_during_a_move(move_case: Move) -> None:
 
 
 def test_target_with_data_is_rejected(move_case: Move) -> None:
-    """The target may be an installation in use."""
+    """A target that contains data may be an installation in use."""
     result = move_case.home.move("--to", move_case.postgresql)
     assert result.returncode == 1
     assert "The target is not empty" in result.stderr
@@ -197,7 +197,7 @@ def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_cas
 
 
 def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(move_case: Move) -> None:
-    """Rows that were added after an earlier move are numbered after the moved rows."""
+    """Rows that were added after an earlier move get numbers after those of the moved rows."""
     moved = move_case.target.facts("add")
     assert len(moved["bytes"]) == len(move_case.facts["bytes"]) + 1
     back = {"DATABASE_URL": f"sqlite:///{move_case.folder}/back.sqlite3"}

@@ -1,4 +1,4 @@
-"""A database that is read-only, denies a right, or has another schema version loses no logged request."""
+"""No logged request is lost if a database is read-only, denies a right, or has another schema version."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_bug(
     ],
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
-    """Extended SQLite error codes are classified as well."""
+    """SQLite's extended error codes are classified as well as its primary ones."""
     assert classify_error(sqlite_error(code, text)) is fault
 
 
@@ -209,7 +209,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_missing_right_on_the_log_is_found(right: str, table: str, is_probed: bool) -> None:
-    """If a right on the log is missing, the write check fails, and `doctor` names the right."""
+    """If a right on the log tables is missing, the write check fails, and `doctor` names the right."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -307,7 +307,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
 
 
 def switch(directory: Path, statement: str, *, end: bool = True) -> None:
-    """Change a setting for new connections. If `end` is true, terminate existing connections."""
+    """Change a database setting for new connections. If `end` is true, terminate the existing connections."""
     with other_connection(directory / MAIN) as connection:
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(statement)

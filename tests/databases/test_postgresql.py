@@ -52,7 +52,7 @@ def days():
 
 
 def test_request_is_in_the_partition_of_its_day(days: None) -> None:
-    """A partition's day begins at midnight in UTC."""
+    """The day of a partition begins at midnight UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -73,7 +73,7 @@ def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> No
 
 
 def test_expired_days_are_dropped_as_partitions(days: None) -> None:
-    """Only the default partition's rows are deleted one by one."""
+    """Expired partitions are dropped as a whole. Only rows in the default partition are deleted individually."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
     request("long ago", NOW - 90 * DAY)
@@ -112,7 +112,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not notified.wait(0.2) and timezone.now() < until:  # The first change may happen before the LISTEN.
+        while not notified.wait(0.2) and timezone.now() < until:  # The first change may precede LISTEN.
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
         assert notified.is_set()

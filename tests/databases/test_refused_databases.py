@@ -73,7 +73,7 @@ def test_database_url_is_parsed_into_connection_settings() -> None:
     ],
 )
 def test_several_hosts_default_to_the_one_that_accepts_writes(addresses: str, hosts: str, ports: str) -> None:
-    """A password may contain a comma, which otherwise separates hosts."""
+    """Commas separate hosts, but a password may also contain a comma."""
     default = postgresql_databases(f"postgres://ann:p,%40@{addresses}/gateway")["default"]
     assert (default["HOST"], default["PORT"], default["PASSWORD"]) == (hosts, ports, "p,@")
     assert default["OPTIONS"]["target_session_attrs"] == "read-write"

@@ -51,7 +51,7 @@ def parse_values(line: str) -> list[Any]:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_every_value_can_be_read_from_its_line(rows: list[Any]) -> None:
-    """Only values that no engine can store are read back as other values."""
+    """Only values that no database engine can store are read back as different values."""
     lines = format_lines(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""
     expected = [
@@ -63,7 +63,7 @@ def test_every_value_can_be_read_from_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
-    """When a move is continued, its batches differ from those of the interrupted one."""
+    """A continued move divides the rows into other batches than the interrupted one."""
     assert format_lines(KINDS, rows) == b"".join(format_lines(KINDS, [row]) for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Storable values: every engine returns a value as it was written, and other values are rejected."""
+"""Every database engine returns a storable value exactly as it was written. Other values are rejected."""
 
 from __future__ import annotations
 
