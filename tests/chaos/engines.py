@@ -43,7 +43,7 @@ STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
 )
-"""The metrics that are compared before and after a fault."""
+"""Matches the metrics that may show a fault."""
 HEADS = (
     "fault",
     "calls",

@@ -86,7 +86,7 @@ def filter_calls(names: frozenset[str], families: list[str]) -> None:
     context = ctypes.c_void_p(seccomp.seccomp_init(REFUSE))
     for name in names - {"socket"}:
         number = seccomp.seccomp_syscall_resolve_name(name.encode())
-        if number >= 0:  # A negative number means that only other architectures have this call.
+        if number >= 0:  # A negative number means that this architecture does not have the system call.
             seccomp.seccomp_rule_add_array(context, ALLOW, number, 0, None)
     number = seccomp.seccomp_syscall_resolve_name(b"socket")
     for family in families:
@@ -103,7 +103,7 @@ def confine(unit: configparser.SectionProxy) -> None:
     for number in range(LAST_CAPABILITY + 1):
         set_process(DROP_FROM_BOUNDING_SET, number)
     set_process(NO_NEW_PRIVILEGES, 1)
-    set_process(DENY_WRITE_EXECUTE, 1)  # This exists since Linux 6.3. Systemd uses a seccomp filter as well.
+    set_process(DENY_WRITE_EXECUTE, 1)  # PR_SET_MDWE exists since Linux 6.3. Systemd uses a seccomp filter as well.
     filter_calls(calls, unit["RestrictAddressFamilies"].split())
 
 

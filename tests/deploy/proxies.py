@@ -20,7 +20,7 @@ CONF = ROOT / "deploy/nginx.conf"
 MIN_RESOLVING_VERSION = (1, 27, 3)
 """The first nginx version whose `server` directive supports `resolve`."""
 REMOVED_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL", "TESTS_")
-"""Prefixes of variables that a service does not inherit from this machine."""
+"""Prefixes of environment variables that a service does not inherit from the test process."""
 
 
 def own_environment() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """`python tests/deploy/render_chart.py CHART < VALUES`: render, lint and validate a chart with Helm's own library.
 
-It needs the packages of `make release`. `VALUES` is JSON. The JSON output contains the objects, the complaints of `helm
+It needs the packages of `make release`. `VALUES` is JSON. The JSON output contains the objects, the findings of `helm
 lint` and of Kubernetes' schemas, and the error if the chart rejects the values.
 """
 

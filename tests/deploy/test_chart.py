@@ -79,7 +79,7 @@ def test_chart_has_the_programs_version() -> None:
 
 
 def test_every_pod_runs_a_command_of_the_program_without_rights(rendered) -> None:
-    """Nothing writes outside of volumes, and no Service's name can set a variable of the program."""
+    """Containers write only to volumes, and no Service name can set an environment variable of the program."""
     _values, objects = rendered
     for pod in list_pods(objects):
         (container,) = pod["containers"]
@@ -108,7 +108,7 @@ def test_variables_are_settings_and_secrets_only_references(rendered) -> None:
 
 
 def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
-    """Load balancers need time to notice the stop before the server drains."""
+    """The server waits before it drains, because load balancers need time to notice that it is stopping."""
     values, objects = rendered
     deployment = objects["Deployment"]["spec"]
     pod = deployment["template"]["spec"]

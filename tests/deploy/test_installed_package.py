@@ -51,7 +51,7 @@ class Installed:
 
     @contextmanager
     def served(self, *options: str) -> Iterator[tuple[str, Path]]:
-        """Start the program without a command. Yield its URL and its output."""
+        """Start the installed program without a command. Yield its URL and its output."""
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(

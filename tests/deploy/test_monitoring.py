@@ -36,7 +36,7 @@ DASHBOARDS: Mapping[str, Any] = {path.name: json.loads(path.read_text()) for pat
 RULE_TESTS = sorted(HERE.glob("alert_rules*_test.yaml"))
 
 SCRAPED = {"up": {"job", "instance"}}
-"""Labels that Prometheus adds itself."""
+"""Labels that Prometheus adds to every scraped series."""
 METRIC = re.compile(r"\b((?:routing_admin|gen_ai|process)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
@@ -112,7 +112,7 @@ def test_every_metric_label_and_value_in_rules_and_dashboards_is_exposed(demo: N
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
-    """In a legend, a label that an aggregation drops would be empty."""
+    """A label that the query's aggregation drops would be empty in the legend."""
     known = read_labels()
     named = [
         (target["expr"], re.findall(r"{{(\w+)}}", target["legendFormat"]))
@@ -156,7 +156,7 @@ def test_scrape_example_loads_the_rules_under_their_job_name() -> None:
 
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_dashboard_can_be_imported(name: str) -> None:
-    """A dashboard's data source is a variable, not an installation's id."""
+    """A dashboard's data source is a variable, not the id of one Grafana installation's data source."""
     dashboard = DASHBOARDS[name]
     assert {"title", "description", "tags", "uid", "schemaVersion", "time"} <= set(dashboard)
     assert "id" not in dashboard

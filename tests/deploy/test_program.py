@@ -1,4 +1,4 @@
-"""The program `routing-admin`: its commands have plain names, and its errors are one line."""
+"""The program `routing-admin`: its commands have plain names, and it reports each error in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release: the same commit gives the same bytes, and a list names every package in it."""
+"""The same commit always gives a release with the same bytes, and a list names every package in the release."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path)
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in names.strip("\0").split("\0"):
         (copy := tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, copy)  # These copies have the current modification time.
+        shutil.copy(ROOT / name, copy)  # The copied files have the current modification time.
     first, second = build(ROOT, tmp_path / "first"), build(tmp_path / "copy", tmp_path / "second")
     assert first == second
     wheel, source = (next(name for name in first if name.endswith(ending)) for ending in (".whl", ".tar.gz"))
@@ -44,7 +44,7 @@ def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path)
 
 
 def test_version_is_the_newest_in_the_changelog() -> None:
-    """Only pyproject.toml contains the program's version."""
+    """The program's version is written only in pyproject.toml, apart from the changelog."""
     (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest == program_version()
 

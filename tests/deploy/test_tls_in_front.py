@@ -59,7 +59,7 @@ def client(url: str, address: str) -> httpx.Client:
 
 
 def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
-    """Forwarding headers from the outer proxy are used. Those from its caller are ignored."""
+    """Forwarding headers that the outer proxy sets are used. Those that its caller sends are ignored."""
     data = tmp_path / "data"
     data.mkdir()
     with (

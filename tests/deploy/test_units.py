@@ -35,7 +35,7 @@ def skip_or_fail(reason: str) -> None:
 
 
 def test_systemd_unit_runs_the_program():
-    """When stopping, systemd waits longer than draining takes.
+    """When stopping the program, systemd waits longer than draining takes.
 
     Migrations are not part of the start and may take long.
     """
@@ -103,7 +103,7 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
     (backups / "2020-02-01.part" / "artifacts").mkdir(
         parents=True
-    )  # A killed backup of an earlier version left this directory.
+    )  # A backup by an earlier version of the program, which was killed, left this directory.
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():

@@ -37,7 +37,7 @@ def describing_lab(
     """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
 
     The arguments `seer` and `blind` are these models' protocols. The process starts and ends with an empty run context.
-    `retries` are the describer's retries: use 0 if waiting for retries is of no interest.
+    `retries` are the describer's retries: use 0 if the test does not need to wait for retries.
     """
     with Lab({"seer": f"say:{DESCRIPTION}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):

@@ -1,4 +1,4 @@
-"""Descriptions count towards the calling agent's limits. If these leave no budget, files are not described."""
+"""Descriptions count towards the calling agent's limits. If its remaining budget is too small, no file is described."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ask(key: str) -> Any:
 
 
 def test_tokens_of_describer_and_answer_are_counted(key: str) -> None:
-    """If the description is cached, only the answer's tokens are counted."""
+    """The describer's tokens are counted once. If the description is cached, only the answer's tokens are counted."""
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])

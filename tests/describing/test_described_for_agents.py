@@ -63,7 +63,7 @@ def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram
 
 
 def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProgram) -> None:
-    """No conversation depends on the description, so the next request calls the describer again."""
+    """The failure is not stored, because no conversation depends on it. The next request calls the describer again."""
     with describing_lab({"seer": ["http_422", f"say:{DESCRIPTION}"]}):
         ref = text_agent.stored("dot.png", PNG)["ref"]
         failed = text_agent.get(f"/artifacts/{ref}", describe="true").json()
@@ -80,7 +80,7 @@ def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> Non
 
 
 def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentProgram]) -> None:
-    """Describing a file would call a model."""
+    """The key is rejected, because describing a file calls a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [

@@ -51,7 +51,7 @@ def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> No
 
 
 def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: None) -> None:
-    """Such a route may serve any purpose."""
+    """If no content policy uses descriptions, a route named `describe` may serve any purpose."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 

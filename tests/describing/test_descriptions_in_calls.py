@@ -55,7 +55,7 @@ SLOW = ("silent", "drip")
 OTHERS = sorted(
     name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
 )
-"""All other non-streaming faults of the lab in OpenAI's protocol."""
+"""All other faults that the lab plays in OpenAI's protocol without streaming."""
 
 
 def picture(colour: str) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
     """Return a call's outcome and what its candidate received, if the describer fails as in the scenario."""
     lab.play({"seer": scenario})
-    renew(process_run_context)  # The previous fault would keep the describer on cooldown.
+    renew(process_run_context)  # Otherwise the previous fault would keep the describer on cooldown.
     number = (*FAULTS, *OTHERS).index(scenario)
     answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
     # The end of a request would close the database connection. Django's test client prevents this in the same way for
@@ -127,7 +127,7 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    # Waiting for retries in one combination is enough.
+    # It is enough to wait for retries in one combination.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}
@@ -231,7 +231,7 @@ def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(ke
         failed, first_answer = talk(key, {**body, "messages": turn})
         again, _ = talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 1
-        # From now on, the failure's cooldown has ended.
+        # Backdate the failure, so that its cooldown has ended.
         FileDescription.objects.update(created_at=timezone.now() - FAILURE_LIFETIME)
         talk(key, {**body, "messages": turn})
         assert len(received_bodies(lab, "seer")) == 2
@@ -245,7 +245,7 @@ def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(ke
 
 
 def test_failure_applies_to_the_same_file_sent_again(key: str) -> None:
-    """If the same file sent again had a description, one message would contradict another."""
+    """A description of the same file in a later message would contradict the failure in the earlier one."""
     turn = [{"role": "user", "content": [QUESTION, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{DESCRIPTION}"]}, retries=0):
         first = post(key, {"model": "task:blind", "language": "en", "messages": turn})
@@ -265,7 +265,7 @@ def test_description_is_shared_between_conversations(key: str) -> None:
 
 
 def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
-    """Another question about the same image needs another description."""
+    """A different question about the same image gets its own description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Which colour?"}, image())
@@ -335,7 +335,7 @@ def test_call_of_the_describer_is_logged(key: str) -> None:
 
 
 def test_stored_description_does_not_contain_the_question(key: str) -> None:
-    """It has only the question's digest."""
+    """A stored description contains only a digest of the question."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

@@ -1,4 +1,4 @@
-"""Concurrent calls that need the same description share one request."""
+"""Concurrent calls that need the same file description share one request to the describer."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_waiting_call_sends_the_request_itself_if_the_first_is_cancelled() -> No
 
 
 def test_result_valid_for_one_caller_only_is_not_shared() -> None:
-    """An exhausted budget is a result that applies to one caller only."""
+    """For example, an exhausted budget applies to one caller only."""
 
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()

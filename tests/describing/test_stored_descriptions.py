@@ -1,4 +1,4 @@
-"""Stored descriptions are shared by all conversations. A failure is stored for the conversations answered with it."""
+"""Stored descriptions are shared by all conversations. A failure is stored for each conversation that it affected."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_failure_is_kept_for_its_own_conversation_only() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
-    """Another file, describer, prompt version, language or question needs another description."""
+    """A different file, describer, prompt version, language or question needs its own description."""
     store_description(KEY, "mine", SUCCESS)
     assert find_description(replace(KEY, **change), "mine") is None
 
 
 def test_only_recently_used_descriptions_are_kept() -> None:
-    """Descriptions are stored as long as logged requests, counted from their last use."""
+    """Descriptions are kept as long as logged requests, counted from their last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
         store_description(replace(KEY, describer=name), "mine", SUCCESS)

@@ -30,13 +30,13 @@ OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "password_encryption": "scram-sha-256",
-    "timezone": "Asia/Shanghai",  # This time zone differs from the product's, so that no code relies on the server's.
+    "timezone": "Asia/Shanghai",  # This differs from the product's time zone, so that no code relies on the server's.
 }
 
 RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
-"""Options that make the server acknowledge a commit before it is on disk."""
+"""PostgreSQL options that, if off, let the server acknowledge a commit before it is on disk."""
 
 
 def find_programs() -> Path | None:
@@ -69,7 +69,7 @@ class Cluster:
         self._run("pg_ctl", *arguments, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server. With `immediate` it stops as in a power failure."""
+        """Stop the server. If `immediate` is true, it stops as in a power failure."""
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
@@ -108,7 +108,7 @@ class Cluster:
         """Run a program, as the user postgres if this process is root, since PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
-        with tempfile.TemporaryFile() as output:  # The started server would keep a pipe open.
+        with tempfile.TemporaryFile() as output:  # A file is used, since the started server would keep a pipe open.
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
             output.seek(0)
             text = output.read().decode()
@@ -119,7 +119,7 @@ class Cluster:
 
 @contextmanager
 def running_cluster(*, lasting: bool = False) -> Iterator[Cluster]:
-    """Yield a running server. With `lasting` it writes commits to disk, like a production server.
+    """Yield a running server. If `lasting` is true, it writes commits to disk, like a production server.
 
     Raise `LookupError` if PostgreSQL is not installed.
     """

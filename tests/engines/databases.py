@@ -1,4 +1,4 @@
-"""A PostgreSQL database for each directory of a served installation, if the tests run on PostgreSQL."""
+"""If the tests run on PostgreSQL, each data directory of a served installation has its own database."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ URL = "TESTS_DATABASE_URL"
 
 
 def database_environment(directory: Path) -> dict[str, str]:
-    """Return the environment variables for the directory's database, which is created on first use. Empty on SQLite."""
+    """Return the environment variables for the directory's database, or none on SQLite. Create it on first use."""
     if URL not in os.environ:
         return {}
     name = _database_name(directory)

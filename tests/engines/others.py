@@ -1,4 +1,4 @@
-"""A second connection to a database of the tests, on SQLite or PostgreSQL."""
+"""A second connection to a test database, on SQLite or PostgreSQL."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class S3Server:
         return replace(self.bucket, name=name)
 
     def raw(self, bucket: Bucket) -> S3Store:
-        """Return a client for a bucket and prefix that bypasses the product's store."""
+        """Return a client for a bucket and prefix that bypasses the product's artifact store."""
         return S3Store(
             bucket.name,
             prefix=bucket.prefix or None,

@@ -39,7 +39,7 @@ class WebhookReceiver:
 
 
 def hmac_signature(key: str, text: str) -> str:
-    """Return the signature with which DingTalk and Feishu accept a message."""
+    """Return the HMAC signature that DingTalk and Feishu require of a message."""
     return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 

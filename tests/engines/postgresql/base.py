@@ -1,4 +1,4 @@
-"""The database engine of the tests on PostgreSQL."""
+"""The database engine that the tests use on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from routing_admin.platform.databases.postgresql import base
 
 
 class DatabaseOperations(base.DatabaseOperations):
-    """The product's operations with DELETE instead of TRUNCATE."""
+    """The product's database operations, but with DELETE instead of TRUNCATE."""
 
     def sql_flush(self, style: Any, tables: Collection[str], **options: Any) -> list[str]:
         """Delete rows, since TRUNCATE creates new files for each table and index."""
