@@ -45,7 +45,7 @@ def test_no_caller_headers_are_forwarded_by_default(demo: None):
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
 def test_request_id_is_forwarded_under_the_vendors_header(demo: None, name: str):
-    """The forwarded id is the gateway's own, as in the response and in the log, not one that the caller sent."""
+    """The forwarded id is the gateway's request id, as in the response and the log, not one that the caller sent."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
     assert "traceparent" not in sent
@@ -61,5 +61,5 @@ def test_trace_headers_are_forwarded_unchanged_if_configured(demo: None):
     ("endpoint", "expected"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
 def test_openais_own_host_receives_the_request_id(endpoint: str, expected: bool):
-    """Only this host accepts `X-Client-Request-Id`."""
+    """Only OpenAI's own host is known to accept `X-Client-Request-Id`."""
     assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is expected

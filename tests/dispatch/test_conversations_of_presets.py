@@ -36,7 +36,7 @@ ENDPOINTS = {name: make_endpoint(name) for name in PLACES}
 
 
 class Conversation:
-    """A client's conversation. With `keeps`, the client sends back fields that it does not know."""
+    """A client's conversation. If `keeps` is true, the client also sends back fields that it does not know."""
 
     def __init__(self, *, stream: bool, keeps: bool) -> None:
         self.hosts = {name: strict_host(name, PLACES[name][0]) for name in PLACES}
@@ -124,7 +124,7 @@ def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: 
 @both_clients
 @whole_and_streamed
 def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
-    """Each of two hosts has one round, the first host has another round, and the second gives the final answer."""
+    """Two hosts alternate: each has a round of tool calls, then the first has another, and the second answers."""
     for first, second in permutations(PLACES, 2):
         conversation = Conversation(stream=stream, keeps=keeps)
         for name in (first, second, first):

@@ -112,7 +112,7 @@ def test_lone_surrogate_does_not_hold_back_the_text(escapes: str, text: str, siz
 
 
 def test_text_is_streamed_while_it_arrives() -> None:
-    """Clients such as Codex display a patch while it arrives."""
+    """The text of a tool call is streamed, because clients such as Codex display a patch while it arrives."""
     calls = CustomCalls({"apply_patch"})
     calls.restore([Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))])
     (event,) = calls.restore([Delta(tool_calls=(ToolCallDelta(0, arguments='{"input": "*** Beg'),))])

@@ -1,4 +1,4 @@
-"""Values that depend only on the configuration are computed once per snapshot and never confused."""
+"""Values that depend only on the configuration are computed once per snapshot and never mixed up."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_cached_plan_equals_a_newly_computed_one(state: Snapshot) -> None:
 
 
 def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
-    """Snapshots share no cached plan."""
+    """A new snapshot does not use the cached plans of the previous one."""
     later = replace(state, stamp=state.stamp + 1)
     route = RouteSpec("draft", (ECHO,))
     first, second = cached_decisions(state), cached_decisions(later)
@@ -95,7 +95,7 @@ def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
 
 
 def test_full_cache_is_cleared_and_plans_stay_correct(state: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Callers choose names and parameters, so their number is unlimited."""
+    """The cache is limited, because callers can request any number of names and parameters."""
     monkeypatch.setattr(decisions, "MAX_DECISIONS", 3)
     cache, route = Decisions(state), RouteSpec("draft", (ECHO,))
     # Request more plans than the cache holds, then the first plan again.

@@ -1,4 +1,4 @@
-"""One invalid key of five, over real sockets with a simulated clock, is skipped and used again once it is valid."""
+"""An invalid key, one of five, is skipped until it is valid again, over real sockets with a simulated clock."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ask(stage: Stage, text: str, *, stream: bool) -> str:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_dead_key_is_tried_every_ten_minutes_and_used_again_once_valid(lab, stream):
-    """Meanwhile no request fails."""
+    """No request fails while one key is invalid."""
     stage = Stage()
     for turn in range(2):
         assert {ask(stage, f"question {turn} {number}", stream=stream) for number in range(10)} == {"ok"}

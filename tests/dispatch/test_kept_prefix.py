@@ -38,7 +38,7 @@ def payload(model: str, chat: ChatRequest) -> list[Any]:
 
 
 def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
-    """Descriptions name only configured agents."""
+    """An agent created at run time changes no message, because file descriptions name only configured agents."""
     before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
@@ -62,7 +62,7 @@ def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> No
     ],
 )
 def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, language: str, sentence: str) -> None:
-    """An agent created at run time does not count as configured."""
+    """Agents created at run time do not count as configured."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
     snapshot.refresh()

@@ -23,7 +23,7 @@ MODEL_KEY = ("picky", "gpt-5")
 
 @dataclass
 class Process:
-    """One process with its own memory. The test triggers its periodic synchronisation."""
+    """A simulated process with its own memory. The test triggers its periodic synchronization."""
 
     clock: Clock = field(default_factory=Clock)
 
@@ -74,7 +74,7 @@ def test_refusal_before_the_first_sync_is_stored() -> None:
 
 
 def test_processes_share_refusals_and_add_to_them() -> None:
-    """Neither process overwrites the other's findings."""
+    """Neither process overwrites the rejected parameters that the other stored."""
     first, second = Process().synchronise(), Process().synchronise()
     first.memory.refuse(*MODEL_KEY, "temperature")
     second.memory.refuse(*MODEL_KEY, "seed")
@@ -116,7 +116,7 @@ def delete(row: Service) -> None:
 def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """This includes rejected values and the stored rows, in running and new processes."""
+    """Rejected parameters and values are forgotten in running processes and in new ones, and their rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)

@@ -32,7 +32,7 @@ HELLO = ChatRequest((Message(Role.USER, (TextPart("hello"),)),), max_tokens=7)
 
 @dataclass
 class RouterHarness:
-    """The configuration with the lab's providers, and one run context with a simulated clock."""
+    """A configuration with the fault lab's providers, and a run context with a simulated clock."""
 
     lab: Lab
     stage: Stage = field(default_factory=Stage)
@@ -84,7 +84,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarnes
 
 @lab(picky=f"parameter:param={OLD}")
 def test_refused_older_limit_name_is_replaced_by_the_newer(harness: RouterHarness) -> None:
-    """A rejected older name of the limit is replaced by the newer one, at the cost of a single retry."""
+    """If the older name of the limit is rejected, it is replaced by the newer one in a single retry."""
     harness.provider("picky")
     first, second = harness.ask("picky"), harness.ask("picky")
     assert harness.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
@@ -147,7 +147,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(harnes
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(harness: RouterHarness) -> None:
-    """If neither name of the limit works, nothing is remembered."""
+    """If neither name of the token limit works, the request fails, and nothing is remembered."""
     harness.provider("stern")
     for _ in range(2):
         error = harness.ask("stern")

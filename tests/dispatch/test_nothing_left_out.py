@@ -30,7 +30,7 @@ UNSUPPORTED = Failure(Fault.UNSUPPORTED_PARAMETER, "no seed here", 400, param="s
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """Yield a host with Anthropic's protocol, which has no `seed`, and a host with OpenAI's, which has it."""
+    """Yield a lab with a host for Anthropic's protocol, which has no `seed`, and one for OpenAI's, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
             url = lab.url(protocol, name)
@@ -102,7 +102,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
 
 
 def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
-    """A page lists the attempts itself, so its message does not repeat them."""
+    """The message on a page does not repeat the attempts, because the page lists them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"
     )

@@ -75,7 +75,7 @@ def artifact(name: str) -> Artifact:
 
 
 def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
-    """Services that differ only in this setting do not share an adapted request."""
+    """Services that differ only in how they receive a web page do not share an adapted request."""
     previewer = Previewer(artifact("page.html"))
     endpoint = previewer.endpoints[0]
     coder = replace(endpoint, reader=replace(endpoint.reader, html_source=True))
@@ -119,7 +119,7 @@ def test_preview_says_why_no_model_describes_a_file(key):
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):
-    """Other candidates would still receive the image."""
+    """The image is described for this candidate only. Other candidates would still receive it."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = ScriptedUpstream([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
@@ -186,7 +186,7 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
 
 
 def test_description_names_a_tool_only_if_the_request_has_it(key):
-    """Without the tool `send_message`, a client only reads which agents can process the image."""
+    """Without the tool `send_message`, the description only lists the agents that can process the image."""
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
     plain = post(key, chat_body(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
     tooled = post(key, chat_body(image(), model="echo-text", tools=[tool])).json()["choices"][0]["message"]["content"]

@@ -23,7 +23,7 @@ KEYS = (PoolKey("first", "m1"), PoolKey("second", "m2"))
 
 @dataclass
 class Process:
-    """One process's run context and its channel to the others."""
+    """The run context of one process, and its channel to the other processes."""
 
     memory: RunContext
     news: News
@@ -131,7 +131,7 @@ def test_key_of_a_conversation_is_shared(process):
 
 
 def test_new_process_learns_earlier_findings(process):
-    """A worker that replaces another one starts with the cooldowns that are already known."""
+    """A new worker process starts with the cooldowns that other processes already know."""
     first = process()
     first.fail()
     first.share()

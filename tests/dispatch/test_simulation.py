@@ -1,4 +1,4 @@
-"""Simulating a route without network access, and administrators' connection tests with it."""
+"""A route is simulated without network access. An administrator's connection test uses the network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_draft_chain_is_simulated_without_waiting(state):
-    """In a simulation every candidate has its payload, even if it is not reached."""
+    """A simulation shows every candidate's payload, even if the candidate is not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),

@@ -205,7 +205,7 @@ class Conversation:
         self.memory = ReasoningCache()
 
     def turn(self, name: str) -> str:
-        """Return the text of the vendor's answer, or "" if it called a tool.
+        """Return the text of the vendor's answer, or "" if the vendor called a tool.
 
         The tool result is appended immediately.
         """

@@ -1,4 +1,4 @@
-"""Tool names, call ids and tool counts. Some vendors have stricter limits than others."""
+"""Tool names, call ids and the number of tools are adapted to each vendor's limits."""
 
 from __future__ import annotations
 

@@ -111,10 +111,10 @@ class ExpectedFault:
 
 
 NAMED_WAIT = 90.0
-"""The Retry-After in seconds of the faults that have one."""
+"""The seconds in the Retry-After header of faults that have one."""
 
 REFUSED_STATUS = 418
-"""A 4xx status that has no row of its own."""
+"""An example of a 4xx status that has no row of its own."""
 
 
 def _seconds(cell: str) -> float | None:

@@ -93,7 +93,7 @@ def candidate_label(call: Call) -> str:
 
 @dataclass
 class Stage:
-    """A run's context: a clock, cooldowns, and a fixed random number."""
+    """The context of a fallback run: a clock, cooldowns, and a fixed random number."""
 
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5

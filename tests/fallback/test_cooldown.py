@@ -53,7 +53,7 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, 
 
 
 def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
-    """For an exhausted daily quota, Gemini sends its rate limit's delay, which is too short."""
+    """Gemini reports an exhausted daily quota with the delay of its rate limit, which is too short."""
     record_failure(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
     record_failure(cooldowns, Fault.HTTP_402, retry_after=1800)
@@ -101,7 +101,7 @@ def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
 
 @given(st.floats(0.001, 10_000))
 def test_retry_after_is_used_exactly_up_to_an_hour(seconds):
-    # This is the highest jitter. It must not be added to a provider's Retry-After.
+    # 0.999 gives the highest jitter, which must not be added to a provider's Retry-After.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -124,7 +124,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
 
 
 def test_processes_draw_different_jitter():
-    """Otherwise all processes would call the provider at the same moment."""
+    """With equal jitter, all processes would call the provider again at the same moment."""
     lengths = []
     for chance in (0.0, 0.5):
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
@@ -143,7 +143,7 @@ def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
 def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
-    """An empty account does not recover within seconds."""
+    """The cooldown is long, because an account without credit does not recover within seconds."""
     record_failure(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 

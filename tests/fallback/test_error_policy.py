@@ -67,7 +67,7 @@ def test_resilient_passes_401_403_404_413_and_422_on_with_an_alert():
 
 
 def test_payment_and_quota_cool_for_long_and_alert():
-    """Neither fault ends within seconds."""
+    """These faults cool the provider for long, because neither ends within seconds."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
         assert (verdict.effect, verdict.alert) == (Effect.LONG, True)

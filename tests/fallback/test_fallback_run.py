@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """All tries of a candidate are one attempt."""
+    """All tries of a candidate form one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -116,7 +116,7 @@ def test_route_may_pass_a_refusal_on():
 )
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_one_status(script, status):
-    """It is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502."""
+    """The status is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
     assert (end.status, end.code, end.should_retry) == (status, "all_providers_failed", False)
@@ -180,7 +180,7 @@ def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
-    # There are a first call and a dozen adjusted calls.
+    # The thirteen calls are the first call and a dozen adjusted ones.
     assert len(upstream.called) == 13
 
 
@@ -231,7 +231,7 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
 
 
 def test_last_resort_is_tried_once():
-    """During an outage, requests must not overload the provider."""
+    """The last resort is not retried, so that requests do not overload a provider during an outage."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -249,7 +249,7 @@ def test_retry_budget_of_a_failing_provider_runs_out():
         upstream = FakeUpstream({"a": [500], "b": ["ok"]})
         stage.run(plan, upstream)
         assert upstream.called == ["a", "a", "a", "b"]
-        # Otherwise repeated failures would start a cooldown, and the candidate would be skipped.
+        # Without this, repeated failures would start a cooldown, and the candidate would be skipped.
         stage.run_context.cooldowns.record_success("a", "m")
     upstream = FakeUpstream({"a": [500], "b": [500]})
     end = stage.run(plan, upstream)
@@ -378,7 +378,7 @@ def test_error_has_its_attempts_and_retry_headers():
 
 
 def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
-    """The fault is then a read timeout."""
+    """A candidate that uses up its own timeout has the fault read timeout, and the next candidate is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
     end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)
@@ -388,7 +388,7 @@ def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_exception_of_the_gateway_is_raised_and_recorded_as_aborted(mode):
-    """The exception is not the provider's fault."""
+    """An exception in the gateway is not the provider's fault."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 
     def call(step):

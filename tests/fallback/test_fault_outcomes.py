@@ -83,7 +83,7 @@ def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) 
 @EACH_FAULT
 @pytest.mark.requirement("MMR-P9")
 def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> None:
-    """It is 429 if every candidate was limited, 504 if every one timed out, and otherwise 502."""
+    """The status is 429 if every candidate was rate limited, 504 if every one timed out, and otherwise 502."""
     upstream = make_upstream(expected)
     policy = Policy(on_error={expected.fault: Action.NEXT})
     if expected.exhausted is None:
@@ -127,7 +127,7 @@ COOLDOWN_WORDS = {
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }
 PASSED_ON = frozenset({"http_401", "http_404"})
-"""If these faults are raised, they start no cooldown, and the row only covers that case."""
+"""Faults that start a cooldown only if the route passes them on. Their rows assume that the fault is raised."""
 
 
 @EACH_FAULT

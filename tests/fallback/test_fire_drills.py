@@ -17,7 +17,7 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
-    """The provider is thus called as before when the drill ends."""
+    """A drill leaves no cooldown, so the provider is called as before once the drill ends."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
         end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
@@ -43,7 +43,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 
 
 def test_drill_lasts_from_its_start_to_its_end() -> None:
-    """A drill's start has some tolerance for clock skew. Setting the clock back ends the drill."""
+    """The start of a drill tolerates some clock skew. Setting the clock back further ends the drill."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)

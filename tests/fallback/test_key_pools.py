@@ -1,4 +1,4 @@
-"""Several keys of one provider: selection, cooldown, and the result when no key is left."""
+"""Providers with several keys: which key is used, its cooldown, and the result if no key is left."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, coo
 
 
 def test_conversation_keeps_its_second_key_after_the_first_was_refused():
-    """The provider's prompt cache for the second key now has the conversation."""
+    """The conversation stays with the second key, because the provider's prompt cache for that key now contains it."""
     clock = Clock()
     pools = pools_at(clock)
     first = pools.choose("p", KEYS, "talk", ())

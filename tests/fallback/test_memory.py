@@ -65,7 +65,7 @@ def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
 
 
 def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
-    """The two names of a limit must not alternate."""
+    """Requests must not alternate between the two names of a limit."""
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
     memory.refuse("a", "m", NEW, OLD)
@@ -93,7 +93,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
 
 
 def test_refused_limit_is_renamed_and_never_dropped() -> None:
-    """The token limit is renamed once and never dropped. The call has the accepted name."""
+    """A refused token limit is renamed once and never dropped. The next call uses the accepted name."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)
