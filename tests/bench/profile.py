@@ -170,7 +170,7 @@ def _thread_clock(thread: threading.Thread) -> float:
 
 
 def measure(workload: str, port: int, key: str) -> Profile:
-    import uvicorn  # This is imported late, since importing it reads the environment.
+    import uvicorn  # Import late, because importing reads the environment.
 
     from routing_admin.asgi import application
     from routing_admin.core.fallback.cooldown import LocalCooldowns

@@ -1,4 +1,4 @@
-"""A PDF with an empty page. It must be readable, since other bytes would be described instead of sent."""
+"""A valid PDF with an empty page. The gateway would describe an unreadable file instead of sending it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_document_has_each_known_difference() -> None:
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
 def test_document_names_the_pinned_version(suite) -> None:
-    """The suites must run again after a client is upgraded."""
+    """After a client is upgraded, its suite must run again, which updates the document."""
     assert f"| {suite.package} {suite.version} |" in table()
 
 

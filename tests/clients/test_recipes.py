@@ -27,7 +27,7 @@ def pinned_versions() -> dict[str, set[str]]:
 
 
 def test_each_recipe_names_the_versions_it_is_run_with() -> None:
-    """An upgraded client must run before the document claims its version."""
+    """Before the document may name a new client version, the recipe must be run with it."""
     versions, rows = pinned_versions(), dict(ROW.findall(DOCUMENT))
     run = {name: packages for name, packages in rows.items() if not packages.endswith(REPLAYED)}
     assert run.keys() == RECIPES.keys()

@@ -61,5 +61,5 @@ def test_trace_headers_are_forwarded_unchanged_if_configured(demo: None):
     ("endpoint", "expected"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
 def test_openais_own_host_receives_the_request_id(endpoint: str, expected: bool):
-    """Only OpenAI's own host is known to accept `X-Client-Request-Id`."""
+    """Only OpenAI's own host accepts `X-Client-Request-Id`."""
     assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is expected

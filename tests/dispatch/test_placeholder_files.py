@@ -34,7 +34,7 @@ def test_only_texts_and_documents_have_text() -> None:
 
 
 def test_image_placeholder_is_converted_to_an_accepted_type() -> None:
-    """An image is converted to the first accepted type within the size limit. Audio is not converted."""
+    """Image placeholders are converted to the first accepted type within the size limit. Audio is not converted."""
     target = ConvertTo(("image/jpeg", "image/png"), max_bytes=5_000)
     content = build_placeholder(Kind.IMAGE, 9_000).content
     converted = content.convert(target) if content else None

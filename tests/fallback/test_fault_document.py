@@ -1,4 +1,4 @@
-"""docs/faults.md matches the fault table."""
+"""docs/faults.md matches the fault table in the code."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_invalid_key_among_limited_ones_counts_as_a_rate_limit():
 
 
 def test_shortest_wait_of_all_keys_is_waited_for():
-    # Both waits are shorter than the longest one that a run accepts.
+    # Both waits are shorter than the longest wait that a fallback run accepts.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
