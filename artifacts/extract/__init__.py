@@ -233,7 +233,7 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
     measured = facts(path, mime_type, cache_key=cache_key)
     damaged = measured.reason == "failed" and mime_type in READERS
     if damaged and mime_type == "application/pdf":
-        # A second library can repair some damaged files, and vendors open such files, too.
+        # Retry with a second library, which can repair some damaged files. Model providers open such files, too.
         options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
         options |= {"first": 1, "count": 1, "max_total_bytes": MAX_IMAGE_BYTES}
         drawn = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)

@@ -56,7 +56,7 @@ class CorrectionFields(TypedDict, total=False):
 def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFields]) -> Artifact:
     """Apply a correction and return the artifact. If nothing changes, nothing is recorded.
 
-    Raise `InvalidError` that names each invalid field, or `ConflictError` if the artifact was changed in the meantime.
+    Raise an `InvalidError` that names each invalid field, or a `ConflictError` if the artifact has changed meanwhile.
     """
     values = {**_visibility(fields), **_corrected_values(row, fields)}
     changes = {name: value for name, value in values.items() if getattr(row, name) != value}

@@ -225,7 +225,7 @@ def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
 
 
 DIGITS = 20
-"""Number of digits, with the sign, of the longest integer that every codec reads exactly."""
+"""Length in characters, including the sign, of the longest integer that every codec reads exactly."""
 _given: list[tuple[Read, Write]] = []
 
 

@@ -49,10 +49,10 @@ def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
 
 
 def describe_agent(agent_id: str) -> AgentOut:
-    """Return an agent, its model's capabilities, and the agents that can handle the rest (MCR-4.3, 4.4).
+    """Return an agent, its model's capabilities, and the agents that read what it does not (MCR-4.3, 4.4).
 
-    For an agent with a route, `capabilities` are those of the route's first ready candidate. `chain` says what all
-    candidates read, and what only some read. Raise `NotFoundError` for an unknown id.
+    For an agent with a route, `capabilities` are those of the route's first ready candidate. `chain` lists the input
+    types that all candidates read, and those that only some read. Raise `NotFoundError` for an unknown id.
     """
     directory = snapshot.current().directory
     profile, context = directory.get(agent_id), directory.context(agent_id)

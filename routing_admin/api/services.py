@@ -1,4 +1,4 @@
-"""The agents' API: model services and agents."""
+"""API for agents: look up model services and other agents."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _CachedKey:
 class KeyCache:
     """Cache of keys.
 
-    `clock` is in monotonic seconds, the same clock as in `newest`; `now` determines whether keys have expired.
+    `clock` returns monotonic seconds and must be the clock of `newest`; `now` tells the time, for keys that expire.
     """
 
     def __init__(

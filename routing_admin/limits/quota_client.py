@@ -36,7 +36,7 @@ CONCURRENT_WAIT_SECONDS = 0.5
 
 
 class QuotaClient:
-    """Client with the shares of one process; `clock` is monotonic, `now` and `zone` determine the window of a call.
+    """Holds this process's share of each quota. `now` and `zone` determine the window that a call counts towards.
 
     `close` releases the thread's database connections.
     """

@@ -23,7 +23,7 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
     ],
 )
 def test_vary_lists_every_header_with_a_key_or_an_agent(key: str, path: str, rule: str):
-    """Responses to agents may be cached only if they have a validator, and only for revalidation."""
+    """Clients may keep responses to agents for revalidation, so each header that changes a response counts."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)
         assert {name.strip() for name in answer["Vary"].split(",")} >= KEYS

@@ -281,7 +281,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Jet 3 and ACE have their name after the first four bytes (mdbtools, HACKING).
     ("data.mdb", lambda: b"\0\1\0\0Standard Jet DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
     ("data.accdb", lambda: b"\0\1\0\0Standard ACE DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
-    # RFC 8949 §3.4.6: the value {"a": [1, 2]} after the tag
+    # Self-described CBOR (RFC 8949 §3.4.6): the tag, then the value {"a": [1, 2]}
     ("data.cbor", lambda: bytes.fromhex("d9d9f7a161618201f5"), "application/cbor", OTHER, "by hand"),
     ("words.ar", lambda: archive_member(b"a.txt/", b"hello\n"), "application/x-archive", OTHER, "by hand"),
     (

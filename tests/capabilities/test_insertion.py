@@ -1,6 +1,4 @@
-"""Values inserted into Chinese sentences have a space beside Latin letters and digits, and none beside Chinese
-characters.
-"""
+"""A value in a Chinese sentence is set off by a space where it begins or ends with a Latin letter or digit."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
     cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
     for _ in range(failures):
         record_failure(cooldowns, fault)
-    # If failures are counted, the third failure in a row starts the first cooldown.
+    # For a fault that counts towards a cooldown, the third failure in a row starts the first one.
     rounds = {Fault.HTTP_500: failures - 2, Fault.TOO_LARGE: failures}
     floor = {Fault.HTTP_429_BAD_HEADER: 60, Fault.HTTP_402: 600}.get(fault) or min(30 * rounds[fault], 300)
     assert floor <= cooldowns.look("a", "m").seconds <= floor * 1.1

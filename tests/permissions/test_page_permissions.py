@@ -219,7 +219,7 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
 
 @rows
 def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
-    """A viewer reads no artifact bytes, recorded bodies or exports, and sends no request that costs money."""
+    """Viewers cannot read artifact bytes, recorded bodies or exports, or send requests that cost money."""
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
     assert [role_for(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []

@@ -164,7 +164,7 @@ async def test_body_of_a_closed_connection_fails_at_once() -> None:
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
 async def test_reason_phrase_may_be_any_bytes(upstream: Upstream, reason: bytes) -> None:
-    """The reason phrase is ignored, so a host that sends "OK" in GBK can still be read."""
+    """The reason phrase is ignored, so a response whose phrase is Chinese text in GBK can still be read."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))

@@ -216,10 +216,10 @@ def change_key(
     terms: Mapping[str, Any],
     expires_at: datetime | EllipsisType | None = ...,
 ) -> AuditedAction:
-    """Change a key's label and terms immediately; undo restores the previous terms.
+    """Change a key's label and terms immediately. Undo restores the previous terms, but not the previous expiry.
 
-    `expires_at` sets another expiry, None removes it; undo does not restore it. Raise `InvalidError` for terms that
-    allow a missing model, or a model that the key's agent may not use.
+    `expires_at` sets a new expiry, or removes it if None. Raise `InvalidError` for terms that allow a missing model, or
+    a model that the key's agent may not use.
     """
     # Check the label only if it has changed.
     check_one_line("label", label if label != row.label else "")

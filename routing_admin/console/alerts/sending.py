@@ -1,6 +1,6 @@
-"""Send alerts to the webhook through the gateway's HTTP client. One process sends each alert, once.
+"""Send alerts to the webhook through the gateway's HTTP client. Each alert is sent once, by one process.
 
-A notice has a text in the chat's language, and machine-readable fields with texts in English and Chinese.
+An alert's message is in the chat's language; its machine-readable fields are in English and Chinese.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ def explain_price(price: Price) -> str:
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # The prices for input and output are always stated, other prices only if the lists differ in them.
+        # Input and output prices are always stated; other prices only where the price lists disagree.
         differing = find_contested(price) | {"input", "output"}
         amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
         return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}

@@ -115,7 +115,7 @@ def provider_exists(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Keys, cooldowns, last tests and the last hour's calls of providers, by name."""
+    """Keys, cooldowns, latest tests and the last hour's calls for each provider, by provider name."""
 
     keys: Mapping[str, KeyNote]
     cooling: Mapping[str, float]

@@ -162,7 +162,7 @@ def texts(longest_name: int, longest: int) -> Check:
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object that maps labels to limits."""
+    """Validate an object that maps labels to limits, and yield the problems found in it."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
         yield from _name(path, name, 130)
@@ -201,7 +201,7 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class OwnSection:
-    """A field that the seeds' files do not have.
+    """A configuration field that only our own file format has.
 
     `field` is its name in the configuration, `key` its name in the file. `name` returns an item's name.
     """
