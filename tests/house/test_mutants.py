@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.mutants.__main__ import changed_lines
+from tests.mutants.child import swap_functions
 from tests.mutants.choice import choose, group_tests
 from tests.mutants.mutations import find_mutations, is_sound
 
@@ -98,3 +102,14 @@ def test_a_module_that_its_folder_does_not_import_is_tested_where_it_is() -> Non
     }
     expected = [["tests/gateway/test_d.py"], ["tests/protocols/test_a.py"]]
     assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
+
+
+def test_functions_are_swapped_although_collecting_froze_them(tmp_path: Path) -> None:
+    path = tmp_path / "frozen.py"
+    module: dict[str, Any] = {}
+    path.write_text("def answer():\n    return 1\n")
+    exec(compile(path.read_bytes(), str(path), "exec"), module)
+    gc.freeze()
+    assert swap_functions(path, b"def answer():\n    return 2\n")
+    gc.freeze()  # This is the state after collecting.
+    assert module["answer"]() == 2
