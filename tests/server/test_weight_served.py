@@ -177,9 +177,12 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
 
 @pytest.mark.parametrize(
     "path",
-    ["", "css", "css/", "css/none.css", "css/app.000000000000.css", "../manage.py", "..%2f..%2fmanage.py", "%00"],
+    [
+        *("", "css", "css/", "css/none.css", "css/app.000000000000.css", "../manage.py", "..%2f..%2fmanage.py", "%00"),
+        *("%2fcss/app.css", "css%2f%2fapp.css", "css/%2e/app.css", "css/%2e%2e/css/app.css"),
+    ],
 )
 def test_only_static_files_are_served(caller: Caller, path: str) -> None:
-    """A folder, an unknown name, a wrong hash and a path that leads out of the folder all get a 404."""
+    """A folder, an unknown name, a wrong hash, a path out of the folder and a file's second URL all get a 404."""
     answer, _ = caller.ask(f"/static/{path}")
     assert answer.status == 404

@@ -19,7 +19,6 @@ from typing import Any
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import StaticFilesStorage
-from django.core.exceptions import SuspiciousFileOperation
 from django.http import HttpRequest, HttpResponseBase
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response
@@ -100,13 +99,11 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
 
     def add_requested(self, url: str) -> None:
         """Register a file under the requested URL. A hashed URL must match the file's current content."""
-        name = url.removeprefix(self.static_prefix)
-        if self.immutable_file_test("", url):
-            name = self.get_name_without_hash(name)
-        try:
-            path = finders.find(name)
-        except SuspiciousFileOperation:  # The name leads out of the static folders.
+        # A file has one canonical URL, but any number of others, each of which would be kept.
+        if not self.url_is_canonical(url):
             return
+        name = url.removeprefix(self.static_prefix)
+        path = finders.find(self.get_name_without_hash(name) if self.immutable_file_test("", url) else name)
         if isinstance(path, str) and os.path.isfile(path):
             self.add_file_to_dictionary(url, path)
 
