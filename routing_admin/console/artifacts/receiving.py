@@ -25,8 +25,8 @@ from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
 """Maximum number of services per group in the overview, and on one page of a group."""
-MAX_TEXT_CHARS = 4_000
-"""Maximum number of characters of a text that is shown while its card is closed."""
+MAX_OPEN_CHARS = 4_000
+"""A group's first card is opened if its text has at most this many characters."""
 
 MAX_SHOWN = 50_000
 """Maximum number of characters of a payload's text on the page. The API returns the whole text."""
@@ -204,7 +204,7 @@ def _build_cards(
 ) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
     # The requested card is open; otherwise, the first card is open if its text is short.
-    open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_TEXT_CHARS else "")
+    open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_OPEN_CHARS else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
         for delivery in preview.deliveries
