@@ -9,6 +9,7 @@ from fake_content import FakeContent
 
 from capabilities.core.delivery.adaptation import Adapted, PartDelivery, TextStyle, adapt, is_sent_unchanged, summary
 from capabilities.core.delivery.decision import Outcome, Reader, parse_policies
+from capabilities.core.delivery.flaws import find_flaw
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.delivery.slot_choice import slots_for
 from capabilities.core.message import ChatRequest, FilePart, Inspection, Message, Role
@@ -78,6 +79,12 @@ def test_document_with_a_known_page_count_is_not_opened_again() -> None:
     adapted = adapt(ChatRequest((Message(Role.USER, (counted,)),)), reader, TextStyle("en"))
     assert isinstance(adapted, Adapted)
     assert adapted.deliveries[0].delivery.outcome is Outcome.NATIVE
+
+
+@pytest.mark.parametrize("found", [LOCKED, DAMAGED])
+def test_archive_is_opened_before_its_contents_are_listed(found: Inspection) -> None:
+    archive = replace(document(found, "application/zip"), kind=Kind.OTHER)
+    assert find_flaw(archive) is not None
 
 
 def test_inline_document_is_opened_before_it_is_sent() -> None:

@@ -7,12 +7,14 @@ from datetime import date
 import pytest
 
 from capabilities.core.delivery.adaptation import Adapted
+from capabilities.core.delivery.model_endpoint import model_endpoint, rename_limit
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.delivery.token_limits import TokenLimit, TokenLimits, token_limits
 from capabilities.core.delivery.tokens import estimate_chat
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart, Tool
 from capabilities.core.providers.catalogue import CatalogueEntry, FactVerdict, StatedLimit
-from capabilities.core.vocabulary import Kind
+from capabilities.core.vocabulary import Capabilities, Kind
+from capabilities.core.wire import Target
 
 DAY = date(2026, 11, 20)
 CONTEXT, OUTPUT = StatedLimit(128_000, FactVerdict.AGREED), StatedLimit(16_384, FactVerdict.AGREED)
@@ -55,3 +57,10 @@ def test_estimate_counts_images_and_tools():
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100
     assert estimate_chat(chat, "unknown-model") < 1 + 255
+
+
+@pytest.mark.parametrize("name", [None, "max_tokens", "max_completion_tokens"])
+def test_limit_is_renamed_in_extra_fields_only_if_a_name_is_given(name: str | None) -> None:
+    target = Target("p", "https://example.org/v1", "m", extra_body={"max_tokens": 5, "seed": 1})
+    renamed = rename_limit(model_endpoint("openai", target, Capabilities(("text",))), name)
+    assert renamed.target.extra_body == {name or "max_tokens": 5, "seed": 1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -225,6 +226,15 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
     request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)
     assert (request.dropped_params, "thinking" in request.payload) == (("reasoning_effort",), False)
+
+
+@pytest.mark.parametrize("choice", [{"tool_choice": "required"}, {"tool_name": "look"}])
+def test_adaptive_thinking_is_left_out_if_a_tool_call_is_forced(choice: dict[str, Any]) -> None:
+    target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-6", "k")
+    chat = ChatRequest((message(Role.USER, "hi"),), tools=(Tool("look"),), extra={"reasoning_effort": "high"}, **choice)
+    assert "thinking" not in PROTOCOLS["anthropic"].encode(chat, target, stream=False).payload
+    chat = replace(chat, tool_choice="auto", tool_name=None)
+    assert PROTOCOLS["anthropic"].encode(chat, target, stream=False).payload["thinking"] == {"type": "adaptive"}
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:

@@ -87,3 +87,8 @@ def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
     assert preview["model"] == model
     elided = {"type": "image", "mimeType": "image/png", "filename": "a.png", "data": "<5 bytes>"}
     assert preview["messages"][1]["content"][1] == elided
+
+
+def test_only_tool_results_name_the_call_that_they_answer() -> None:
+    request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", MODELS[0]), stream=False)
+    assert [message.get("tool_call_id", "none") for message in request.payload["messages"]] == ["none"] * 3 + ["c1"]
