@@ -471,6 +471,13 @@ def test_unexpected_macros_are_a_mismatch() -> None:
     assert detect(binary, f"{OOXML}spreadsheetml.sheet").mismatch
 
 
+@pytest.mark.parametrize("end", [b"", b"\xff", b"\x00\xdb", b"\xff\x10"])
+def test_jpeg_whose_first_segment_is_followed_by_no_marker_is_not_detected(end: bytes) -> None:
+    start = b"\xff\xd8\xff\xe0\x00\x04ab"
+    assert detect(start + b"\xff\xdb").mime_type == "image/jpeg"
+    assert detect(start + end).mime_type != "image/jpeg"
+
+
 def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
     """JPEG-LS starts like JPEG, but its frame header differs, and JPEG decoders cannot read it."""
     data = next(sample.data for sample in SAMPLES if sample.name == "photo.jls")

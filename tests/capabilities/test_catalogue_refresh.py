@@ -14,6 +14,8 @@ from capabilities.core.providers.catalogue.document import CatalogueDocument, So
 from capabilities.core.providers.catalogue.judgement import Statement
 from capabilities.core.providers.catalogue.refreshing import (
     LARGEST,
+    EditionChange,
+    FactChange,
     UnreadableCatalogueError,
     compare_editions,
     read_edition,
@@ -182,3 +184,15 @@ def test_difference_lists_added_removed_and_changed_models() -> None:
     (row,) = change.changed
     assert (row.host, row.name, next(iter(row.cells))) == ("openai", "gpt-a", ("input", "vision"))
     assert compare_editions(BASE, BASE).empty
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        EditionChange((("openai", "gpt-c"),), (), ()),
+        EditionChange((), (("openai", "gpt-c"),), ()),
+        EditionChange((), (), (FactChange("openai", "gpt-c", {}),)),
+    ],
+)
+def test_edition_with_one_kind_of_change_is_not_empty(change: EditionChange) -> None:
+    assert not change.empty

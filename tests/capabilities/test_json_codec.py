@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from capabilities.core.json_codec import read_json, write_json
 from capabilities.core.message import make_blob
+from capabilities.core.surrogates import repair
+from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import MediaData, split_payload
 
 TEXT = st.text(st.characters(codec="utf-8"))
@@ -49,6 +51,12 @@ def test_standard_library_reads_what_the_codec_rejects(text: str) -> None:
 def test_invalid_json_raises_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses.
         read_json(text)
+
+
+def test_repaired_sentence_can_still_be_translated() -> None:
+    repaired = repair(translatable("%(name)s is missing.", name="\ud83d\ude00"))
+    assert isinstance(repaired, Translatable)
+    assert repaired.facts == {"name": "😀"}
 
 
 def test_media_is_found_by_both_writers() -> None:

@@ -155,6 +155,11 @@ def test_a_sessions_use_is_recorded_once_a_minute(db: Any) -> None:
     assert SessionSighting.objects.get().first_seen == now
 
 
+def test_without_recorded_activity_nothing_is_written(django_assert_num_queries: Any, db: Any) -> None:
+    with django_assert_num_queries(0):
+        assert SessionActivity().write()
+
+
 @pytest.mark.parametrize(
     ("agent", "expected"),
     [

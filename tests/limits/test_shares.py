@@ -110,6 +110,11 @@ def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn,
     assert grant <= max(want, remaining // GRANT_DIVISOR)
 
 
+def test_share_is_extended_by_its_last_draw_although_nothing_was_granted_since():
+    share = Share(100, DAY).book(10, 10, 10).book(10, 100, 0)
+    assert share.last == 10
+
+
 def test_share_is_extended_once_by_its_last_draw():
     share = Share(100, DAY).book(10, 10, 10)
     share = share.settle(0, 10)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -183,6 +184,12 @@ chains = st.builds(
     st.booleans(),
     st.booleans(),
 )
+
+
+def test_file_of_unknown_size_is_judged_like_a_small_one() -> None:
+    unknown, small = (request({BLIND: OK}, replace(PICTURE, size=size)) for size in (None, 1))
+    before, after = chain(BLIND), chain(SEEING)
+    assert find_differences(unknown, before, after) == find_differences(small, before, after) != set()
 
 
 @given(past, chains)
