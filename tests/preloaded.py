@@ -2,7 +2,7 @@
 
 A helper process imports once what reads neither settings nor the environment, and is forked for each program. The
 program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of
-the process that runs the tests.
+the process that runs the tests. Another helper process imports the readers of files, and is forked for each extraction.
 """
 
 from __future__ import annotations
@@ -42,11 +42,16 @@ PACKAGES = (
 """Modules and packages that can be imported without settings, and therefore depend on none."""
 READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
 """Prefixes of environment variables that take effect only when an interpreter starts."""
+READERS = ROOT / "artifacts" / "extract" / "__main__.py"
+"""The program of the extraction process."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class ForkedProcess(subprocess.Popen[Any]):
-    """A `Popen` of a process that is forked from the helper process. The command begins with `sys.executable`."""
+    """A `Popen` of a process that is forked from a helper process. The command is `sys.executable` and its arguments.
+
+    Options of the interpreter are not supported.
+    """
 
     # `Popen` passes its parameters by position. Those that are omitted belong to options that `start_program` does not
     # accept.
@@ -57,6 +62,17 @@ class ForkedProcess(subprocess.Popen[Any]):
         self.pid = fork_program(args[1:], os.environ if environment is None else environment, files)
         self._child_created = True
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
+
+
+def start_reader(*arguments: str, stdin: int) -> subprocess.Popen[bytes]:
+    """Start the extraction process with these arguments, forked from a helper process that imported every reader."""
+    return ForkedProcess(
+        [sys.executable, str(READERS), *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"LANG": "C.UTF-8"},
+    )
 
 
 def start_program(command: Sequence[str], env: Mapping[str, str] | None = None, **files: Any) -> subprocess.Popen[Any]:
@@ -96,7 +112,7 @@ def fork_program(arguments: Sequence[str], variables: Mapping[str, str], files: 
     """Start a program with these standard files as a child of this process, and return its process id."""
     message = json.dumps([list(arguments), dict(variables)]).encode()
     with _lock:
-        helper = start_helper()
+        helper = start_helper("readers" if arguments[0] == str(READERS) else "programs")
         # The helper process's child ends immediately, and its orphan, the program, is adopted by the nearest ancestor
         # that adopts orphans.
         adopt_orphans(True)
@@ -116,12 +132,13 @@ def adopt_orphans(adopts: bool) -> None:
 
 
 @cache
-def start_helper() -> socket.socket:
-    """Start the helper process, which ends when this process closes its end of the socket."""
+def start_helper(preloads: str) -> socket.socket:
+    """Start a helper process, which ends when this process closes its end of the socket."""
     ours, theirs = socket.socketpair()
     with theirs:
         number = theirs.fileno()
-        helper = subprocess.Popen([sys.executable, "-m", "tests.preloaded", str(number)], cwd=ROOT, pass_fds=[number])
+        command = [sys.executable, "-m", "tests.preloaded", preloads, str(number)]
+        helper = subprocess.Popen(command, cwd=ROOT, pass_fds=[number])
 
     def end() -> None:
         ours.close()
@@ -131,18 +148,26 @@ def start_helper() -> socket.socket:
     return ours
 
 
-# From here on, this process is the helper process.
+# From here on, this process is a helper process.
 
 
-def preload() -> None:
+def preload_readers() -> None:
+    program = runpy.run_path(str(READERS), run_name="readers")
+    for operation in program["OPERATIONS"]:
+        program["load"](operation, {"reader": "pdf"})
+    for reader in sys.modules["artifacts.extract.documents"].READERS:
+        program["load"]("text", {"reader": reader})
+    for mime_type in program["LIBRARIES"]:
+        program["load"]("facts", {"mime_type": mime_type})
+
+
+def preload_programs() -> None:
     for name in LIBRARIES:
         importlib.import_module(name)
     for name in PACKAGES:
         path = getattr(importlib.import_module(name), "__path__", ())
         for module in pkgutil.walk_packages(path, f"{name}."):
             importlib.import_module(module.name)
-    gc.collect()
-    gc.freeze()
 
 
 def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
@@ -189,8 +214,10 @@ def run(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    preload()
-    if (program := next_program(socket.socket(fileno=int(sys.argv[1])))) is not None:
+    preload_readers() if sys.argv[1] == "readers" else preload_programs()
+    gc.collect()
+    gc.freeze()
+    if (program := next_program(socket.socket(fileno=int(sys.argv[2])))) is not None:
         arguments, variables = program
         os.environ.clear()
         os.environ.update(variables)

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-if __name__ == "__main__" and not __package__:
-    # A module that is run by its path has no package. Create the readers' package without its `__init__`, which is
+if not __package__:
+    # This module is run by its path, so it has no package. Create the readers' package without its `__init__`, which is
     # meant for the web process and would take a third of the processing time of a small file.
     folder = Path(__file__).resolve().parent
     sys.path[0] = str(folder.parents[1])

@@ -132,23 +132,17 @@ def _run(source: int, operation: str, options: Mapping[str, object], max_output:
 
 
 def _start(source: int, operation: str, options: str, budget: Budget) -> subprocess.Popen[bytes]:
+    limits = (str(budget.quick_seconds), str(int(budget.yields_at_once)))
+    return start_reader(operation, options, *limits, stdin=source)
+
+
+def start_reader(*arguments: str, stdin: int) -> subprocess.Popen[bytes]:
+    """Start the program `__main__.py` of this package."""
     # The environment is not inherited, because it contains secrets.
     program = str(ROOT / "artifacts" / "extract" / "__main__.py")
     return subprocess.Popen(  # noqa: S603 - our own interpreter and program, no shell
-        [
-            sys.executable,
-            "-s",
-            "-E",
-            "-B",
-            "-W",
-            "ignore",
-            program,
-            operation,
-            options,
-            str(budget.quick_seconds),
-            str(int(budget.yields_at_once)),
-        ],
-        stdin=source,
+        [sys.executable, "-s", "-E", "-B", "-W", "ignore", program, *arguments],
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={"LANG": "C.UTF-8"},

@@ -20,6 +20,7 @@ from capabilities.acts import SYSTEM
 from capabilities.models import Service
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.services.actions import save_service
+from tests.preloaded import start_reader
 from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -86,8 +87,12 @@ class Uploader:
 
 
 @pytest.fixture
-def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture) -> Iterable[Uploader]:
-    """Return an uploader for the demo's content policies, which suffice for tests of the upload itself."""
+def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterable[Uploader]:
+    """Return an uploader for the demo's content policies, which suffice for tests of the upload itself.
+
+    Extraction processes are forked, because five hundred starts would take most of the time.
+    """
+    monkeypatch.setattr("artifacts.extract.process.start_reader", start_reader)
     yield Uploader(text_agent)
     assert list_unfinished(byte_store()) == []
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
