@@ -1,1 +1,1 @@
-"""Values and rules in plain Python that import only the standard library."""
+"""Data types and rules in plain Python, which import only the standard library."""

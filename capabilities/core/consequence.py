@@ -1,4 +1,4 @@
-"""Consequences of a change, which are shown before the change is made."""
+"""Consequences of a configuration change, which users see before they make the change."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from capabilities.core.translatable import Translatable
 
 
 class Gravity(StrEnum):
-    """The severity of a consequence. Pages use the values as colours."""
+    """The severity of a consequence. On pages, each value has its own colour."""
 
     STOPS = "bad"
     """Requests that succeeded before will fail."""
     DEGRADES = "warn"
-    """Requests will receive less than before."""
+    """A model can no longer read some of the content."""
     CHANGES = "info"
     """Requests will receive a different answer, or an unused object disappears."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A consequence as a sentence, with the affected route, agent, alias or language (empty if all are affected)."""
+    """A consequence in one sentence. `kind` and `name` identify the affected object (empty if all are affected)."""
 
     gravity: Gravity
     sentence: str
@@ -31,7 +31,7 @@ class Consequence:
 
 
 def group_by_cause(consequences: Iterable[Consequence]) -> list[list[Consequence]]:
-    """Group consequences with the same text for several routes or agents, in order of first occurrence."""
+    """Group consequences that differ only in the inserted names, in order of first occurrence."""
     groups: dict[tuple[Gravity, str], list[Consequence]] = {}
     for one in consequences:
         cause = one.sentence.template if isinstance(one.sentence, Translatable) else one.sentence

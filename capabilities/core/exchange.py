@@ -18,12 +18,15 @@ SOURCE_CHARS = 200
 
 
 ONE = Decimal(1)
-_read_rate = lru_cache(maxsize=256)(Decimal)  # A page of usage converts a thousand amounts with the same few rates.
+_read_rate = lru_cache(maxsize=256)(Decimal)  # The usage page converts a thousand amounts with the same few rates.
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """The value of one unit of a currency in another currency, as decimal text, with the rate's date and source."""
+    """An exchange rate with its date and source.
+
+    `rate` is the value of one unit of `currency` in `into`, as decimal text.
+    """
 
     currency: str
     into: str
@@ -37,7 +40,7 @@ class ExchangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All exchange rates. They all convert to the same currency, `into`."""
+    """All exchange rates. Each of them converts to the same currency, `into`."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
@@ -54,7 +57,7 @@ class ExchangeTable:
 
     def convert(self, nanos: int, currency: str, target: str) -> int | None:
         """Return an amount in another currency, or None if there is no rate."""
-        # A free amount has no currency and needs no rate.
+        # Free usage has no currency and needs no rate.
         if currency in (target, NO_CURRENCY):
             return nanos
         factor = self._factor(currency, target)
@@ -75,14 +78,14 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # All rates convert to one currency, so other pairs are converted through it.
+        # All rates convert to one currency, so an amount in any other pair of currencies is converted through it.
         if self.into and currency == self.into:
             return ONE
         return next((_read_rate(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems of a rate, including conflicts with the others. All must convert to one currency."""
+    """Yield the problems with a rate. All rates must convert to the same currency, so `others` may conflict with it."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

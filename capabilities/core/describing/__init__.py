@@ -1,1 +1,1 @@
-"""Prompts, limits and quoting for descriptions of files by another model."""
+"""Prompts, limits and quoting for file descriptions that one model writes for another."""

@@ -1,4 +1,4 @@
-"""Decide whether a model can describe a file, and estimate the tokens that this needs."""
+"""Decide whether a model can describe a file for another model, and estimate the tokens that this takes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capabilities.core.vocabulary import Kind
 
 @dataclass(frozen=True, slots=True)
 class LengthLimit:
-    """Maximum duration of a described recording in seconds, and the source of this limit."""
+    """Maximum duration in seconds of a recording that may be described, and the source of this limit."""
 
     seconds: int
     source: str
@@ -37,11 +37,10 @@ MAX_DURATIONS: Mapping[Kind, LengthLimit] = MappingProxyType(
         ),
     }
 )
-"""Maximum durations of described recordings."""
 
 
 def obstacle_to_describing(file: FilePart, describer: Reader) -> Reason | None:
-    """Return why this describer cannot describe the file, or None if it can read the file or its pages."""
+    """Return why the describing model cannot read the file or images of its pages, or None if it can."""
     try:
         return _find_obstacle(file, describer)
     except UnreadableError as error:
@@ -53,7 +52,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return make_reason(ReasonCode.EMPTY)
-    # Exclude `extract`, because the model that receives the description could receive the extracted text, too.
+    # Do not use extracted text: the model that receives the description could read that text itself.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
@@ -65,7 +64,7 @@ def _too_long(file: FilePart) -> Reason | None:
     longest = MAX_DURATIONS.get(file.kind)
     if longest is None:
         return None
-    # Inspect the file only if its duration is unknown, because this opens the file.
+    # Inspect the file only if its duration is unknown, because inspecting means opening it.
     seconds = file.seconds if file.seconds is not None else _inspect(file).seconds
     if seconds is None or seconds <= longest.seconds:
         return None
@@ -83,11 +82,11 @@ def _inspect(file: FilePart) -> Inspection:
 def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
-    """Estimate the tokens of the prompt and the file for the describer, or return None if they are unknown."""
+    """Estimate the tokens of the prompt and the file, or return None if the file's tokens cannot be estimated."""
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):
         return None
-    # A file with unknown measures would count as zero, and the sum would be misleading.
+    # Without the file's dimensions or duration, its tokens are unknown. To count them as zero would be misleading.
     file_estimate = estimate_delivery(adapted.deliveries[0], model)
     return Estimate(estimate_request(adapted, model), file_estimate.rule) if file_estimate else None

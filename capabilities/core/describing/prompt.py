@@ -1,4 +1,4 @@
-"""The prompt for a model that describes a file for another model, in both languages and by kind of file.
+"""Prompts for a model that describes a file for another model, in English and Chinese, by kind of file.
 
 If the text of a prompt changes, increase `PROMPT_VERSION`, which is part of the cache key.
 """
@@ -15,24 +15,25 @@ from capabilities.core.message import ChatRequest, FilePart, Message, Role, Text
 from capabilities.core.texts.phrases import escape_name, is_hidden, nearest_language
 from capabilities.core.vocabulary import Kind
 
-# Untrusted text from a file is quoted, so that models treat it as content and not as instructions. The text is put
-# between two fences that are longer than any run of the fence's character inside, and each line gets a prefix. No
-# quoted line can therefore be mistaken for a fence or for the first line of a block that programs parse. Invisible and
-# reordering characters are removed, and models' control tokens are split. The same text always produces the same lines,
-# so that the conversation's prefix does not change.
+# Text that comes from a file is not trusted. It is quoted, so that models treat it as content and not as instructions.
+# Two fences of backticks enclose it, longer than any run of backticks in the text, and each line gets a prefix. No
+# quoted line can therefore be mistaken for a fence, or for the first line of a block that programs parse. Invisible and
+# reordering characters are removed, and spaces break up models' control tokens. The same text is always quoted in the
+# same way, so that providers' prompt caches keep matching.
 
 MAX_CHARS = 32_000
-"""Maximum number of quoted characters of a description, about the maximum length that the prompt requests."""
+"""Maximum number of characters quoted from a description. The prompt asks for about that length at most."""
 
 MAX_NAME = 200
 
 LINE_PREFIX = "> "
 
 TICKS = "`´｀ˋ‵"
-"""Characters that look like the fence's character."""
+"""The backtick, and characters that look like it."""
 
 LONG_RUNS = re.compile(rf"([{TICKS}]{{16}})[{TICKS}]+|(\n\n)\n+")
-"""Longer runs are reduced to sixteen ticks or one empty line, so that quoting never makes text much longer."""
+"""Runs of more than sixteen backticks or more than one empty line. They are shortened, because each backtick lengthens
+the fences and each line gets a prefix."""
 
 LEADS: Mapping[str, str] = MappingProxyType(
     {"zh": "由 {describer} 描述，当前模型并未看到原文件:", "en": "Described by {describer}, not seen by you:"}
@@ -53,40 +54,40 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Characters that some programs treat as line ends. Each is replaced by a line break."""
+"""Characters that some programs treat as line ends. Each is replaced by a line feed."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
-"""Variation selectors and sequences of joiners, which can hide text."""
+"""Variation selectors and repeated zero-width joiners, which can hide text."""
 
 TOKEN_NAMES = (
     *("s", "bos", "eos", "pad", "unk", "sop", "eop", "eod", "end_of_text", "start_of_turn", "end_of_turn"),
     *("start_header_id", "end_header_id", "system", "user", "assistant", "human", "tool", "think", "thinking"),
     *("tool_call", "tool_calls", "tool_response", "tool_result", "function_calls", "function_results"),
 )
-"""Words in angle brackets that have a meaning in chat templates."""
+"""Words that chat templates use in angle brackets, such as `<think>`."""
 
 CONTROL_TOKENS = re.compile(
-    r"<(?=[|｜])|(?<=[|｜])>"  # ChatML, Llama 3, Phi, GLM, and DeepSeek with the wide bar
+    r"<(?=[|｜])|(?<=[|｜])>"  # ChatML, Llama 3, Phi, GLM, and DeepSeek (full-width bar)
     rf"|<(?=/?(?:{'|'.join(TOKEN_NAMES)})>)"  # Gemma, Llama 2, Qwen, and tags around tool calls
     r"|<(?=<?/?SYS>)|\[(?=/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|SYSTEM_PROMPT)\])",  # Llama 2, Mistral
     re.IGNORECASE,
 )
-"""Opening bracket of a control token that marks a role. Engines for open models may interpret such tokens in any
-text."""
+"""Brackets of the control tokens that mark roles and tool calls. Inference engines for open models may interpret such
+tokens anywhere in a text."""
 
 
 def quote_text(text: str, describer: str, language: str | None) -> str:
-    """Return a describer's text in its final form: the author, the fenced text, and a warning."""
+    """Return a description as its reader receives it: the author, the fenced text, and a warning."""
     tag = nearest_language(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_text(text, language, MAX_CHARS), NOTES[tag]])
 
 
 def fence_text(text: str, language: str | None, max_chars: int) -> str:
-    """Return at most `max_chars` characters of the text in a fence, followed by a note if it was truncated."""
+    """Return at most `max_chars` characters of the text between fences, with a note if the text was truncated."""
     clean = clean_text(text)
     excerpt = clean[:max_chars]
-    # In Markdown, the same number of ticks closes a fence, so use one more than any run inside.
+    # Markdown ends a block at any fence of the same length or longer, so use more backticks than any run inside.
     longest = max((len(run) for run in re.findall(f"[{TICKS}]+", excerpt)), default=0)
     fence = "`" * max(3, longest + 1)
     lines = [fence, *(LINE_PREFIX + line for line in excerpt.split("\n")), fence]
@@ -96,12 +97,12 @@ def fence_text(text: str, language: str | None, max_chars: int) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return the text without invisible characters, and with models' control tokens split."""
+    """Remove invisible characters, and insert spaces into models' control tokens."""
     lines = LINE_ENDS.sub("\n", text)
-    # A long text has few different characters.
+    # Check each character only once: even a long text has few different characters.
     visible = lines.translate({ord(char): None for char in set(lines) if char not in "\n\t" and is_hidden(char)})
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
-    # Split tokens last, because removing hidden characters may complete a token.
+    # Break up control tokens last, because removing hidden characters may form new ones.
     return CONTROL_TOKENS.sub(_break_token, shortened).strip("\n")
 
 
@@ -112,14 +113,14 @@ def _break_token(match: re.Match[str]) -> str:
 PROMPT_VERSION = 1
 
 MAX_TOKENS = 8_192
-"""Maximum number of tokens of a description, including reasoning. Every model that reads files supports this number."""
+"""Maximum number of output tokens for a description, including reasoning. All models that read files support it."""
 
 MAX_QUESTION_CHARS = 2_100
 
 
 @dataclass(frozen=True, slots=True)
 class DescribingPrompt:
-    """The prompt in one language: rules for every file, tasks by kind, and the allowed length."""
+    """The parts of the prompt in one language. `tasks` has the instructions for each kind of file."""
 
     rules: str
     tasks: Mapping[Kind, str]
@@ -131,7 +132,7 @@ class DescribingPrompt:
 MAX_WORDS: Mapping[Kind, int] = MappingProxyType(
     {Kind.IMAGE: 1_500, Kind.AUDIO: 5_000, Kind.VIDEO: 3_000, Kind.DOCUMENT: 5_000}
 )
-"""Maximum number of words, or Chinese characters, that the prompt requests."""
+"""Maximum length that the prompt asks for, in words or Chinese characters."""
 
 EN = DescribingPrompt(
     rules=(
@@ -228,7 +229,7 @@ PROMPTS: Mapping[str, DescribingPrompt] = MappingProxyType({"en": EN, "zh": ZH})
 
 
 def describing_chat(file: FilePart, question: str | None, language: str | None) -> ChatRequest:
-    """Return the request to describe a file: rules and task, then the file and the user's question."""
+    """Return the request for a description: the rules and the task, then the file and the user's question."""
     prompt = PROMPTS[nearest_language(language)]
     kind = file.kind if file.kind in prompt.tasks else Kind.DOCUMENT
     length = prompt.length.format(words=f"{MAX_WORDS[kind]:,}")
@@ -236,21 +237,22 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     parts = [prompt.request]
     if question:
         parts += [prompt.question, fence_text(question, language, MAX_QUESTION_CHARS)]
-    # The caller's image detail and cache breakpoints apply only to the caller's model.
+    # Drop the caller's image detail and cache breakpoint, which are meant for the caller's own model.
     plain_file = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 
 
 MAX_HEAD, MAX_TAIL = 1_500, 500
-"""Maximum numbers of characters at the start and the end of a question. Users paste text before or after a question."""
+"""Number of characters that are kept from the start and the end of a long question. Users paste text before or after
+the question itself."""
 
 
 def question_for(chat: ChatRequest, message_index: int) -> str | None:
-    """Return the text of the user message with the file in this message, or None if there is none.
+    """Return the user's text that accompanies a file in the message at this index, or None if there is none.
 
-    For a file in a tool result, this is the last user message before it. Later messages are not used, so that the
-    result is the same in every later turn.
+    For a file in a tool result, this is the text of the last user message before it. Later messages are ignored, so
+    that the result is the same in later turns.
     """
     question = next(
         (message for message in reversed(chat.messages[: message_index + 1]) if message.role is Role.USER), None
@@ -265,8 +267,8 @@ def question_for(chat: ChatRequest, message_index: int) -> str | None:
 class DescriptionKey:
     """The cache key of a description.
 
-    `content` is the hash of the file's bytes, `describer` the service or `provider/model`, and `language` is `zh` or
-    `en`. `question` is the hash of the question, or empty.
+    `content` and `question` are hashes of the file's bytes and of the user's question (empty if there is none).
+    `describer` is the id of the describing service, or `provider/model`. `language` is `zh` or `en`.
     """
 
     content: str
@@ -277,7 +279,7 @@ class DescriptionKey:
 
     @property
     def digest(self) -> str:
-        # NUL separates the fields, so that different keys never produce the same string.
+        # NUL separates the fields, so that no two keys produce the same string.
         return _hash("\0".join(map(str, astuple(self))))
 
 
