@@ -1,1 +1,1 @@
-"""Providers, model services, agents, and the wire protocols of providers."""
+"""Providers, model services, agents, and the providers' wire protocols."""

@@ -1,6 +1,6 @@
-"""Authenticate agents by key, and authorise agents and signed-in users.
+"""Authenticate agents by their keys, and authorise agents and signed-in users.
 
-What each caller may do is in one table, `core/permissions.py`.
+The table in `core/permissions.py` states what each caller may do.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ KEY = re.compile(r"ra_([0-9a-z]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 class Principal:
     """An authenticated agent and its key's permissions.
 
-    `key` is the key's public id and `ends_at` its expiry. If an agent acts for another agent that it created, `agent`
-    is the created agent and `acts_through` the agent that owns the key. `limits` are the key owner's limits and
-    `key_limits` the key's own limits (None if unset). `rights` is the intersection of these limits and those of the
-    agents that created the owner, or None if nothing is restricted. The call counts towards the limits of all
-    `holders`. `labels` are the key's labels.
+    `key` is the key's public id, and `ends_at` is when the key expires. If an agent acts for another agent that it
+    created, `agent` is the created agent, and `acts_through` is the agent that owns the key. `limits` apply to the
+    owner and `key_limits` to the key. `rights` has the models that all limits of the key, its owner and the owner's
+    creators allow, or is None if all models are allowed. The call counts towards the limits of every holder in
+    `holders`.
     """
 
     agent: str
@@ -55,7 +55,7 @@ class Principal:
 
     @property
     def key_owner(self) -> str:
-        """Return the agent that owns the key, even if it acts for another agent."""
+        """Return the agent that owns the key, even while it acts for another agent."""
         return self.acts_through or self.agent
 
     def may(self, scope: str) -> bool:
@@ -64,7 +64,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why a caller was rejected. `scope` is the scope that the key lacks, if that is the reason."""
+    """Why a caller was rejected. `scope` is the scope that the key lacks, or empty if there is another reason."""
 
     status: int
     code: str
@@ -91,9 +91,9 @@ NOT_OWN_AGENT = Refusal(403, "agent_forbidden", "x-agent-id is not an agent this
 
 
 def make_key(kind: str = "ra") -> tuple[str, str, str]:
-    """Return a new key, its public id, and the digest to store."""
+    """Return a new random key, its public id, and the digest of its secret, which is stored instead of the key."""
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
-    # The checksum lets scanners distinguish a leaked key from a similar string without calling this server.
+    # With the checksum, secret scanners can tell a leaked key from a similar string without calling this server.
     check = f"{binascii.crc32(f'{public}_{secret}'.encode()):08x}"
     return f"{kind}_{public}_{secret}_{check}", public, hash_secret(secret)
 
@@ -104,11 +104,11 @@ def hash_secret(secret: str) -> str:
 
 
 def read_key(headers: Mapping[str, str]) -> str:
-    """Return the key from the first header that contains one, or "" if no header does."""
+    """Return the key from the first header that contains one, or "" if none does."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return value.strip()
-    # Anthropic's SDK sends x-api-key, Azure's api-key, Google's x-goog-api-key.
+    # Anthropic's SDK sends x-api-key, Azure's SDK sends api-key, and Google's SDK sends x-goog-api-key.
     key = headers.get("x-api-key") or headers.get("api-key") or headers.get("x-goog-api-key") or ""
     return key.strip()
 
@@ -119,13 +119,17 @@ def refuse_query(query: str) -> Refusal | None:
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
-    """Return the agent that sent these headers (in any case), or the refusal for the response."""
+    """Return the agent whose key is in the headers, or the refusal.
+
+    `headers` must be case-insensitive or have lower-case names.
+    """
     key = read_key(headers)
     if not key:
         return NO_KEY
     match = KEY.fullmatch(key)
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=match[1]).first() if match else None
-    # Every kind of invalid key gets the same response, and the digest is compared even if no row was found.
+    # All invalid keys get the same response. The digest is compared even if there is no row, so that the response time
+    # does not reveal which public ids exist.
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
         return BAD_KEY
     now = timezone.now()
@@ -138,17 +142,17 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _renew_signature(row: AgentKey, secret: str) -> None:
-    # Renew the signature after a rotation, while the key's secret is available. Then the older signing secret can be
-    # removed.
+    # After the signing secret was rotated, sign the key with the new one, so that the old one can be removed. This is
+    # possible only during a call, because the database has no copy of the key's secret.
     name = secret_name(newest_secret())
     if row.signed_with != name:
-        with suppress(DatabaseError):  # If the update fails, the next call renews the signature.
+        with suppress(DatabaseError):  # If the update fails, the next call tries again.
             rows = AgentKey.objects.filter(pk=row.pk, digest=row.digest)
             rows.update(digest=hash_secret(secret), signed_with=name)
 
 
 def find_principal(public_id: str, agent_id: str) -> Principal | None:
-    """Return the agent of a key that was authenticated earlier, or None if the key is no longer valid."""
+    """Return the agent of a previously authenticated key, or None if the key is no longer valid."""
     row = AgentKey.objects.select_related("agent__owner").filter(public_id=public_id).first()
     principal = _living_principal(row, timezone.now()) if row else None
     acting = act_for(principal, agent_id) if principal else None
@@ -156,8 +160,8 @@ def find_principal(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    # An agent that another agent created may do no more than its creators' limits allow, and its calls count towards
-    # these limits. Return None if the key is revoked, or if the key, its agent or one of the creators has expired.
+    # Return None if the key is revoked, or if the key, its agent or one of the agent's creators has expired. An agent
+    # that another agent created is also subject to its creators' limits.
     makers = list_creators(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -193,18 +197,18 @@ def list_creators(agent: Agent) -> list[Agent]:
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
-    """Return the principal acting as `agent_id`: itself, or an agent that it created (scope `agents:write`)."""
+    """Return the principal acting as `agent_id`: as itself, or as an agent that it created (scope `agents:write`)."""
     if not agent_id or agent_id == principal.agent:
         return principal
     own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
-    # The refusal for an unknown agent is the same as for an agent with another owner.
+    # Unknown agents and agents of other owners get the same refusal, so that it does not reveal which agents exist.
     if not principal.may("agents:write") or not filter_living(own_agents).exists():
         return NOT_OWN_AGENT
     return replace(principal, agent=agent_id, acts_through=principal.agent)
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return the refusal if the key lacks the scope for the call. `path` has the format of the permissions table."""
+    """Return the refusal if the key lacks the scope for the call. `path` is written as in the table of permissions."""
     scope = call_scope(method, path)
     if scope is None:
         return NO_ROW
@@ -231,7 +235,7 @@ def role_for(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Return whether the user may change something on the requested page or a related page."""
+    """Return whether the user may change something on the requested page or on another page about the same subject."""
     match = request.resolver_match
     return match is not None and can_change_near(role_for(request.user), match.view_name)
 

@@ -1,4 +1,4 @@
-"""Values for the audit log: actors and actions."""
+"""Actors and actions, as recorded in the audit log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A user, an agent, a command or the system, with the IP address of the request."""
+    """The user, agent, command or system process that acts, and the IP address of its request."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ SYSTEM = Actor("system", "routing_admin")
 
 @dataclass(slots=True)
 class AuditedAction:
-    """An audit log entry. `details` may be filled while the action runs and must never contain a secret."""
+    """An audit log entry. `details` may be filled in while the action runs, and must never contain a secret."""
 
     action: str
     object_kind: str = ""
@@ -29,5 +29,5 @@ class AuditedAction:
     details: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     revision: int | None = None
-    """Number of the revision that the action created, or None if the configuration is unchanged. It is set after the
-    outermost change is committed."""
+    """Number of the configuration revision that the action created, or None if it changed nothing. It is set at the end
+    of the outermost change."""

@@ -1,4 +1,4 @@
-"""The Django app. It sets the JSON codec of the `core` packages."""
+"""The Django app `capabilities`. It sets the JSON codec of the `core` packages."""
 
 import orjson
 from django.apps import AppConfig

@@ -1,4 +1,4 @@
-"""Errors raised by actions, each with one sentence for the page, the API and the log."""
+"""Errors raised by actions. Each has one sentence for the page, the API and the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LISTED = 200
 
 
 class ActionError(Exception):
-    """The requested action failed and changed nothing. `str()` returns the sentence."""
+    """The requested action failed and changed nothing. `str()` returns the sentence for users."""
 
     code = "invalid"
     status = 422
@@ -24,7 +24,10 @@ class NotFoundError(ActionError):
 
 
 class InUseError(ActionError):
-    """The object is in use and cannot be changed. The sentence names its users. `kind` and `count` are for pages."""
+    """The object is in use and cannot be changed.
+
+    The sentence names the objects that use it. `kind` is their kind and `count` their number.
+    """
 
     code = "in_use"
     status = 409
@@ -67,7 +70,7 @@ class InvalidError(ActionError):
 
 
 def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """Return the problems to list. If there are more, the last one states their number."""
+    """Return the first problems. If there are more, one further problem states how many."""
     if len(problems) <= MAX_LISTED:
         return problems
     remainder = translatable(

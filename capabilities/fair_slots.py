@@ -1,4 +1,4 @@
-"""A fair concurrency limit for expensive work, with a bounded queue. No caller can occupy all slots."""
+"""A fair concurrency limit for expensive work, with a bounded queue that no single caller can fill."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 
 SHARE = 3
-"""Maximum ratio of a name's waiting threads to the free places in the queue."""
+"""Maximum ratio of one caller's waiting threads to the free places in the queue."""
 OVERLOADED_MESSAGE = translatable(
     "This server is at its limit, overall or for you. Send the request again in a second."
 )
@@ -38,10 +38,11 @@ class _Waiter:
 
 
 class FairSlots:
-    """A fair, bounded queue of threads. No single name (an agent or IP address) can use up the slots and the queue.
+    """Limits how many threads work at the same time. The others wait in a bounded queue.
 
-    The name defaults to the `requester`. A name holds at most `max_per_name` slots. For `patience` seconds,
-    long-running work lets short work go first.
+    A caller is identified by name: an agent or IP address, by default the `requester`. No caller can fill the queue,
+    and each holds at most `max_per_name` slots. Work with a `patience` in seconds lets other work go first for that
+    long.
     """
 
     def __init__(self, slots: int, queue: int, wait_seconds: float, max_per_name: int | None = None) -> None:
@@ -59,12 +60,12 @@ class FairSlots:
 
     @contextmanager
     def hold(self, name: str = "", patience: float = 0.0) -> Iterator[None]:
-        """Hold a slot. Raise OverloadedError if none becomes free.
+        """Hold a slot in a `with` block. Raise OverloadedError if none becomes free.
 
         Nested calls in a thread share its slot. Acquire the slot before a database lock or connection, never the other
         way round.
         """
-        # In a nested call, this thread already has a slot, and waiting for a second one could deadlock.
+        # This thread already has a slot, and waiting for a second one could deadlock.
         if self._holder() is not None:
             yield
             return
@@ -74,7 +75,7 @@ class FairSlots:
         try:
             yield
         finally:
-            if self._holder() is not None:  # If `pause` failed, there is no slot.
+            if self._holder() is not None:  # After a failed `pause`, this thread has no slot.
                 self._thread.name = None
                 self.release(name)
 
@@ -104,7 +105,7 @@ class FairSlots:
         with self._lock:
             if self._take(name):
                 return
-            # The fuller the queue, the fewer places one name may occupy.
+            # The fuller the queue, the fewer places one caller may occupy.
             if sum(waiter.name == name for waiter in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
             waiter = _Waiter(name, time.monotonic() + patience)
@@ -112,7 +113,7 @@ class FairSlots:
         if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not waiter.turn.is_set():  # Otherwise the slot came just after the timeout.
+            if not waiter.turn.is_set():  # Otherwise the slot became free just after the timeout.
                 self._waiters.remove(waiter)
                 raise OverloadedError
 
@@ -124,17 +125,18 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
-        # Each turn has a number, and the name with the highest number was served last.
+        # Turns are numbered, and the caller with the highest number was served last.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 
     def release(self, name: str) -> None:
-        """Release a slot. It goes to the waiting name that has the fewest slots and was served least recently.
+        """Release a slot. The waiting caller that holds the fewest slots gets it.
 
-        Among names with equally few slots, one that is still patient is served last.
+        Among callers with equally few slots, those whose patience has ended go first, then those that were served least
+        recently.
         """
         with self._lock:
-            self._held -= Counter([name])  # Counter subtraction removes names without slots.
+            self._held -= Counter([name])  # The subtraction removes names without slots.
             if not self._waiters:
                 self._turns.clear()
                 return
@@ -149,5 +151,5 @@ class FairSlots:
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
-"""The slot for threads that compute for a long time. Only one runs at a time, because small calls wait while it holds
-the interpreter lock."""
+"""The slot for threads that compute for a long time. Only one of them runs at a time, because short calls wait while it
+holds the interpreter lock."""

@@ -1,4 +1,4 @@
-"""Parse the JSON of requests. Its size is limited before it is parsed, and no step blocks other threads for long."""
+"""Parse the JSON of requests. Its size is limited beforehand, and no step blocks other threads for long."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from capabilities.core.json_codec import (
 from capabilities.core.translatable import Translatable, translatable
 
 AT_ONCE_BYTES = 4 * 1024 * 1024
-"""Maximum size of JSON that is parsed in one step, which takes some ten milliseconds."""
+"""Maximum size of JSON that is parsed in one step, which takes about ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""Size from which JSON is scanned and parsed in a thread, unless it has few values."""
+"""Larger JSON is scanned and parsed in a separate thread, unless it has few values."""
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
-"""Maximum size and number of values of JSON that is parsed faster than a thread is started and joined."""
+"""Maximum size and number of values of JSON that is parsed faster than a thread could be started and joined."""
 TOO_LARGE = "json_too_large"
 
 
 class JsonTooLargeError(ValueError):
-    """The JSON exceeds a limit. `sentence` names the setting."""
+    """The JSON exceeds a limit. `sentence` names the setting that raises the limit."""
 
     status, code = 413, TOO_LARGE
 
@@ -45,10 +45,10 @@ class JsonTooLargeError(ValueError):
 def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     """Parse JSON. Raise JsonTooLargeError, or ValueError for invalid JSON.
 
-    Set `counts_text` for values that are sent on as JSON. Then the limit on JSON bytes includes long strings, except
-    base64.
+    With `counts_text`, long strings other than base64 count towards the limit on JSON bytes. Set it for values that are
+    sent on as JSON.
     """
-    if len(data) <= settings.MAX_JSON_VALUES:  # A value has at least one byte.
+    if len(data) <= settings.MAX_JSON_VALUES:  # Each value takes at least one byte.
         return orjson.loads(data)
     scan = check_json(data)
     if len(data) <= min(AT_ONCE_BYTES, settings.MAX_JSON_BYTES) or not scan.long_strings:
@@ -64,9 +64,9 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
 
 
 def extract_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
-    """Return JSON that may be parsed in one step, and the extracted long strings by their placeholders.
+    """Return the JSON with placeholders for its long strings, and those strings by placeholder.
 
-    Raise the same errors as `load_json`.
+    The returned JSON may be parsed in one step. Raise the same errors as `load_json`.
     """
     return _extract(data, check_json(data), math.inf)
 
@@ -83,7 +83,7 @@ def _long_bytes(scan: JsonScan) -> int:
 
 
 def check_json(data: bytes | bytearray) -> JsonScan:
-    """Return the scan of JSON that will be parsed. Raise JsonTooLargeError if it exceeds a limit."""
+    """Scan JSON before it is parsed, and return the counts. Raise JsonTooLargeError if it exceeds a limit."""
     try:
         scan = scan_json(data, settings.MAX_JSON_VALUES)
     except TooManyValuesError:
@@ -138,7 +138,7 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    # Visit containers level by level, because recursion could overflow the stack.
+    # Visit containers level by level: recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
@@ -160,18 +160,18 @@ def too_deep() -> Translatable:
     )
 
 
-# Size limits of request bodies by path. The server and all views use this table.
+# Size limits of request bodies, by path. The server and all views use this table.
 
 MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
-    """The body limit of some paths: the size of `uploads` maximum uploads, but at least `least` bytes.
+    """The size limit of request bodies at some paths: `uploads` files of maximum size, but at least `least` bytes.
 
-    `around` is the number of bytes that a form may have around its files. `margin` is for views that read the body
-    themselves: the server accepts this many more bytes, so that the view can return its own error. `in_memory` means
-    that the complete body is held in memory until the response is sent.
+    `around` is added for the parts of a form other than its files. `margin` is for views that read the body themselves:
+    the server accepts this many more bytes, so that the view can return its own error. `in_memory` means that the
+    complete body is held in memory until the response is sent.
     """
 
     addresses: re.Pattern[str]
@@ -197,8 +197,8 @@ LIMITS = (
     BodyLimit(re.compile(r"/(v1|v1beta|mcp)(/.*)?", re.S), uploads=3, least=64 * MIB, margin=MIB, in_memory=True),
     BodyLimit(re.compile(r".*", re.S), uploads=10, around=MIB),
 )
-"""The first matching row is used. The rows are: one file in a form; one file without a form; a call to the agents' API;
-a call to a model, with room for two maximum uploads as base64; a page, with ten files at once."""
+"""The first matching row applies. The rows are for: one file in a form, one file without a form, calls to the agents'
+API, calls to models (with room for two maximum uploads as base64), and pages (with ten files at once)."""
 
 
 def body_limit(path: str) -> int:
@@ -206,7 +206,7 @@ def body_limit(path: str) -> int:
 
 
 def received_limit(path: str) -> int:
-    """Return the maximum number of body bytes that the server receives at this path."""
+    """Return how many bytes of a body the server accepts at this path, including the margin."""
     row = _row(path)
     return row.size() + row.margin
 

@@ -1,4 +1,4 @@
-"""Translated labels and icons of capabilities, kinds, outcomes and health."""
+"""Translated labels and icons of capabilities, kinds of content, call outcomes and health states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TYPE_ICONS: Mapping[str, str] = {
     "structured_output": "json",
     "tool_calling": "tool",
 }
-"""Icon of each capability and kind of content. Unknown ones use `probe`."""
+"""Icons of capabilities and kinds of content. All others get the icon `probe`."""
 
 CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("capability", "text"),
@@ -34,7 +34,7 @@ CAPABILITY_LABELS: Mapping[str, str | Promise] = {
     "structured_output": pgettext_lazy("capability", "structured output"),
     "tool_calling": pgettext_lazy("capability", "tool calling"),
 }
-"""Labels of capabilities. A custom capability is shown by its id."""
+"""Labels of standard capabilities. A custom capability is shown by its id."""
 
 OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "text": pgettext_lazy("output capability", "text"),
@@ -43,7 +43,7 @@ OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "video": pgettext_lazy("output capability", "video"),
     "file": pgettext_lazy("output capability", "files"),
 }
-"""Labels of capabilities that differ on the output side."""
+"""Labels of output capabilities. All others have the same label as on the input side."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
@@ -57,7 +57,7 @@ PRICE_LABELS: Mapping[str, Any] = {
     "outputImage": _("Image output"),
     "reasoning": _("Reasoning"),
 }
-"""Labels of price amounts, most common first."""
+"""Labels of the amounts in a price, most common first."""
 
 KINDS: Mapping[str, str | Promise] = {
     Kind.TEXT: pgettext_lazy("kind", "Text"),
@@ -75,7 +75,7 @@ CONTENTS: Mapping[str, str | Promise] = {
     "video": _("videos"),
     "file": _("files"),
 }
-"""The content that models with each capability read, for use in sentences."""
+"""Names, for use in sentences, of the content that models with each capability can read."""
 
 ROLES: Mapping[str, str | Promise] = {
     "administrator": _("Administrator"),
@@ -84,7 +84,7 @@ ROLES: Mapping[str, str | Promise] = {
 }
 
 ACTORS: Mapping[str, str | Promise] = {"nightly probe": _("nightly probe")}
-"""Labels of actors other than users."""
+"""Labels of actors that are not users."""
 
 BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "ok": ("ok", "check", _("Ready")),
@@ -124,18 +124,18 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
     "revoked": ("bad", "x", _("Revoked")),
     "expired": ("warn", "clock", _("Expired")),
 }
-"""Each status's tone, icon and label. A status is always shown with icon and label, never by colour alone. `ok` to
-`not_allowed` are states of a provider or its key, `call_…` are outcomes of a call, and `working` to `expired` are
-states of agents' keys, tokens and links (`Validity`)."""
+"""Tone, icon and label of each status. Pages always show icon and label, so that colour alone never indicates a status.
+`ok` to `not_allowed` are states of a provider or its key, `call_…` are outcomes of a call, and `working` to `expired`
+are states of agents' keys, tokens and links (`Validity`)."""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
-"""The icon of a note by its tone."""
+"""Icons of notes on pages, by tone."""
 
 SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
     gettext_noop("vendors' announcements, kept by hand"),
 )
-"""Names of sources in our own catalogue data, repeated here for `makemessages`."""
+"""Names of sources in our own catalogue data, repeated here so that `makemessages` finds them."""
 
 
 def capability_label(name: str, side: str = "input") -> str:
@@ -144,12 +144,12 @@ def capability_label(name: str, side: str = "input") -> str:
 
 
 def content_label(name: str) -> str:
-    """Return the content that models with this capability read, for use in sentences: "images" for vision."""
+    """Return, for use in sentences, the content that models with this capability can read: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 
 def actor_label(name: str) -> str:
-    """Return an actor's name. The names of the nightly probe and of users' tokens are translated."""
+    """Return an actor's name. Names of the nightly probe and of users' tokens are translated."""
     owner, is_token, token = name.partition("'s token ")
     if is_token:
         return gettext("%(owner)s's token %(name)s") % {"owner": owner, "name": token}
@@ -161,7 +161,7 @@ def role_label(role: str) -> str:
 
 
 def label_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of a reason for display: capabilities by label and id, kinds by label."""
+    """Return a reason's facts for display, with labels instead of capability ids and kinds."""
     labelled = dict(facts)
     if "capability" in labelled:
         capability = str(labelled["capability"])

@@ -18,23 +18,23 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Minimum time between two writes of a key's last use."""
+"""Minimum time between two writes of the same key's last use."""
 
 
 class LastUses:
-    """Uses that are not written yet, by the key's public id."""
+    """Key uses that are not yet in the database, by the key's public id."""
 
     def __init__(self) -> None:
         self._noted: dict[str, datetime] = {}
         self._writing = threading.Lock()
 
     def note(self, row: AgentKey, now: datetime) -> None:
-        """Buffer a use of the key at `now`, unless a use within the last minute was already written."""
+        """Buffer a use of the key at `now`, unless another use within the last minute is already in the database."""
         if row.last_used_at is None or now - row.last_used_at > WRITE_INTERVAL:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:
-        """Return the key's last use, written or not."""
+        """Return when the key was last used, whether or not this is already in the database."""
         return self._noted.get(row.public_id, row.last_used_at)
 
     def list_noted(self) -> list[str]:

@@ -1,6 +1,7 @@
 """Database models of providers, model services, agents and their keys.
 
-Only the actions in `console` write these rows. The actions validate, and record the revision and the audit event.
+Only the actions in `routing_admin/console` change the configuration in these tables. They validate each change, and
+record a revision and an audit event.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ class StoredKey(models.Model):
 
 
 class VariableOrigin(models.Model):
-    """An origin to which the key in an environment variable may be sent: the first one used, or an allowed one.
+    """An origin to which the key in an environment variable may be sent.
 
-    A row remains after its provider is deleted, so that a restored revision needs no new permission.
+    It is the first origin that was used, or one that an administrator allowed. A row remains after its provider is
+    deleted, so that a restored revision needs no new permission.
     """
 
     variable = models.CharField(max_length=200)
@@ -43,7 +45,7 @@ class VariableOrigin(models.Model):
 
 
 class Provider(models.Model):
-    """The base URL of a model API, and its key. DeepSeek, for example, is a row with the protocol `openai`."""
+    """A model API: its protocol, base URL and key. DeepSeek, for example, is a provider with the protocol `openai`."""
 
     class KeySource(models.TextChoices):
         NONE = "none", _("needs no key")
@@ -112,7 +114,7 @@ class ProviderKey(models.Model):
 
 
 class KeyTest(models.Model):
-    """The last test of a provider key, by the names of provider and key. It is not part of the configuration."""
+    """The latest test of a provider key, by the provider's and the key's name. It is not part of the configuration."""
 
     provider = models.CharField(max_length=120)
     key = models.CharField(max_length=60)
@@ -128,7 +130,7 @@ class KeyTest(models.Model):
 
 
 class ProviderTest(models.Model):
-    """A provider's last test, by the provider's name. It is not part of the configuration."""
+    """The latest test of a provider, by the provider's name. It is not part of the configuration."""
 
     name = models.CharField(primary_key=True, max_length=120)
     at = models.DateTimeField()
@@ -140,7 +142,7 @@ class ProviderTest(models.Model):
 
 
 class Service(models.Model):
-    """A model at a provider, and its capabilities: an entry of `llmservices.json`."""
+    """A model at a provider, and its capabilities. It is an entry in `llmservices.json`."""
 
     service_id = models.CharField(_("id"), max_length=200, unique=True)
     name = models.CharField(_("name"), max_length=200)
@@ -170,12 +172,15 @@ class Service(models.Model):
 
     @property
     def knows_the_rest(self) -> bool:
-        """Return whether a capability without a row is declared absent rather than unknown."""
+        """Return whether a capability without a row counts as absent. Otherwise it counts as unknown."""
         return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 
 
 class ServiceCapability(models.Model):
-    """A cell of the capability matrix: service, side, capability, value and source."""
+    """A cell of the capability matrix.
+
+    It records whether a service has a capability for its input or output, and the source of this information.
+    """
 
     class Side(models.TextChoices):
         INPUT = "input", _("input")
@@ -200,10 +205,10 @@ class ServiceCapability(models.Model):
 
 
 class ProbeTranscript(models.Model):
-    """The questions and answers of a probe of one capability. They are evidence and not configuration.
+    """The exchange in which a model was probed for a capability. It is evidence and not part of the configuration.
 
-    Each capability has at most two transcripts: of the last probe that `decided`, and of a later probe that proved
-    nothing.
+    At most two are stored for each capability of a model: the last one that `decided` whether the model has it, and a
+    later one without a result.
     """
 
     provider = models.CharField(max_length=120)
@@ -229,10 +234,11 @@ class ProbeTranscript(models.Model):
 
 
 class Drift(models.Model):
-    """An observation that contradicts or changed a model's recorded capability. It is evidence and not configuration.
+    """An observation that contradicts or changed a model's recorded capability.
 
-    `request` is the request with the observation, `revision` the revision that recorded it. A dismissed row is not
-    deleted, so that the same observation is not shown again the next day.
+    It is evidence and not part of the configuration. `request` is the id of the request in which the model was
+    observed. `revision` is the configuration revision that changed the capability. A dismissed row is not deleted, so
+    that the same observation is not shown again the next day.
     """
 
     provider = models.CharField(max_length=120)
@@ -254,7 +260,7 @@ class Drift(models.Model):
 
 
 class NightlyProbe(models.Model):
-    """A service that is probed every night, and the night of the last probe. It is not part of the configuration."""
+    """A service that is probed every night, and the date of the last probe. It is not part of the configuration."""
 
     service_id = models.CharField(primary_key=True, max_length=200)
     last_night = models.DateField()
@@ -264,9 +270,9 @@ class NightlyProbe(models.Model):
 
 
 class CatalogueEdition(models.Model):
-    """A model catalogue from a file or a provider, compressed, and named after its sources.
+    """A version of the model catalogue, compressed. It is named after its sources.
 
-    The installation's settings select the edition in use.
+    The installation's settings select the version in use.
     """
 
     name = models.CharField(max_length=300, unique=True)
@@ -281,7 +287,7 @@ class CatalogueEdition(models.Model):
 
 
 class Agent(models.Model):
-    """A program that calls models. It uses one service, or one task route by its task type."""
+    """A program that calls models. It uses either one service or the route of one task type."""
 
     class Origin(models.TextChoices):
         ADMINISTRATOR = "administrator", _("created in the browser")
@@ -313,11 +319,11 @@ class Agent(models.Model):
 
 
 class AgentKey(models.Model):
-    """An agent's key. Its secret is stored only as an HMAC, and the row is found by its public id.
+    """An agent's key. Its secret is stored only as an HMAC, and its row is found by the public id in the key.
 
-    `signed_with` names the signing secret of the HMAC. It is empty for keys issued before this was recorded. `terms`
-    are read by `core/services/agents.py`. `issued_terms` are the terms when the key was issued. Later changes are part
-    of the configuration and can be undone.
+    `signed_with` names the signing secret of the HMAC, and is empty for old keys. `terms` has the key's limits and
+    labels (`KeyTerms`), and `issued_terms` those with which it was issued. Later changes to `terms` are part of the
+    configuration and can be undone.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="keys")
@@ -341,10 +347,10 @@ class AgentKey(models.Model):
 
 
 class AgentLink(models.Model):
-    """A read-only link to an agent's own page, for the agent's developer. It is stored like a key.
+    """A read-only link to an agent's own page, for the agent's developer. Its secret is stored like that of a key.
 
-    `with_bodies` allows viewing the recorded bodies of the agent's calls. `signed_with` names the signing secret of the
-    HMAC.
+    With `with_bodies`, the page shows the recorded bodies of the agent's calls. `signed_with` names the signing secret
+    of the HMAC.
     """
 
     agent = models.ForeignKey(Agent, models.CASCADE, related_name="links")

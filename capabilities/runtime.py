@@ -26,7 +26,7 @@ class Runtime:
         self._lock = threading.RLock()
 
     def make(self, declared: owned[T]) -> T:
-        """Return the declared object. The first caller creates it."""
+        """Return the declared object. The first call creates it."""
         # The lock is reentrant, because creating one object may need another.
         with self._lock:
             if declared not in self.made:
@@ -61,7 +61,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
         self.make = make
 
     def __call__(self) -> T:
-        # Read directly from the mapping, because each call to a model does this a dozen times.
+        # Read directly from the mapping, because each call to a model does this about a dozen times.
         try:
             value: T = _runtime.made[self]
         except KeyError:
@@ -70,7 +70,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
 
 
 def renew(only: owned[Any] | None = None) -> None:
-    """Replace the runtime, or one of its objects, for tests."""
+    """Discard all objects, or only one, in tests. The next use creates new objects."""
     global _runtime
     if only is not None:
         _runtime.discard(only)

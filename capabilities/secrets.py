@@ -1,4 +1,4 @@
-"""Store provider keys: encrypted, bound to the origin to which they may be sent, and identified by a fingerprint."""
+"""Store provider keys encrypted, each bound to the origin to which it may be sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_permanently
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be decrypted or used. `reason` is a sentence about its encryption or its origin."""
+    """A stored key cannot be decrypted, or may not be sent to this origin. `reason` says which."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -26,9 +26,9 @@ OTHER_ORIGIN = translatable("the stored key was entered for another address; ent
 
 
 def endpoint_origin(endpoint: str) -> str:
-    """Return the origin to which a key is bound, e.g. `https://api.openai.com:443`.
+    """Return the origin of an endpoint, to which its key is bound, e.g. `https://api.openai.com:443`.
 
-    Return text other than URLs unchanged.
+    Text that cannot be parsed as a URL is returned unchanged.
     """
     try:
         parts = urlsplit(endpoint)
@@ -38,7 +38,7 @@ def endpoint_origin(endpoint: str) -> str:
         port = parts.port
     except ValueError:
         port = None
-    # Include the default port, so that URLs with and without it have the same origin.
+    # Include the default port, so that URLs with and without the port have the same origin.
     port = port or {"https": 443, "http": 80}.get(parts.scheme)
     return f"{parts.scheme}://{(parts.hostname or '').lower()}" + (f":{port}" if port else "")
 
@@ -53,11 +53,11 @@ def key_fingerprint(key: str, origin: str) -> str:
 
 
 def store_key(key: str, endpoint: str) -> StoredKey:
-    """Return the stored form of a provider key. There is one row per key and origin."""
+    """Encrypt and store a provider key for the origin of its endpoint. There is one row per key and origin."""
     origin = endpoint_origin(endpoint)
     # Encrypt the origin together with the key, so that a changed row cannot send the key elsewhere.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
-    # The last four characters of a short key would reveal too much of it.
+    # Store no part of a short key: its last four characters would reveal too much.
     last_four = key[-4:] if len(key) >= 12 else ""
     stored, _ = StoredKey.objects.get_or_create(
         fingerprint=key_fingerprint(key, origin),
@@ -81,7 +81,7 @@ def _decrypt(ciphertext: bytes) -> bytes:
     try:
         return cipher().decrypt(ciphertext)
     except InvalidToken as problem:
-        # Another process may have added an encryption key since this process read them.
+        # Another process may have added an encryption key since this process last read the keys.
         if read_secrets_again():
             return _decrypt(ciphertext)
         raise KeyUnreadableError(OTHER_ENCRYPTION) from problem

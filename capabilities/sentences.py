@@ -1,4 +1,4 @@
-"""Translate sentences of the `core` packages, and join sentences and lists of words."""
+"""Translate sentences from the `core` packages, and join sentences and lists of words."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts, tra
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""Text that ends in full-width punctuation, after which no space is written. Closing tags after it are ignored."""
+"""Full-width punctuation at the end of a text, and closing tags after it. No space follows such a text."""
 
 
 SEARCHED_CHARS = 100
-"""Number of characters at the end of a text that are searched for its last character and closing tags."""
+"""Only this many characters at the end of a text are searched for full-width punctuation."""
 
 
 def translate_sentence(text: str) -> str:
-    """Return a `Translatable` in the current language. Return other text, such as a provider's message, unchanged."""
+    """Translate a `Translatable` to the current language. Other text, such as a provider's message, stays unchanged."""
     if not isinstance(text, Translatable):
         return text
     translation = gettext(text.template)
@@ -32,29 +32,29 @@ def translate_sentence(text: str) -> str:
 
 
 def join_words(items: Iterable[object]) -> str:
-    """Return words as a list for a sentence: `a, b`, in Chinese `a、b`."""
+    """Join words as a list in a sentence: `a, b`, or `a、b` in Chinese."""
     return pgettext("between the items of a list", ", ").join(str(item) for item in items)
 
 
 MAX_NAMES = 5
-"""Maximum number of names in a sentence."""
+"""Maximum number of names listed in a sentence."""
 
 
 def shorten_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first names, and a `Translatable` with the number of others."""
+    """Return the first names and, if there are more, a `Translatable` with the number of the others."""
     more = len(names) - MAX_NAMES
     return (*names[:MAX_NAMES], *([translatable("%(count)s more", count=more)] if more > 0 else []))
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the first names as a list for a sentence, and the number of others."""
+    """Join the first names as a list in a sentence, with the number of the others."""
     return join_words(map(translate_sentence, shorten_names(names)))
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
     """Join the sentences that are not empty, with a space between them but none after full-width punctuation.
 
-    Text inside a sentence, such as a provider's message, is unchanged.
+    The sentences themselves stay unchanged.
     """
     text = ""
     for sentence in filter(None, sentences):

@@ -1,6 +1,6 @@
-"""The installation's signing secrets, newest first. The first one signs, and signatures by all of them are valid.
+"""The installation's signing secrets, newest first. The first one signs, and signatures of all of them are valid.
 
-To rotate, insert another secret in front. A running server needs no restart: it reads the file again when a signature
+To rotate, insert a new secret in front. A running server needs no restart: it reads the file again when a signature
 matches none of its secrets.
 """
 
@@ -16,12 +16,12 @@ from capabilities.runtime import owned
 
 
 def sign(message: bytes) -> str:
-    """Return the HMAC-SHA256 under the newest secret, in hex."""
+    """Return the message's HMAC-SHA256 with the newest secret, in hex."""
     return _sign(newest_secret(), message)
 
 
 def sign_permanently(message: bytes) -> str:
-    """Return the HMAC under the oldest secret, which does not change until that secret is removed."""
+    """Return the message's HMAC with the oldest secret, which stays the same until that secret is removed."""
     # Stored objects are looked up by this HMAC, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
@@ -31,9 +31,9 @@ def signatures(message: bytes) -> list[str]:
 
 
 def is_signed(message: bytes, signature: str) -> bool:
-    """Return whether one of the secrets made this signature, in constant time.
+    """Return whether one of the secrets made this signature. The comparison takes constant time.
 
-    If none did, read changed files and check again.
+    If none did, read the secret files again if they changed, and check once more.
     """
     return _matches(message, signature) or (read_secrets_again() and _matches(message, signature))
 
@@ -48,13 +48,13 @@ def secret_name(secret: str) -> str:
 
 
 def read_secrets_again() -> bool:
-    """Read the secrets from the data directory's files, and return whether they changed.
+    """Reload the data directory's secret files if they changed, and return whether a secret changed.
 
-    Secrets from environment variables do not change. In each process, the secret that signs sessions does not change
-    until the next start.
+    Secrets from environment variables do not change. The secret that signs browser sessions stays the same until the
+    process restarts.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
-    # Every request with an invalid key gets here, so read the files only if one has changed.
+    # Every request with an invalid key calls this, so read the files only if one has changed.
     if stamps == _stamps():
         return False
     _stamps().clear()
@@ -95,6 +95,6 @@ def _sign(secret: str, message: bytes) -> str:
 
 
 def _matches(message: bytes, signature: str) -> bool:
-    # Compare all signatures, so that the time does not depend on which one matches.
+    # Compare all signatures, so that the time does not reveal which one matches.
     matches = [hmac.compare_digest(signature, expected) for expected in signatures(message)]
     return any(matches)

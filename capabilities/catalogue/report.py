@@ -1,4 +1,4 @@
-"""Count how often the sources agree on each fact, and write the counts into `docs/catalogue.md`.
+"""Count how often the catalogue's sources agree on each fact, and write the counts into `docs/catalogue.md`.
 
 Run it as `python -m capabilities.catalogue.report`. It counts only first-party models, which are the models that a
 vendor offers on its own host.
@@ -45,12 +45,12 @@ def main() -> None:
 
 def fill(text: str, counts: str) -> str:
     begin, end = MARKS
-    # Use a function, because backslashes in a replacement string would be interpreted.
+    # Pass a function, because `re.sub` would interpret backslashes in a replacement string.
     return re.sub(f"{begin}.*?{end}", lambda _found: f"{begin}\n{counts}\n{end}", text, flags=re.S)
 
 
 def table(catalogue: Catalogue) -> str:
-    """Return a Markdown table of the verdicts on each fact for all first-party models."""
+    """Return a Markdown table that counts the first-party models by fact and verdict."""
     rows = list(first_party(catalogue))
     lines = [
         _table_row(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS
