@@ -1,8 +1,8 @@
-"""The table of permissions: each role's rights on each page, and the scope that each agent call needs.
+"""The table of permissions: each role's rights on each page, and the scope that each API call needs.
 
 Pages are listed by URL name, calls by method and path. Everything that is not listed is refused, so each new page or
-call needs a row. A new role is a member of `UserRole` and a column in each row. A test compares the URLconf with this
-table.
+call needs a row. A new role needs a member in `UserRole` and a column in each row. A test compares the table with the
+URLconf.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 
 class UserRole(StrEnum):
-    """User roles in the order of the table's columns."""
+    """User roles, in the order of the columns in the table of permissions."""
 
     ANONYMOUS = "anonymous"
     VIEWER = "viewer"
@@ -23,7 +23,7 @@ class UserRole(StrEnum):
 
 
 class Right(Flag):
-    """The rights in a cell of the table. `TRY` allows submitting forms that store nothing, such as a draft."""
+    """What a role may do on a page. `TRY` allows submitting forms that store nothing, e.g. to preview a draft."""
 
     NOTHING = 0
     SEE = auto()
@@ -44,13 +44,13 @@ Cells = tuple[Right, Right, Right, Right]
 NOTHING, SEE, TRY, CHANGE = Right.NOTHING, Right.SEE, Right.TRY, Right.CHANGE
 BOTH, DRAFT = SEE | CHANGE, SEE | TRY
 
-# The table's columns are: anonymous, viewer, editor, administrator.
+# The columns are: anonymous, viewer, editor, administrator.
 
 PARTS: Mapping[PagePart, Cells] = {
-    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # what agents wrote, if the settings say to record it
-    PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE, SEE),  # the file, its text, its thumbnail, and attaching it
-    PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # both configuration files, for any purpose
-    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # requests to a provider, which may cost money
+    PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # What agents send, if a setting enables its recording
+    PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE, SEE),  # The file, its text, its thumbnail, and attaching the file
+    PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # Both configuration files, for any purpose
+    PagePart.REAL_REQUESTS: (NOTHING, NOTHING, CHANGE, CHANGE),  # Requests to providers, which may cost money
 }
 
 READINGS: Mapping[PagePart, str] = {
@@ -58,7 +58,8 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""Pages whose views are recorded in the audit log, with the action's name. Views of thumbnails are not recorded."""
+"""Parts of pages for which the audit log records each view, with the action's name. Views of thumbnails are not
+recorded."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -219,7 +220,7 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "demo_remove": (NOTHING, NOTHING, NOTHING, CHANGE),
     },
 }
-"""The rights of each role on all pages, by subject and URL name."""
+"""Each role's rights on each page, by subject and URL name."""
 
 PAGE_OF_KIND: Mapping[str, str] = {
     "provider": "provider",
@@ -233,8 +234,8 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The page that changes each kind of configured object. Users without access to the page may not restore or undo such a
-change either."""
+"""The URL name of the page on which each kind of object is changed. Users without the right to make a change there may
+not restore or undo such a change either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
@@ -298,7 +299,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""All calls of the agents' API, with the scope that the key needs. HEAD is treated as GET."""
+"""All API calls of agents, with the scope that the key needs. HEAD is treated as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -306,17 +307,17 @@ ADMIN_SCOPES = (
     *("settings:read", "settings:write", "requests:read"),
     *("history:read", "history:write", "config:read", "config:write"),
 )
-"""The scopes of an administrator's token for scripts. They are separate from the scopes of agent keys."""
+"""The scopes of tokens with which administrators' scripts call the API. Agent keys have other scopes."""
 
-# Viewers may not read the configuration files, because they may not export them on the pages either.
+# Viewers may not read the configuration files with a token, because they may not export them on the pages either.
 _READING = frozenset(scope for scope in ADMIN_SCOPES if scope.endswith(":read")) - {"config:read"}
 ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.VIEWER: _READING,
     UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
     UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
 }
-"""The scopes that correspond to each role's rights on the pages. A token cannot assign a role with more scopes than its
-own."""
+"""The token scopes that correspond to each role's rights on pages. A token may not assign a role that has scopes which
+the token itself lacks."""
 
 ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/providers": "providers:read",
@@ -376,7 +377,8 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""All calls of the scripts' API, with the scope that the token needs. Its owner must be an administrator, too."""
+"""All API calls of administrators' scripts, with the scope that the token needs. The token's owner must also be an
+administrator."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -385,10 +387,10 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""All tools at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
+"""All MCP tools at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
 
 MACHINE_NAMESPACES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces of machine clients, which have their own keys. A browser's session is ignored there."""
+"""URL namespaces for programs, which do not sign in. Browser sessions are ignored there."""
 
 DJANGO_ADMIN = "admin"
 """URL namespace of Django's own admin, if it is installed. Superusers may view rows there but not change them."""
@@ -406,7 +408,8 @@ WITHOUT_A_KEY = frozenset(
         "probes:metrics",
     }
 )
-"""Views that need no key: the API's description, the 404 response that suggests the right URL, and health checks."""
+"""Views for programs that need no key: API descriptions, the 404 response that suggests the right URL, health checks,
+and uploads."""
 
 _ROWS = {name: cells for family in PAGES.values() for name, cells in family.items()}
 _FAMILIES = {name: tuple(family.values()) for family in PAGES.values() for name in family}
@@ -418,7 +421,10 @@ def right_on_page(role: UserRole, name: str) -> Right:
 
 
 def is_offered(name: str, right: Right) -> bool:
-    """Return whether any role has one of these rights on the page. If not, the page does not support the method."""
+    """Return whether any role has one of these rights on the page.
+
+    If not, the page does not support the HTTP method that needs the right.
+    """
     return any(cell & right for cell in _ROWS.get(name, ()))
 
 
@@ -449,8 +455,11 @@ def _cell(cells: Cells, role: UserRole) -> Right:
 
 
 def call_scope(method: str, path: str) -> str | None:
-    """Return the scope that an agent's call needs, or None if it has no row. `path` has the table's format."""
-    # HEAD is GET without a response body.
+    """Return the scope that an agent's call needs, or None if the call is not in the table.
+
+    `path` is written as in the table, e.g. `/v1/files/{ref}`.
+    """
+    # HEAD needs the same scope as GET.
     return CALLS.get(f"{'GET' if method == 'HEAD' else method} {path}")
 
 
@@ -460,7 +469,7 @@ def admin_call_scope(method: str, path: str) -> str | None:
 
 @cache
 def call_methods(path: str) -> tuple[str, ...]:
-    """Return the methods that a path supports, including HEAD if it supports GET. A path without a row has none."""
+    """Return the HTTP methods that a path supports, including HEAD if it supports GET. An unknown path has none."""
     rows = [
         method for method, _, call_path in (call.partition(" ") for call in (*CALLS, *ADMIN_CALLS)) if call_path == path
     ]
@@ -469,5 +478,5 @@ def call_methods(path: str) -> tuple[str, ...]:
 
 @cache
 def route_path(route: str) -> str:
-    """Return a Django route in the table's format: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
+    """Return a Django route as a path in the table: `v1/files/<str:ref>` becomes `/v1/files/{ref}`."""
     return "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)

@@ -1,1 +1,1 @@
-"""OpenAI's operations other than chat, whose requests and responses are passed on unchanged."""
+"""OpenAI's API operations other than chat, such as embeddings. Requests and responses are passed on unchanged."""

@@ -1,4 +1,4 @@
-"""Pass on a call to an operation, with the candidate's model instead of the caller's."""
+"""Pass on a call to an operation, with the candidate model's name instead of the one that the caller sent."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The protocol of providers to which operations are passed on.
+# Operations are passed on only to providers with this protocol.
 REQUIRED_PROTOCOL = "openai"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PassthroughCall:
-    """A caller's call to an operation, as a `WireProtocol`.
+    """A caller's call to an operation. It implements `WireProtocol`.
 
-    `answer_format` is the caller's `response_format`, `count` the caller's `n`. `ChatRequest.extra` contains all fields
-    of the call, as a JSON object or `FormFields`.
+    `answer_format` and `count` are the fields `response_format` and `n` of the caller's request. `ChatRequest.extra`
+    contains all fields of the request, as a JSON object or as `FormFields`.
     """
 
     operation: Operation
@@ -46,7 +46,7 @@ class PassthroughCall:
         if self.operation.answer is not AnswerShape.JSON and not stream:
             headers["accept"] = "*/*"
         if self.shape is BodyShape.JSON:
-            # All fields except the model are passed on unchanged, unless the provider sets them itself.
+            # All fields except the model are passed on unchanged, unless the provider's `extra_body` replaces them.
             return UpstreamRequest(url, headers, merge({**chat.extra, "model": target.model}, target.extra_body))
         boundary = secrets.token_hex(16)
         headers["content-type"] = f"multipart/form-data; boundary={boundary}"
@@ -64,7 +64,7 @@ class PassthroughCall:
                 now=self.clock(),
             )
         )
-        # The caller requested a streamed response, but the provider does not stream.
+        # The caller requested a stream, but the provider sent a complete response.
         if self.stream and not isinstance(outcome, Failure):
             return replace(outcome, text=whole_as_events(self.operation, outcome))
         return outcome
@@ -76,5 +76,5 @@ class PassthroughCall:
 
 
 def _as_fields(extra: Mapping[str, Any]) -> FormFields:
-    # A form contains only strings, so write other values as JSON.
+    # A form contains only strings, so write all other values as JSON.
     return {name: (value if isinstance(value, str) else json.dumps(value),) for name, value in extra.items()}

@@ -1,4 +1,4 @@
-"""Read an operation's complete response as far as needed to detect a failure. It is passed on unchanged."""
+"""Read an operation's complete response to find failures, token counts and files. It is passed on unchanged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 
-# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them. OpenAI has two
-# sets of names, and hosts of reranking models have others.
+# Names of token counts in a `usage` object and its nested objects, with the corresponding fields of `Usage`. OpenAI
+# uses two sets of names, and hosts of reranking models use others.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -46,12 +46,12 @@ OUTPUT: Mapping[str, str] = {
 }
 DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": INPUT,
-    "input_token_details": INPUT,  # These two names occur in the usage of transcripts.
+    "input_token_details": INPUT,  # Transcriptions use this name.
     "prompt_tokens_details": INPUT,
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
 }
-# Known names whose values are not used, with the reason.
+# Known fields of `usage` that are not counted, with the reason.
 IGNORED_COUNTS: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
@@ -60,7 +60,7 @@ IGNORED_COUNTS: Mapping[str, str] = {
 
 def parse_usage(value: Mapping[str, Any]) -> Usage:
     """Return the token counts in a response, or in the last event of a stream."""
-    # Cohere and similar hosts return the counts in `meta`.
+    # Cohere and hosts with the same API return the counts in `meta`.
     meta = value.get("meta")
     counts_value = value.get("usage") or (meta.get("tokens") if isinstance(meta, dict) else None)
     if not isinstance(counts_value, dict):
@@ -70,15 +70,15 @@ def parse_usage(value: Mapping[str, Any]) -> Usage:
     for name, names in DETAILS.items():
         read_counts(counts_value.get(name), names, counts)
     usage = Usage(**counts)
-    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage send only the total.
+    if usage.prompt_tokens is None and usage.completion_tokens is None:  # Jina and Voyage report only the total.
         return replace(usage, prompt_tokens=usage.total_tokens)
     return usage
 
 
 JSON_TYPE = "application/json"
-# Formats of a transcript other than JSON.
+# Transcript formats other than JSON.
 PLAIN_FORMATS = frozenset({"text", "srt", "vtt"})
-# MIME types by the requested `response_format`. OpenAI's default is mp3.
+# MIME types of audio, by requested `response_format`. OpenAI's default is mp3.
 SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "mp3": "audio/mpeg",
@@ -90,22 +90,22 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     }
 )
 TYPE_CHARS = 150
-# Generic types for bytes and for text, sent instead of types that callers' programs could interpret.
+# Generic content types for bytes and for text. They replace unexpected types, which callers' programs might interpret.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
-# Content types of transcripts that are passed on.
+# Content types of plain-text transcripts that are passed on. Others are replaced by `PLAIN_TYPE`.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 
 
 @value_class
 class PassthroughAnswer(Answer):
-    """A response that is passed on unchanged: its `body`, and its `value` if it is a JSON object."""
+    """A response that is passed on unchanged: its `body`, and its parsed `value` if it is a JSON object."""
 
     body: bytes = field(default=b"", repr=False)
     content_type: str = JSON_TYPE
     value: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def body_for(self, model: str) -> bytes:
-        """Return the bytes to pass on. A model name in the response is replaced by the caller's name for the model."""
+        """Return the bytes to pass on, with the provider's model name replaced by the caller's name for the model."""
         if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
             return self.body
         return write_json({**self.value, "model": model}, lambda: _refuse)
@@ -117,7 +117,7 @@ def _refuse(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationReply:
-    """Reads the response to an operation that was called with this `response_format`."""
+    """A provider's response to an operation. `answer_format` is the `response_format` that the caller requested."""
 
     operation: Operation
     answer_format: str
@@ -129,7 +129,7 @@ class OperationReply:
     @property
     def content_type(self) -> str:
         content_type = next((value for name, value in self.headers.items() if name.lower() == "content-type"), "")
-        # The content type is empty if it contains characters that headers do not allow.
+        # Ignore a content type that is too long, or has characters that are not allowed in a header.
         return (
             content_type
             if content_type.isascii() and content_type.isprintable() and len(content_type) <= TYPE_CHARS
@@ -207,7 +207,7 @@ READERS: Mapping[AnswerShape, Callable[[OperationReply], PassthroughAnswer | Fai
 
 
 def answer_text(value: Mapping[str, Any]) -> str:
-    """Return the text of all choices of a completion or chunk, or "" for any other response."""
+    """Return the text of all choices in a completion or chunk, or "" for any other response."""
     choices = value.get("choices")
     texts = (choice.get("text") for choice in choices if isinstance(choice, dict)) if isinstance(choices, list) else ()
     return "".join(text for text in texts if isinstance(text, str))

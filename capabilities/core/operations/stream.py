@@ -1,4 +1,4 @@
-"""Pass on an operation's stream events, and extract the media in them."""
+"""Pass on the events of an operation's stream, and collect the files in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ SOUND_DELTA = "speech.audio.delta"
 
 
 class OperationReader:
-    """Reads events, each of which is passed on unchanged. The stream ends after `expected` closing events."""
+    """Reads stream events and passes each of them on unchanged.
+
+    The stream ends after `expected` final events, one for each choice or image that the caller requested.
+    """
 
     def __init__(self, operation: Operation, sound_type: str, expected: int = 1) -> None:
         self.finish: Finish | None = None
@@ -34,7 +37,7 @@ class OperationReader:
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
         if event.data.strip() == DONE:
             self.finished = True
-            if self._ended:  # The stream ended with fewer choices than requested.
+            if self._ended:  # The stream has ended with fewer choices than the caller requested.
                 self._expected = self._ended
                 self._note_end({})
             return [Delta(format_frame(event))]
@@ -56,7 +59,7 @@ class OperationReader:
         return sum(1 for choice in choice_list if isinstance(choice, dict) and choice.get("finish_reason"))
 
     def _note_end(self, value: Mapping[str, Any]) -> None:
-        # The usage of a completion is sent after its choices have ended.
+        # The usage of a completion arrives after its choices have ended.
         if value.get("usage"):
             self.usage = parse_usage(value)
         if self._ended >= self._expected:
@@ -69,7 +72,7 @@ class OperationReader:
                 f"image/{non_empty_text(value.get('output_format')) or 'png'}", value.get("b64_json")
             )
         else:
-            # Partial images before the last event are not results.
+            # Image events before the last one have only partial images, which are not collected.
             media = parse_base64_media(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
         if media is not None:
             yield media
@@ -81,7 +84,7 @@ def format_frame(event: SseEvent) -> str:
 
 
 def rename_model(frames: str, model: str) -> str:
-    """Return the frames with each model name replaced by the caller's name for the model."""
+    """Return the stream frames with the provider's model name replaced by the caller's name for the model."""
     if '"model"' not in frames:
         return frames
     return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)
@@ -106,7 +109,10 @@ def _parse_frame(frame: str) -> dict[str, Any]:
 
 
 def whole_as_events(operation: Operation, answer: PassthroughAnswer) -> str:
-    """Return a complete response as the events that the caller requested, for a provider that does not stream."""
+    """Return a complete response as stream events.
+
+    This is for callers that request a stream from a provider that does not stream this operation.
+    """
     if operation.last_event == DONE:
         whole = json.dumps(answer.value, ensure_ascii=False)
         return format_frame(SseEvent(whole)) + format_frame(SseEvent(DONE))

@@ -1,7 +1,7 @@
 """A table of the operations other than chat that are passed on to providers with OpenAI's protocol.
 
-Each row defines an operation: its path, the formats of its request and response, the fields with files, and whether
-another model may be the fallback. The model is always in the field `model`.
+Each row defines an operation: its path, the formats of its request and response, the fields that hold files, and
+whether another model may be the fallback. The model's name is always in the field `model`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from capabilities.core.message import Blob
 from capabilities.core.values import value_class
 from capabilities.core.wire import BodyPiece, UpstreamRequest
 
-# The data of the event that ends a stream.
+# Data of the event that ends a stream.
 DONE = "[DONE]"
 
 
 class BodyShape(StrEnum):
-    """The format of a request."""
+    """The format of a request body."""
 
     JSON = "json"
     FORM = "form"
@@ -36,13 +36,13 @@ class AnswerShape(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A row of the table.
+    """An operation that is passed on to providers. `name` is its name in the request log.
 
-    `name` is the operation's name in the log. `path` follows a provider's base URL and `/v1`. A JSON response has its
-    result under one of the names in `results`, which may be an empty list only if `may_be_empty` is set. `files` are
-    the form fields that hold files. The first one, with or without `[]` after its name, is required. `stream` is the
-    field, with its value, by which a caller requests a streamed response. `last_event` ends the stream. If it is
-    `DONE`, events have no names and each choice ends with its `finish_reason`.
+    `path` is appended to `/v1` on this server, and to the base URL at the provider. `results` are the possible names of
+    the field with the result in a JSON response. The result may be an empty list only if `may_be_empty` is set. `files`
+    are the form fields that hold files. The first one is required, with or without `[]` after its name. `stream` is the
+    name and value of the field with which a caller requests a stream. `last_event` is the type of the event that ends
+    the stream. If it is `DONE`, events have no type, and each choice ends with its `finish_reason`.
     """
 
     name: str
@@ -64,7 +64,7 @@ FORM, JSON = BodyShape.FORM, BodyShape.JSON
 STREAM = ("stream", "true")
 
 OPERATIONS: tuple[Operation, ...] = (
-    # Vectors of different models cannot be mixed, so only the same model at another provider may be the fallback.
+    # Vectors of different models are not comparable, so only the same model at another provider may be the fallback.
     Operation("embeddings", "/embeddings", same_model=True),
     Operation("completions", "/completions", results=("choices",), stream=STREAM, last_event=DONE),
     Operation("moderations", "/moderations", results=("results",)),
@@ -107,9 +107,9 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-# A request as `multipart/form-data`. Fields are unchanged, and files are read in blocks while they are sent.
+# Requests as `multipart/form-data`. Their fields are unchanged, and files are read in blocks while they are sent.
 
-# Browsers escape characters that would end a name in the same way.
+# Escape characters that would end a quoted name, as browsers do.
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
@@ -120,13 +120,13 @@ class FormFile:
     blob: Blob
 
 
-# The fields of a form in order, each with all its values.
+# The fields of a form in order. Each of them has one or more values.
 FormFields = Mapping[str, tuple[str | FormFile, ...]]
 
 
 @value_class
 class FormRequest(UpstreamRequest):
-    """One HTTP call whose payload, `FormFields`, is sent as a form. None of its values contains `boundary`."""
+    """An HTTP request that sends `FormFields`, its payload, as a form. `boundary` must not occur in any value."""
 
     boundary: str = ""
 
