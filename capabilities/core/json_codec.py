@@ -1,8 +1,9 @@
 """Read and write JSON with the codec that the program sets at start-up, or else with the standard library.
 
-The `core` packages import only the standard library, so a faster codec is injected. It returns the same values. Input
-that it rejects (NaN, lone surrogates, encodings other than UTF-8, numbers out of its range) is passed to the standard
-library. Lone surrogates are never written: two adjacent halves are joined, others become U+FFFD.
+The `core` packages import only the standard library, so the program passes them a faster codec, which must return the
+same values. Input that the faster codec rejects (NaN, lone surrogates, encodings other than UTF-8, numbers out of its
+range) is passed to the standard library. Lone surrogates are never written: two adjacent halves are joined, others
+become U+FFFD.
 """
 
 from __future__ import annotations
@@ -17,32 +18,32 @@ from typing import Any
 
 from capabilities.core.surrogates import may_have_surrogate, repair, repair_text
 
-# JSON is scanned before it is parsed, to count its values and find its long strings. For the two characters `[]`, a
-# parser creates an object of 60 bytes, and no other thread can interrupt the parser. Therefore the values are counted
-# first, in short steps, and a parser gets at most as many values as it may parse in one step.
+# JSON is scanned before it is parsed, to count its values and find its long strings. A parser turns the two bytes `[]`
+# into an object of 60 bytes, and no other thread can run until it has parsed everything. The scan runs in short steps,
+# and limits how many values the parser gets in one step.
 
 BLOCK = 16 * 1024
-"""Bytes scanned in one step. Only longer strings are decoded in pieces."""
+"""Number of bytes scanned in one step. Only longer strings are decoded in pieces."""
 MAX_ANSWER_VALUES = 100_000
-"""Maximum number of values in a provider's response or in one event of a stream. Parsing them takes ten
+"""Maximum number of values in a provider's response or in one event of a stream. To parse them takes about ten
 milliseconds."""
 NUMBERS_PER_ANSWER_VALUE = 16
-"""The `numbers_per_value` of responses. It is higher, because a batch of embeddings can have more than a million
-numbers."""
+"""Like `NUMBERS_PER_VALUE`, but for providers' responses. It is higher, because a batch of embeddings can have more
+than a million numbers."""
 MAX_INNER_VALUES = 20_000
-"""Maximum number of values of JSON inside a string, such as a tool's arguments or result."""
+"""Maximum number of values in JSON that is inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
-"""Number of numbers (or literals like `true`) that count as much as one string or container."""
+"""How many numbers, or literals such as `true`, are counted as one value."""
 PIECE_BYTES = 256 * 1024
-"""Bytes of a long string that are decoded in one step."""
+"""Number of bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
-"""Bytes at the start of a piece that are examined to distinguish text from base64."""
+"""Number of bytes at the start of a piece that are examined to distinguish text from base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
-"""The bytes of base64, and the backslash for escaped slashes and line ends in it."""
+"""The bytes of base64, and the backslash, which escapes slashes and line breaks in it."""
 MAX_ESCAPE = 12
-"""Number of characters of an escaped surrogate pair."""
+"""Length in bytes of an escaped surrogate pair, which is the longest escape."""
 UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
-"""An unfinished escape, or the first half of a surrogate pair, at the end of a piece."""
+"""An incomplete escape, or the first half of an escaped surrogate pair, at the end of a piece."""
 
 
 class TooManyValuesError(ValueError):
@@ -51,7 +52,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The counts so far. `long_strings` has the start and end of the content of each long string."""
+    """The counts of values, and the start and end of each long string's content."""
 
     strings: int = 0
     containers: int = 0
@@ -61,12 +62,15 @@ class JsonScan:
 
     @property
     def values(self) -> int:
-        """Return the weighted number of values: 1 for each string (also names) and container, less for others."""
+        """Return the number of values.
+
+        Each string (member names, too), array and object counts as 1. Other values count as less.
+        """
         return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Count the values in JSON in linear time. For invalid JSON the counts are arbitrary.
+    """Count the values in JSON in linear time. The counts are meaningless if the JSON is invalid.
 
     Raise `TooManyValuesError` as soon as there are more than `max_values`.
     """
@@ -75,12 +79,12 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
         if in_string:
             if quote < start and (quote := data.find(b'"', start)) == -1:
                 break
-            # Skip most of a long string. Its end is scanned like any block.
+            # Skip most of a long string, and scan only its end.
             if quote - start > BLOCK:
                 start = _last_safe_offset(data, start, quote)
         block, length = _mask_escapes(data[start : start + BLOCK])
         if not in_string or b'"' in block:
-            # Escaped quotes are masked, so the pieces between quotes are alternately outside and inside strings.
+            # Escaped quotes are masked, so every second piece between quotes is a string's content.
             pieces = block.split(b'"')
             if in_string and start + len(pieces[0]) - string_start > BLOCK:
                 scan.long_strings.append((string_start, start + len(pieces[0])))
@@ -91,7 +95,7 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
             if scan.values > max_values:
                 raise TooManyValuesError
             in_string ^= len(pieces) % 2 == 0
-            # The start of a string's content, if the string does not end in this block.
+            # If the last string does not end in this block, this is the start of its content.
             string_start = start + length - len(pieces[-1])
         start += length
     return scan
@@ -107,11 +111,11 @@ def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
 def is_bounded(
     text: str | bytes, max_values: int = MAX_INNER_VALUES, numbers_per_value: int = NUMBERS_PER_VALUE
 ) -> bool:
-    """Return whether JSON inside a caller's string is small enough to be parsed.
+    """Return whether JSON has few enough values to be parsed.
 
-    The limit on the request body does not count such values.
+    The defaults are for JSON inside a caller's string, whose values the limit on request bodies does not count.
     """
-    # A value has at least one character.
+    # Each value takes at least one character.
     if len(text) <= max_values:
         return True
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -123,12 +127,12 @@ def is_bounded(
 
 
 def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
-    # An escape must not cross the end of the block, so leave a single backslash to the next block.
+    # If the block ends within an escape, leave the backslash to the next block.
     if block.endswith(b"\\") and (len(block) - len(block.rstrip(b"\\"))) % 2 and len(block) > 1:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
-    # Replace escapes by the same number of bytes, so that offsets do not change.
+    # Replace escapes by text of the same length, so that offsets do not change.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
@@ -143,10 +147,11 @@ def extract_strings(
     mark: str,
     max_text: float = math.inf,
 ) -> tuple[bytes, dict[str, str]]:
-    """Return the document with each long string replaced by a name, and the strings by name.
+    """Replace each long string in the document by a placeholder, and return the strings by placeholder.
 
-    `parse` decodes each string piece by piece. Its errors are passed on. `mark` is a prefix that no string of the
-    document has. Raise `TooMuchTextError` once strings other than base64 exceed `max_text` bytes.
+    Placeholders begin with `mark`, with which no string in the document may begin. `parse` decodes each string piece by
+    piece, and its errors are passed on. Raise `TooMuchTextError` if long strings other than base64 have more than
+    `max_text` bytes in total.
     """
     skeleton, texts, plain_bytes, end = bytearray(), dict[str, str](), 0, 0
     with memoryview(data) as view:
@@ -157,7 +162,7 @@ def extract_strings(
             pieces = list[str]()
             for first, last in _pieces(view, start, stop):
                 pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
-                # Base64 is a file's data and does not count as text.
+                # Base64 contains a file and does not count as text.
                 if not _looks_like_base64(view[first : first + SAMPLE]):
                     plain_bytes += last - first
                     if plain_bytes > max_text:
@@ -169,7 +174,7 @@ def extract_strings(
 
 
 def _looks_like_base64(sample: memoryview) -> bool:
-    # Skip the prefix of a data URL. Any byte outside base64, such as a space, indicates text.
+    # Skip the prefix of a data URL. A byte that base64 cannot contain, such as a space, indicates text.
     text = bytes(sample)
     return not text[text.find(b",") + 1 :].translate(None, BASE64)
 
@@ -185,21 +190,21 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
     end = start + PIECE_BYTES
     if end >= stop:
         return stop
-    # Do not split a character, whose further bytes in UTF-8 are 10xxxxxx.
+    # Do not split a UTF-8 character. All its bytes after the first one have the form 10xxxxxx.
     while end > start + PIECE_BYTES - 3 and view[end] & 0xC0 == 0x80:
         end -= 1
     if b"\\" not in bytes(view[end - MAX_ESCAPE : end]):
         return end
-    # Do not split an escape or a surrogate pair. An escaped backslash does not begin an escape.
+    # Do not split an escape or a surrogate pair. A backslash that is itself escaped does not begin an escape.
     tail = bytes(view[start:end]).replace(b"\\\\", b"__")[-MAX_ESCAPE:]
     match = UNFINISHED_ESCAPE.search(tail)
     return end - (len(tail) - match.start()) if match else end
 
 
 def restore_strings(value: Any, texts: dict[str, str]) -> Any:
-    """Return the value with each name replaced by its long string, in values and in member names."""
+    """Replace each placeholder by its long string, in values and in member names."""
     whole = [value]
-    # Use a list instead of recursion, because the value may be deeply nested.
+    # Use a stack instead of recursion, because the value may be deeply nested.
     waiting: list[Any] = [whole]
     while waiting:
         container = waiting.pop()
@@ -209,7 +214,7 @@ def restore_strings(value: Any, texts: dict[str, str]) -> Any:
             elif type(member) is dict or type(member) is list:
                 waiting.append(member)
         if type(container) is dict and not texts.keys().isdisjoint(container):
-            # Rebuild the object to preserve the order of its members.
+            # Rebuild the object, so that its members keep their order.
             members = [(texts.get(key, key), member) for key, member in container.items()]
             container.clear()
             container.update(members)
@@ -225,26 +230,26 @@ def _write_plain(value: Any, default: Callable[[Any], Any]) -> bytes:
 
 
 DIGITS = 20
-"""Length in characters, including the sign, of the longest integer that every codec reads exactly."""
+"""Length in characters of the longest integer that every codec reads exactly, including its sign."""
 _given: list[tuple[Read, Write]] = []
 
 
 def set_codec(read: Read, write: Write) -> None:
-    """Use this codec from now on. Both functions raise ValueError or TypeError for values that they reject."""
+    """Use this codec from now on. Both functions must raise ValueError or TypeError for values that they reject."""
     _given[:] = [(read, write)]
 
 
 def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
     """Parse JSON. Raise ValueError if it is invalid, or RecursionError if it is nested too deeply.
 
-    Raise `TooManyValuesError` if there are more values than a provider may send, unless the JSON `is_trusted`.
+    Unless `is_trusted`, raise `TooManyValuesError` for more values than a provider may send.
     """
     if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
         raise TooManyValuesError
     for read, _ in _given:
         try:
             return read(data)
-        # The standard library decides about JSON that the faster codec rejects.
+        # JSON that the faster codec rejects may still be valid for the standard library.
         except ValueError:
             break
     return json.loads(data, parse_int=_read_int)
@@ -257,15 +262,16 @@ def _read_int(text: str) -> int | float:
 
 
 def read_repaired_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
-    """Parse JSON and join or replace lone surrogates, which could not be written."""
+    """Parse JSON, and join or replace lone surrogates, because no encoding could write them again."""
     value = read_json(data, is_trusted=is_trusted)
     return repair(value) if may_have_surrogate(data) else value
 
 
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
-    """Return the value as compact UTF-8 JSON. Each writer gets its own `default` for unknown types.
+    """Return the value as compact UTF-8 JSON.
 
-    Raise `TypeError` for a value that no writer accepts, and `ValueError` for a value that contains itself.
+    `make_default` returns a function that converts values of other types. It is called again for each codec. Raise
+    `TypeError` for a value that no codec accepts, and `ValueError` for a value that contains itself.
     """
     for _, write in _given:
         try:

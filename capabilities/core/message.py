@@ -1,7 +1,7 @@
-"""The canonical message: a caller's request before it is adapted to a candidate.
+"""The canonical message: a caller's request before it is adapted to a candidate model.
 
-The canonical message of a request never changes. For each candidate model, `adaptation.adapt` derives a message in
-which every `FilePart` is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes that message.
+It never changes. For each candidate, `adaptation.adapt` derives a message in which every `FilePart` is replaced by a
+`NativePart` or a `TextPart`. The candidate's protocol encodes that message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Role(StrEnum):
-    """The author of a message. OpenAI's `developer` is read as `system`."""
+    """The author of a message. OpenAI's role `developer` is read as `system`."""
 
     SYSTEM = "system"
     USER = "user"
@@ -37,7 +37,7 @@ class UnreadableError(Exception):
 class Blob:
     """Bytes that are read only when they are sent. `size` is in bytes, and `blocks()` reads them from the start.
 
-    `blocks` may be called once per attempt. It raises `UnreadableError` if the bytes are missing or corrupt. A remote
+    `blocks` is called again for each attempt. It raises `UnreadableError` if the bytes are missing or corrupt. A remote
     blob is read from another machine, so it must not be read on an event loop.
     """
 
@@ -54,8 +54,9 @@ def make_blob(data: bytes) -> Blob:
 class Text:
     """The text of a file. `source` is the encoding or format it was read from, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
 
-    `share` is the fraction of the file's text that it contains, or None if unknown. There is a `note` unless it is 1.
-    `invalid_bytes` is the number of bytes that did not decode and were replaced by U+FFFD.
+    `share` is the fraction of the file's text that is in `text`, or None if unknown. Unless `share` is 1, a `note`
+    explains what is missing. `invalid_bytes` is the number of bytes that could not be decoded and were replaced by
+    U+FFFD.
     """
 
     text: str
@@ -67,10 +68,11 @@ class Text:
 
 @value_class
 class Converted:
-    """A file in another form, e.g. a BMP as PNG: its bytes, type, and size in pixels if it is an image.
+    """A converted file, e.g. a PNG made from a BMP: its bytes, type, and size in pixels if it is an image.
 
     `original_pixels` is the number of pixels that the decoder produced, so that a crop defined by the file itself does
-    not count as a loss. `frames` is the number of the file's pages or frames, of which this is the first.
+    not count as a loss. `frames` is the number of pages or frames in the original file, of which only the first was
+    converted.
     """
 
     blob: Blob
@@ -83,7 +85,7 @@ class Converted:
 
 @value_class
 class PageImages:
-    """Pages of a document or frames of an animation as images by number (from 1), and their total number."""
+    """Images of a document's pages or an animation's frames, by number (from 1). `total` counts all pages or frames."""
 
     images: Mapping[int, Converted]
     total: int
@@ -93,7 +95,7 @@ class PageImages:
 class Inspection:
     """The result of opening a file: its duration in seconds, or None if unknown.
 
-    `locked` means that it needs a password, `damaged` that it cannot be opened.
+    `locked` means that the file needs a password, `damaged` that it cannot be opened.
     """
 
     seconds: float | None = None
@@ -103,7 +105,7 @@ class Inspection:
 
 @value_class
 class ConvertTo:
-    """Requirements on a converted image: its type, its size in bytes, and its pixels per side."""
+    """Requirements for a converted image: the allowed types, maximum bytes, and maximum pixels per side."""
 
     mime_types: tuple[str, ...]
     max_bytes: int | None = None
@@ -111,7 +113,7 @@ class ConvertTo:
 
 
 class Content(Protocol):
-    """Provides a file's content. Every method may raise `UnreadableError`."""
+    """Reads a file's content. Every method may raise `UnreadableError`."""
 
     def blob(self) -> Blob: ...
 
@@ -124,7 +126,7 @@ class Content(Protocol):
 
 @runtime_checkable
 class Rendered(Protocol):
-    """Content in a markup language, such as HTML, that can be rendered."""
+    """Content in a markup language, such as HTML, that can be rendered as text."""
 
     def render(self) -> Text | None:
         """Return a web page's text without markup, or None if there is none."""
@@ -132,12 +134,12 @@ class Rendered(Protocol):
 
 @runtime_checkable
 class Drawable(Protocol):
-    """Content whose pages or frames can be drawn."""
+    """Content whose pages or frames can be drawn as images."""
 
     def draw(self, target: ConvertTo, count: int) -> PageImages | None:
-        """Return up to `count` images of the first pages or of evenly spread frames, or None if there are none.
+        """Return images of the first pages or of evenly spaced frames, or None if there are none.
 
-        Each image satisfies `target`.
+        There are at most `count` images, and each satisfies `target`.
         """
 
 
@@ -150,10 +152,10 @@ class Inspectable(Protocol):
 
 @value_class
 class CacheBreakpoint:
-    """The end of a prefix that the vendor should cache. `path` is its position in the request.
+    """The end of a prompt prefix that the provider should cache. `path` is its position in the caller's request.
 
-    `seconds` is the cache duration (None for the vendor's default). Depending on the candidate, the breakpoint is sent
-    as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`.
+    `seconds` is the cache duration (None for the provider's default). Depending on the candidate model, the breakpoint
+    is sent as Anthropic's `cache_control` or OpenAI's `prompt_cache_breakpoint`.
     """
 
     seconds: int | None = None
@@ -162,7 +164,7 @@ class CacheBreakpoint:
 
 @value_class
 class TextPart:
-    """Text. `cache` marks it as the end of a prefix to cache."""
+    """Text in a message. `cache` marks its end as the end of a prompt prefix to cache."""
 
     text: str
     cache: CacheBreakpoint | None = None
@@ -173,8 +175,8 @@ class FilePart:
     """A file in a message: its known properties, and `content` to read it (None for a remote URL).
 
     `size` is in bytes, `seconds` is the duration of audio or video, `width` and `height` are in pixels. They are None
-    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` means that the file arrived
-    as a ContentRouteResult and is introduced by a line with its name. `detail` is OpenAI's level of detail for images.
+    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` is set for the file in a tool
+    result, before which a line with the file's name is sent. `detail` is OpenAI's level of detail for images.
     """
 
     kind: Kind
@@ -196,7 +198,7 @@ class FilePart:
 
 @value_class
 class NativePart:
-    """A file in native form for one candidate: bytes or, if the protocol accepts it, a URL.
+    """A file in a form that one candidate model accepts: bytes or, if the protocol allows it, a URL.
 
     `kind` selects the protocol's field (image, audio, video, document). `mime_type` is the type of the bytes. `width`
     and `height` are the pixels of an image that was converted or drawn for this candidate.
@@ -220,9 +222,9 @@ Part = TextPart | FilePart | NativePart
 class ToolCall:
     """A model's call to a tool. `arguments` is JSON as the model wrote it, or any text for a `custom` tool.
 
-    `signature` is the opaque proof that some protocols require in later requests (Gemini's thoughtSignature). `origin`
-    identifies the model that signed it, as in `ReasoningBlock`, and is empty if unknown. `caller` is the program in
-    Anthropic's API that makes the call, or None if the model makes it directly.
+    `signature` is an opaque proof that some protocols require in later requests (Gemini's thoughtSignature). `origin`
+    identifies the model that signed it, as in `ReasoningBlock`, and is empty if unknown. `caller` identifies the
+    program in Anthropic's API that made the call, or is None if the model itself made it.
     """
 
     id: str
@@ -242,9 +244,9 @@ class ToolCall:
 class VendorItem:
     """A tool, field, block or item that only one protocol can express, as the caller or the model wrote it.
 
-    `name` is its name in a provider's `vendorTools`, `path` its position in the request. In a turn it follows `offset`
-    characters of text, `calls` tool calls and `thoughts` reasoning blocks. `origin` identifies the model that signed it
-    (only in Gemini's API), as in `ReasoningBlock`.
+    `name` is its name in a provider's `vendorTools`, and `path` is its position in the request. `offset`, `calls` and
+    `thoughts` are its position in a turn: the number of characters, tool calls and reasoning blocks before it. `origin`
+    identifies the model that signed it (only in Gemini's API), as in `ReasoningBlock`.
     """
 
     protocol: str
@@ -258,21 +260,22 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """Return the length of the turn's text that this item repeats: its own length for cited text, else 0."""
+        """Return how many characters of the turn's text this item repeats: all of a text with citations, else 0."""
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 
 CITATIONS = "citations"
 METADATA = "metadata"
-"""The `name` of one vendor's fields that describe an entire answer. They are not content."""
+"""`VendorItem.name` of fields that describe an entire answer and are not part of its content."""
 
 
 @value_class
 class Message:
-    """One turn. `tool_call_id` is the call that a `tool` message answers. `is_error` means that the tool failed.
+    """One turn of a conversation.
 
-    `reasoning` is an assistant's reasoning as readable text. `thoughts` are the blocks that must be sent back to the
-    model that produced them.
+    `tool_call_id` is the call that a `tool` message answers, and `is_error` means that the tool failed. `reasoning` is
+    a model's reasoning as readable text. `thoughts` are the reasoning blocks that must be sent back to the model that
+    produced them.
     """
 
     role: Role
@@ -293,7 +296,7 @@ class Message:
 def interleave(
     thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
 ) -> list[ReasoningBlock | VendorItem]:
-    """Return a turn's reasoning blocks (of one origin, or all) and its vendor items, in order."""
+    """Return a turn's reasoning blocks (all, or only those of `origin`) and its vendor items, in order."""
     if not vendor:
         return [thought for thought in thoughts if origin in (None, thought.origin)]
     # Sort by position in the turn. At the same position, a vendor item precedes the reasoning after it.
@@ -307,8 +310,8 @@ def interleave(
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
-    """Return the index of the first system message, or None if there is none before the first answer."""
-    # Text added to this message is the same in every later turn, because messages before the first answer never change.
+    """Return the index of the first system message, or None if there is none before the model's first answer."""
+    # Messages before the first answer never change, so text added to this message is the same in every later turn.
     for at, message in enumerate(messages):
         if message.role in (Role.SYSTEM, Role.ASSISTANT):
             return at if message.role is Role.SYSTEM else None
@@ -319,7 +322,8 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
 class Tool:
     """A function that the model may call. `parameters` is its JSON Schema.
 
-    `custom` is set for OpenAI's tools with free-text input. It is the input's format, or empty for any text.
+    `custom` is set only for OpenAI's custom tools, whose input is free text. It is the format of the input, or empty if
+    any text is allowed.
     """
 
     name: str
@@ -335,10 +339,10 @@ class ChatRequest:
     """A caller's request, independent of the model that will answer.
 
     `tool_choice` is `none`, `auto` or `required`, unless `tool_name` names a tool. `allowed_tools` are the tools that
-    the model may choose from, empty for all. `response_format` is OpenAI's object (`json_object` or `json_schema`) or
-    None. `extra` has OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists paths
-    below the top level that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` has the
-    tools, fields and betas of one vendor's API.
+    the model may choose from (all if empty). `response_format` is OpenAI's object (`json_object` or `json_schema`) or
+    None. `extra` has OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists nested
+    fields that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` has the tools, fields and
+    beta flags of a single vendor's API.
     """
 
     messages: tuple[Message, ...]
