@@ -1,4 +1,4 @@
-"""ContentAdapter: describe attachments that a model cannot accept, as text and fields (MCR-3, MCR-P4, MCR-P5)."""
+"""ContentAdapter: describe attachments that a model cannot read, as text and as JSON (MCR-3, MCR-P4, MCR-P5)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 TYPE_KINDS: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that are also kinds. Any other or missing type is treated as a file."""
+"""Attachment types that are also kinds of content. Attachments of other types, or without a type, are treated as
+files."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentInfo:
-    """A message's information on an attachment: `type` is image, audio, video, file …, `size` is in bytes or None."""
+    """What a message states about an attachment.
+
+    `type` is for example image, audio, video or file. `size` is in bytes, or None if it is not stated.
+    """
 
     type: str | None
     artifact_ref: str
@@ -34,7 +38,7 @@ class AttachmentInfo:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind for the attachment's type. A file is a document or other, depending on its MIME type."""
+        """Return the kind of content. The MIME type decides whether a file is a document or something else."""
         noun = FORMAT_NAMES.get(self.mime_type or "", ("", ""))[1]
         return TYPE_KINDS.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 
@@ -44,7 +48,7 @@ class AttachmentInfo:
 
     @property
     def file(self) -> FilePart:
-        """Return the attachment as a file part without content, for the delivery decision."""
+        """Return the attachment as a file without content. This is enough to decide how to deliver it."""
         mime_type = self.mime_type or "application/octet-stream"
         artifact_id = self.artifact_ref.removeprefix("artifact:")
         return FilePart(self.kind, mime_type, self.filename, self.size, artifact_id)
@@ -52,7 +56,7 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True)
 class AdaptedContent:
-    """Text for the model, and the same facts as fields (`contentType`, `artifactRef` …)."""
+    """The description of an attachment: text for the model, and JSON fields such as `contentType` and `artifactRef`."""
 
     text: str
     structured_info: Mapping[str, Any]
@@ -61,10 +65,10 @@ class AdaptedContent:
 class ContentAdapter:
     """Describes attachments and names the agents that can read them.
 
-    `can_read` decides whether an agent can read a file (by default only by its capability). `language` is the request's
-    language, or the default. `agent_id` is the requesting agent, which is never suggested to itself. The text names a
-    tool only if `has_send_message` is set. `registry` has the services that could be assigned to an agent if no agent
-    can read a file.
+    `can_read` decides whether an agent can read a file (by default from its capabilities alone). `language` is the
+    language of the request, or the default. `agent_id` is the requesting agent, which is never suggested to itself. The
+    text mentions the tool `send_message` only if `has_send_message` is set. `registry` has the services that
+    `find_capable_services` searches.
     """
 
     def __init__(
@@ -87,9 +91,9 @@ class ContentAdapter:
     def adapt_to_text(
         self, attachment: AttachmentInfo, *, unreadable: bool = False, flaw: Flaw | None = None
     ) -> AdaptedContent:
-        """Return the attachment as text and fields. `unreadable` means that its bytes are unavailable (MCR-E4).
+        """Describe an attachment. `unreadable` means that its bytes are unavailable (MCR-E4).
 
-        `flaw` is why no model can open it. No agent is suggested in this case.
+        `flaw` is the reason why no model can open the file. In this case no agent is suggested.
         """
         suggested = [] if flaw else self._find_readers(attachment)
         text = attachment_block(
@@ -107,7 +111,8 @@ class ContentAdapter:
         return AdaptedContent(text, _info(attachment, suggested))
 
     def _find_readers(self, attachment: AttachmentInfo) -> list[str]:
-        # Only the capability matters here, and not slots or types, because every model can read text files (MCR-2.5).
+        # Every model can read text files, so `can_read` would accept all agents. Suggest only those with the capability
+        # (MCR-2.5).
         mime_type = (attachment.mime_type or "").partition(";")[0].strip().lower()
         decides = has_capability_for if is_text_mime(mime_type) else self.can_read
         return self.agents.find_readers(attachment.file, decides, exclude=self.agent_id)

@@ -1,4 +1,4 @@
-"""Limits on agents, keys and labels, as stored in their rows: allowed models, rates and budgets."""
+"""Limits on agents, keys and labels, as stored in the database: allowed models, rates and budgets."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 from capabilities.core.prices import NANO, Price, Rates, Tier, rate_from_amount
 
 MODELS = "models"
-"""JSON key of the allowed models: `task:<task type>` for routes, and ids of services."""
+"""JSON key of the allowed models: routes as `task:<task type>`, and services by id."""
 CURRENCY = "currency"
-"""JSON key of the currency in which money is counted. Costs in other currencies are converted if there is a rate."""
+"""JSON key of the currency of a money limit. Costs in other currencies are converted if there is an exchange rate."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""JSON keys of a budget's policy for calls without a known price, and of the price that it may use instead."""
+"""JSON keys of the policy for calls without a known price, and of the price at which this policy may count them."""
 MOST = 10**15
-"""Maximum amount of a limit that is not money."""
+"""Maximum value of a limit on requests, bytes or tokens."""
 MAX_MONEY = 10**8
-"""Maximum amount of a money limit, in units of its currency."""
+"""Maximum value of a limit on money, in units of its currency."""
 
 
 class Meter(StrEnum):
-    """A quantity that is counted for an agent's calls. The values are the names in JSON."""
+    """A quantity that can be limited. The values are the names in JSON."""
 
     REQUESTS_PER_MINUTE = "requestsPerMinute"
     IN_FLIGHT = "inFlight"
@@ -38,13 +38,13 @@ RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
 """Limits that reset within a minute or when a request ends. The others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Limits that are counted in nanos. Rows store them as decimal text, in units of their currency."""
+"""Limits on money. They are in nanos here, but stored as decimal text in units of their currency."""
 
 
 class UnpricedPolicy(StrEnum):
-    """A budget's policy for calls without a price, or with one that cannot be converted to the budget's currency.
+    """What a money budget does with a call without a price, or with one that cannot be converted to its currency.
 
-    It allows the call without counting it, refuses it, or counts its tokens at the budget's own price.
+    It allows the call without counting it, refuses the call, or counts its tokens at the budget's own price.
     """
 
     ALLOW = "allow"
@@ -54,11 +54,11 @@ class UnpricedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """The limits on an agent, a key or a label. `most` has the maximum amounts by meter.
+    """The limits on an agent, a key or a label. `most` maps each limited quantity to its maximum.
 
-    `models` are the models that may be used, or None for all. Money is in nanos of `currency`, a three-letter code.
-    `unpriced` is the policy for calls without a known price. `own_price` is the price of their tokens under
-    `UnpricedPolicy.COUNT`.
+    `models` are the routes and services that may be used, or None for all. Money is in nanos of `currency`, a
+    three-letter code. `unpriced` is the policy for calls without a known price, and `own_price` is the price of their
+    tokens under `UnpricedPolicy.COUNT`.
     """
 
     models: frozenset[str] | None = None
@@ -77,7 +77,7 @@ class AgentLimits:
 
 
 def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
-    """Return the limits in an agent's row, or None if nothing is limited."""
+    """Return the limits that are stored in a database row, or None if nothing is limited."""
     models = frozenset(stored[MODELS]) if stored.get(MODELS) else None
     amounts = {meter: _amount(meter, stored[meter]) for meter in Meter if stored.get(meter) is not None}
     if not models and not amounts:
@@ -93,7 +93,7 @@ def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
 
 
 def combine_rights(*limits: AgentLimits | None) -> AgentLimits | None:
-    """Return the models that all of these limits allow, or None if none of them restricts models."""
+    """Return limits with the models that all the given limits allow, or None if none of them restricts the models."""
     models = [
         agent_limits.models for agent_limits in limits if agent_limits is not None and agent_limits.models is not None
     ]
@@ -103,7 +103,7 @@ def combine_rights(*limits: AgentLimits | None) -> AgentLimits | None:
 def _price(stored: Mapping[str, Any], currency: str) -> Price | None:
     if stored.get(UNPRICED) != UnpricedPolicy.COUNT:
         return None
-    # The policy has one price for both input and output.
+    # A budget's own price is the same for input and output.
     rate = rate_from_amount(Decimal(stored[UNPRICED_PRICE]))
     return Price(currency, (Tier(0, Rates(rate, rate)),), "the budget")
 

@@ -1,4 +1,4 @@
-"""Agents with the content that each can read (MCR-4.1 to 4.4), labels, key terms, and page links."""
+"""Agents and what they can read (MCR-4.1 to 4.4), labels of calls, key terms, and links to agents' own pages."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from capabilities.core.services.registry import parse_direction
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
 ALWAYS_LISTED = ("vision", "audio", "file")
-"""Capabilities that are always listed. Others (`video`) are listed only if an agent has them."""
+"""Capabilities that `forward_to` always lists. It lists others (`video`) only if an agent has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentProfile:
     """An agent's public data.
 
-    `capabilities` are those of its service, or of its route's first ready candidate. `expires_at` is in seconds since
-    1970, or None for a permanent agent. `is_configured` is True for agents that administrators configured, and False
-    for agents that programs created at run time.
+    `capabilities` are those of the agent's service or, if it uses a route, of the route's first model that is ready.
+    `expires_at` is in seconds since 1970, or None for a permanent agent. `is_configured` is True for agents that
+    administrators configured, and False for agents that programs created at run time.
     """
 
     id: str
@@ -37,11 +37,11 @@ class AgentProfile:
 
 
 CanRead = Callable[[AgentProfile, FilePart], bool]
-"""Function that returns whether an agent can read a given file. Callers pass the actual delivery decision."""
+"""Function that returns whether an agent can read a given file."""
 
 
 def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
-    """Return whether the agent has the capability for this kind of file. Formats and limits are ignored."""
+    """Return whether the agent has the capability for this kind of file. File formats and size limits are ignored."""
     return agent.capabilities.has(CAPABILITY_OF_KIND[file.kind])
 
 
@@ -76,7 +76,7 @@ class AgentDirectory:
         return [agent.id for agent in self if agent.id != exclude and can_read(agent, file)]
 
     def forward_to(self, agent_id: str | None = None) -> dict[str, list[str]]:
-        """Return, for each input capability, the other agents that have it (MCR-4.4).
+        """Return, for each input capability, the ids of the other agents that have it (MCR-4.4).
 
         `vision`, `audio` and `file` are always present, possibly with an empty list. `video` is present only if an
         agent has it.
@@ -85,7 +85,7 @@ class AgentDirectory:
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in ALWAYS_LISTED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
-        """Return the agent's data about itself and its helpers (MCR-4.3), or None for an unknown id."""
+        """Return an agent's data, with the agents that can read files for it (MCR-4.3), or None for an unknown id."""
         agent = self.get(agent_id)
         if agent is None:
             return None
@@ -111,11 +111,11 @@ class AgentDirectory:
         return [other_id for other_id in self.find_capable(capability) if other_id != agent_id]
 
 
-# Labels of calls, for usage and budgets: the team, the project, and the end user of a call.
+# A call's labels name its team, project and end user. Usage and budgets can be broken down by label.
 
 
 class LabelKind(StrEnum):
-    """A kind of label, by its name in URLs and JSON."""
+    """Kinds of labels. The values are the names in URLs and JSON."""
 
     TEAM = "team"
     PROJECT = "project"
@@ -123,7 +123,7 @@ class LabelKind(StrEnum):
 
 
 LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""Maximum length of a label. An end user's label may be an id that a client generated."""
+"""Maximum length of each kind of label. A client may generate a long id as the label of an end user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Labels:
         return str(getattr(self, label.value))
 
     def with_fallback(self, fallback: Labels) -> Labels:
-        """Return these labels, with those of `fallback` instead of empty ones."""
+        """Return these labels, with empty ones replaced by those of `fallback`."""
         return Labels(self.team or fallback.team, self.project or fallback.project, self.user or fallback.user)
 
 
@@ -146,17 +146,17 @@ NO_LABELS = Labels()
 
 
 def clean_label(label: LabelKind, value: Any) -> str:
-    """Return a label as a single printable line of at most the maximum length, or "" if it is not a string."""
+    """Return a label as one printable line, shortened to the maximum length, or "" if it is not a string."""
     if not isinstance(value, str):
         return ""
     longest = LONGEST[label]
-    # First truncate the label to four times its maximum length, so that a huge label is not processed entirely.
+    # Truncate generously first, so that a huge label is not processed entirely.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()
 
 
-# The terms of an agent's key, as stored in its row: limits in addition to the agent's, and labels for its calls.
+# The terms of an agent's key, as stored in the database: limits in addition to the agent's, and labels for its calls.
 
 LIMITS = "limits"
 """JSON key of the limits, next to `team` and `project`."""
@@ -177,10 +177,10 @@ def parse_terms(stored: Mapping[str, Any]) -> KeyTerms:
     return KeyTerms(parse_limits(stored.get(LIMITS) or {}), NO_LABELS if labels == NO_LABELS else labels)
 
 
-# The token in the link to an agent's own page consists of `rap_`, a public part, a secret and a checksum.
+# The link to an agent's own page contains a token: `rap_`, a public part, a secret and a checksum.
 
 LINK_KIND = "rap"
-"""The token's prefix, by which scanners for leaked secrets recognise it."""
+"""The token's prefix, by which secret scanners recognise it."""
 LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 

@@ -1,7 +1,7 @@
 """CapabilityRouter: adapt a message between agents to the receiving service's capabilities (MCR-2).
 
-Only capabilities matter, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate's MIME types and limits
-apply later, when the message is sent to a model (`adaptation`). Supported files are included in OpenAI's format:
+Only capabilities matter here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate model's MIME types
+and limits matter later, when the message is sent to it (`adaptation`). Supported files are included in OpenAI's format:
 `image_url` for images, `input_audio` for WAV and MP3, and `file` with `file_data` for others.
 """
 
@@ -36,9 +36,9 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, in memory or as a blob, with the store's type and name if these are more reliable.
+    """An attachment's bytes, and its type and name in the artifact store, if it has any there.
 
-    `stored` is the file in the store, which can be opened to check whether it is locked or damaged.
+    `stored` is the file in the store. It can be opened to check whether the file is locked or damaged.
     """
 
     data: bytes | Blob
@@ -57,9 +57,9 @@ Load = Callable[[AttachmentInfo], Loaded]
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """The message for a service. `can_process` is True if it includes every attachment.
+    """A message that was adapted to a service. `can_process` is True if it includes every attachment.
 
-    Attachments that are not included are in `unsupported_attachments` and described in `text_description`.
+    The other attachments are in `unsupported_attachments` and described in `text_description`.
     """
 
     can_process: bool
@@ -82,9 +82,10 @@ def find_no_text(_: AttachmentInfo) -> str:
 
 
 class CapabilityRouter:
-    """Routes messages by a service's capabilities. `load` is called only for supported attachments.
+    """Adapts messages to a service's capabilities.
 
-    `write` encodes a file's data for a part. `words_about` returns additional text about a described file.
+    `load` reads an attachment. It is called only for supported ones. `write` encodes the attachment's bytes for the
+    message. `words_about` returns additional text about an attachment that is only described.
     """
 
     def __init__(
@@ -102,9 +103,9 @@ class CapabilityRouter:
         self.words_about = words_about
 
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
-        """Return the message for a service. An unknown service is treated as text only.
+        """Return the message, adapted to the service. An unknown service is treated as text only.
 
-        Attachments never cause an exception.
+        No attachment causes an exception.
         """
         reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
         parts: list[dict[str, Any]] = []
@@ -123,13 +124,13 @@ class CapabilityRouter:
         return RoutingResult(not unsupported, [*lead, *parts] if parts else text, tuple(unsupported), description)
 
     def get_required_capabilities(self, message: AgentMessage) -> list[str]:
-        """Return `text` and the capabilities for the attachments, without duplicates, in order of first appearance."""
+        """Return `text` and the capabilities that the attachments need, without duplicates, in order of appearance."""
         return list(dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)]))
 
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # The registry may query a database, whose errors must not lose the message.
+        except Exception as error:  # The registry may query a database. An error there must not prevent the message.
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
@@ -165,14 +166,14 @@ class _LazyContent:
 
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
-"""Formats of OpenAI's `input_audio`. Other audio is sent as a file."""
+"""Formats that OpenAI's `input_audio` accepts. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""The type if neither the message nor the store states one, because a data URL needs a type of the right kind."""
+"""MIME types of attachments whose type is unknown. They are guesses, because a data URL needs a type."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
-    # The store has examined the bytes, so its type takes precedence over the message's type.
+    # The artifact store has examined the bytes, so its type takes precedence over the message's type.
     types = [
         mime_type
         for mime_type in (loaded.mime_type, file.mime_type)

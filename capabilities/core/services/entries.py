@@ -1,4 +1,4 @@
-"""Parse a model service's JSON into a value, or into the problems that prevent this."""
+"""Parse a model service in JSON, and report the problems in it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 NOT_NEEDED = "NOT_NEEDED"
-"""Value for a provider that needs no key. An empty key is equivalent."""
+"""Value of `apiKey` for a provider that needs no key. An empty string means the same."""
 
 FILLED = ("id", "name", "baseURL", "model")
 STRINGS = (*FILLED, "apiKey", "description")
@@ -34,8 +34,8 @@ TYPE_NAMES: Mapping[type, str] = {
 class LlmServiceConfig:
     """An entry of `llmservices.json`: a model at a provider, and its input and output capabilities.
 
-    `declared` is whether the file states the capabilities. Otherwise the service is text only. `extra` has the unknown
-    fields.
+    `declared` is whether the entry states the capabilities. If not, the service is text only. `extra` has the entry's
+    unknown fields.
     """
 
     id: str
@@ -55,15 +55,16 @@ class LlmServiceConfig:
 
 
 def type_name(value: object) -> str:
-    """Return the JSON type of a value, such as `a list` or `null`, for messages that must not contain the value."""
+    """Return the JSON type of a value, such as `a list` or `null`, for messages that must not reveal the value."""
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
 def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabilities, list[Problem]]:
     """Return the declared capabilities, or text only with warnings if any is invalid (MCR-1.4, MCR-1.5, MCR-E1).
 
-    None and `{}` mean text input and output, and cause no warning. A missing list means text for its side. Duplicates
-    are removed, an empty list remains empty, and any non-empty string is a capability (MCR-5.4).
+    None and `{}` mean text input and output, and cause no warning. If only the input or the output list is missing,
+    that side is text. Duplicates are removed, an empty list remains empty, and any non-empty string is a capability
+    (MCR-5.4).
     """
     if raw is None:
         return TEXT_ONLY, []
@@ -78,7 +79,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     if raw and not any(side in raw for side in SIDES):
         return TEXT_ONLY, [_problem(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
-    # An invalid entry makes the entire service text only.
+    # One invalid entry makes the entire service text only.
     if problems:
         return TEXT_ONLY, problems
     by_side = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
@@ -86,7 +87,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
-    # A null instead of a list of capabilities declares nothing.
+    # A null in place of a list declares nothing.
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
@@ -118,7 +119,7 @@ def _problem(path: str, rule: str) -> Problem:
 
 
 def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list[Problem]]:
-    """Return the service, or None if it is invalid, and all problems. A valid service may have warnings."""
+    """Return the service (None if it is invalid) and all problems. A valid service may have warnings."""
     if not isinstance(raw, Mapping):
         return None, [_wrong_type(path, translatable("an object"), raw)]
     errors = [problem for name in STRINGS for problem in _string_problems(raw, path, name)]
@@ -136,7 +137,7 @@ def parse_service(raw: object, path: str) -> tuple[LlmServiceConfig | None, list
         capability_tags=tags,
         capabilities=capabilities,
         description=raw["description"],
-        # Unknown fields are stored, so that an export contains them again.
+        # Keep unknown fields, so that an export contains them again.
         extra={name: value for name, value in raw.items() if name not in KNOWN},
         declared=_declared(raw.get("capabilities")) and not warnings,
     )
@@ -192,7 +193,7 @@ def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Prob
 
 
 def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
-    """Return a problem for each service with the id of an earlier one. `services` are pairs of path and service."""
+    """Return a problem for each service whose id an earlier one has. `services` are pairs of path and service."""
     first: dict[str, str] = {}
     problems = []
     for path, service in services:

@@ -1,4 +1,4 @@
-"""Holders of limits. A holder is an agent, a key, a label or an agent's end user whose calls are counted together."""
+"""Limit holders: the agents, keys, labels and end users whose calls are counted against a limit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class LimitHolder:
-    """A holder of limits that apply to a call.
+    """An agent, key, label or end user whose limits apply to a call.
 
-    `id` is the key under which its calls are counted. `title` is its name at the beginning of a sentence. `word` is the
-    prefix of its limits in headers (empty for the agent itself).
+    `id` is the key under which the holder's calls are counted. `title` is the holder's name at the beginning of a
+    sentence. `word` is the prefix of its limits in response headers (empty for the agent itself).
     """
 
     id: str
@@ -47,17 +47,17 @@ def user_holder_id(agent: str, name: str) -> str:
 
 
 def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return the holder for an agent, or None if it has no limits on amounts."""
+    """Return the limit holder for an agent, or None if none of its amounts is limited."""
     if limits is None or not limits.most:
         return None
     return LimitHolder(agent_holder_id(agent), THIS_AGENT, limits)
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return the holder for the creator of the calling agent, or None if it has no limits on amounts."""
+    """Return the limit holder for the calling agent's creator, or None if none of its amounts is limited."""
     if limits is None or not limits.most:
         return None
-    # Use the creator's own id, so that its calls and the calls of the agents that it created are counted together.
+    # Use the creator's own id, so that its calls are counted together with those of the agents that it created.
     return LimitHolder(agent_holder_id(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 

@@ -49,9 +49,9 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """Return the registry for a parsed `llmservices.json`. All problems are stored and logged.
+        """Return the registry for a parsed `llmservices.json`, without invalid services.
 
-        Only invalid services are omitted.
+        All problems are logged and available as `problems`.
         """
         services, problems = _read(data)
         for problem in problems:
@@ -94,7 +94,7 @@ class LlmServiceRegistry:
 
 
 def parse_direction(name: Direction | str) -> Direction | None:
-    """Return the direction with this name, or log a warning and return None if there is none."""
+    """Return the direction with this name. If there is none, log a warning and return None."""
     try:
         return Direction(name)
     except ValueError:
@@ -103,7 +103,7 @@ def parse_direction(name: Direction | str) -> Direction | None:
 
 
 def document_path(path: Path) -> Path:
-    """Return the path of the file to read: the `.local.json` file next to `path` if it exists, else `path`."""
+    """Return the path of the file to read: the `.local.json` file next to `path` if there is one, else `path`."""
     local = path.with_name(f"{path.stem}.local{path.suffix}")
     return local if local.is_file() else path
 
