@@ -1,7 +1,7 @@
-"""Token prices: rates per million tokens of each kind, and the exact cost of a usage, in integers.
+"""Token prices, and the exact cost of a call.
 
-Money is an integer number of nanos (billionths of the currency's unit), so that sums over many small calls are exact.
-The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
+Amounts of money are integers in nanos (billionths of the currency's unit), so that sums over many small calls are
+exact. The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""Maximum cost of one call: a million units. A higher cost must be an error and is reduced to this maximum."""
+"""Maximum cost of one call: a million units of the currency. A higher cost must be an error and is reduced to this
+one."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
 """ISO 4217's code for "no currency", used for free usage."""
@@ -32,11 +33,11 @@ _SCALE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Prices of a million tokens of each kind, in millionths of the currency's unit.
+    """Prices per million tokens of each kind, in millionths of the currency's unit.
 
-    If a rate is None, these tokens have no separate price and cost the same as the input or output that they are part
-    of. Cached tokens, audio and images are parts of the input. Audio, images and reasoning are parts of the output.
-    `cache_write_1h` defaults to `cache_write`.
+    Tokens without a price of their own (None) cost the same as other input or output. Cached tokens and input audio and
+    images are part of the input. Output audio, output images and reasoning are part of the output. If `cache_write_1h`
+    is None, `cache_write` applies.
     """
 
     input: int | None = None
@@ -63,8 +64,9 @@ class Tier:
 class Price:
     """A model's price at a provider: its tiers in ascending order, and the currency's three-letter code.
 
-    `source` is the origin of the price (empty for the administrator), and `checked_on` the date of the check. `others`
-    are the prices in other lists for the same model (`capabilities.core.providers.catalogue.price_verdicts`).
+    `source` is the origin of the price (empty for the administrator), and `checked_on` is the date on which it was
+    checked. `others` are prices of the same model in other price lists
+    (`capabilities.core.providers.catalogue.price_verdicts`).
     """
 
     currency: str
@@ -75,14 +77,14 @@ class Price:
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
-        # Tiers are sorted, so the last one that applies has the highest threshold. Below all thresholds, the first tier
+        # Tiers are in ascending order, so the last tier that applies is the right one. If there is none, the first tier
         # applies.
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A call's cost in nanos, and the additional cost that it would have without the provider's cache.
+    """A call's cost in nanos, and how much the provider's prompt cache saved.
 
     `saving` is negative if the call wrote to the cache and read little from it.
     """
@@ -97,7 +99,7 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 
 
 def rate_from_amount(amount: Decimal | None) -> int | None:
-    """Return the stored form of a rate per million tokens, or None for None."""
+    """Return the stored form of an amount per million tokens, or None for None."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 
@@ -106,19 +108,22 @@ def amount_from_rate(rate: int) -> Decimal:
 
 
 def calculate_cost(usage: Usage, price: Price) -> Cost | None:
-    """Return the cost of a usage, or None if the provider reported none or one of its kinds of tokens has no rate."""
+    """Return the cost of the used tokens.
+
+    Return None if the provider reported no usage, or if a kind of token that was used has no price.
+    """
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
     input_parts, output_parts = _input_parts(usage, rates), _output_parts(usage, rates)
-    # If part of the cost is unknown, return None, because the cost must never appear lower than it is.
+    # If part of the cost is unknown, return None, because the result must never be lower than the real cost.
     if any(count and rate is None for count, rate in (*input_parts, *output_parts)):
         return None
     output_sum = _sum(output_parts)
     nanos = _nanos(_sum(input_parts) + output_sum)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
-    # The cost of the same usage with all cached tokens at the rate of uncached input.
+    # What the same usage would cost if all cached tokens had the price of uncached input.
     uncached = _sum(_input_parts(_without_cache(usage), rates)) + output_sum
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
@@ -128,7 +133,7 @@ Part = tuple[int, int | None]
 
 
 def _input_parts(usage: Usage, rates: Rates) -> list[Part]:
-    # Tokens that are cached for an hour are included in the tokens written to the cache.
+    # The number of tokens written to the cache includes those that are cached for an hour.
     hour = usage.cache_write_1h_tokens or 0
     return _split(
         usage.prompt_tokens,
@@ -159,7 +164,7 @@ def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None
     remaining, parts = whole or 0, list[Part]()
     for count, part_rate in sorts:
         if count and part_rate is not None:
-            # The parts that a provider reports may exceed its total, but no token must be billed twice.
+            # The parts that a provider reports may add up to more than its total, but no token must be billed twice.
             part_count = min(max(count, 0), remaining)
             parts.append((part_count, part_rate))
             remaining -= part_count
@@ -179,7 +184,8 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    # Tokens times millionths per million tokens gives thousandths of a nano. The limit leaves room for sums of costs.
+    # Tokens times millionths of a unit per million tokens gives thousandths of a nano. The maximum leaves room for
+    # adding up many costs.
     return min((total + 500) // 1000, MAX_NANOS)
 
 
@@ -189,28 +195,31 @@ def money_text(nanos: int, currency: str) -> str:
 
 
 def money_texts(sums: Mapping[str, int]) -> list[str]:
-    """Return the sum in each currency, sorted. Free usage is omitted if any usage is paid."""
+    """Return the amount in each currency, sorted by currency. Free usage is omitted if there is paid usage."""
     paid = {currency: nanos for currency, nanos in sums.items() if currency != NO_CURRENCY} or sums
     return [money_text(nanos, currency) for currency, nanos in sorted(paid.items())]
 
 
 def exact_amount(nanos: int) -> str:
-    """Return nanos as an amount with all digits, such as `0.0035` or `12`."""
+    """Return an amount in nanos as text with all digits, such as `0.0035` or `12`."""
     return f"{(Decimal(nanos) / NANO).normalize():f}"
 
 
 def amount_text(nanos: int) -> str:
-    """Return nanos as an amount: two decimals from one unit on, else two significant digits (at most nine decimals)."""
+    """Return an amount in nanos as text.
+
+    From one unit on it has two decimals, otherwise two significant digits and at most nine decimals.
+    """
     amount = Decimal(nanos) / NANO
     decimals = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
     text = f"{amount:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals > 2 else text
 
 
-# Prices in the administrators' format: amounts per million tokens in a currency.
+# Prices in JSON, as administrators enter them: amounts per million tokens in a currency.
 
 DEAREST = 1_000_000
-"""Maximum price of a million tokens. A higher amount must be a typing error."""
+"""Maximum price of a million tokens. A higher price must be a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
         "input": "input",
@@ -225,12 +234,12 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""Names of the amounts in JSON, with the kind of token. The first two are required."""
+"""Names of the amounts in JSON, with the fields of `Rates`. The first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
 def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
-    """Return the problems in a price. An unknown field is only a warning. An empty object means no price."""
+    """Return the problems in a price in JSON. An unknown field is only a warning. An empty object means no price."""
     if not isinstance(data, Mapping):
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (
@@ -280,10 +289,10 @@ def _is_amount(value: object) -> bool:
 
 
 def parse_price(data: Mapping[str, Any]) -> Price | None:
-    """Return the price in JSON, or None if it is empty or `check_price` reports an error."""
+    """Return the price that this JSON defines, or None if it is empty or `check_price` reports an error."""
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
-    # Convert through text, because a float's rounding error would otherwise become part of the rate.
+    # Convert through text, because a float's rounding error would otherwise become part of the price.
     rates = {field: rate_from_amount(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

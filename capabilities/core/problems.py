@@ -1,4 +1,4 @@
-"""Problems in a configuration, as values that pages, commands and the API display."""
+"""Problems in a configuration, which pages, commands and the API display."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem: its path, a sentence, and the violated rule.
+    """A problem in a configuration: where it is, a sentence about it, and the violated rule.
 
     `field` is a path such as `services[0].apiKey`. `constraint` is one of required, type, reference, enum, duplicate,
     range. `severity` is `error` (stops an import) or `warning`.
@@ -20,11 +20,11 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """Return the problem as one line that contains its path once."""
-        # Many of the messages already begin with the path.
+        """Return the path and the sentence as one line. The path occurs only once."""
+        # Many sentences already begin with the path.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""Checks stop after this number of problems."""
+"""Checks stop when they have found this number of problems."""

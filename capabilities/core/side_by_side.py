@@ -9,26 +9,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
-"""A run of word characters, or one other character. Chinese is compared character by character."""
+"""A run of ASCII letters, digits and underscores, or any other single character. Chinese is compared by character."""
 
 MAX_LINE = 1000
-"""Maximum length in characters of a line whose words are compared. Longer lines are marked as a whole."""
+"""Words are compared only in lines of at most this many characters."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 MIN_SIMILARITY = 0.3
-"""Similarity from which two lines are treated as one changed line. Less similar lines are marked as a whole."""
+"""Minimum similarity of two lines whose words are compared. In less similar lines, no words are marked."""
 
 Parts = tuple[tuple[str, bool], ...]
-"""Segments of a line, each with whether it differs from the other line."""
+"""Segments of a line. Each has a flag that says whether it differs from the other line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
-    """One row of two texts side by side: `tag` is equal, replace, delete or insert. Numbers count from 1.
+    """One row of two texts that are shown side by side: `tag` is equal, replace, delete or insert.
 
-    `skipped` is the number of unchanged lines that were omitted before this row.
+    Line numbers start at 1. `skipped` is the number of unchanged lines that were omitted before this row.
     """
 
     tag: str
@@ -48,7 +48,10 @@ class SideBySideRow:
 
 
 def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return the rows of two texts with `context` unchanged lines around each change. Equal texts have no rows."""
+    """Return the changed lines of two texts, with up to `context` unchanged lines around each change.
+
+    Equal texts have no rows.
+    """
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
 
@@ -65,7 +68,7 @@ def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[S
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
     # SequenceMatcher's time grows with the number of pairs of equal items: 32,000 equal lines on both sides would take
-    # minutes. If there are too many pairs, repeated items are compared only next to matching items.
+    # minutes. If there are too many pairs, frequent items are compared only next to other matching items.
     counts = Counter(right)
     if sum(counts[piece] for piece in left) <= MAX_PAIRS:
         return difflib.SequenceMatcher(None, left, right, autojunk=False)
@@ -77,7 +80,7 @@ def _number_line(lines: Sequence[str], index: int | None) -> tuple[int | None, s
 
 
 def mark_words(text: str, other_text: str) -> Parts:
-    """Return the segments of the line, marking those that differ from the other line."""
+    """Split a line into segments, and mark those that differ from the other line."""
     if not text or not other_text or len(text) > MAX_LINE or len(other_text) > MAX_LINE:
         return ((text, False),)
     pieces, other_pieces = WORD.findall(text), WORD.findall(other_text)

@@ -1,7 +1,7 @@
 """Restrict values to those that every database returns unchanged.
 
-User input that cannot be stored is rejected with an error that names its path. Events (logs, responses) are converted
-to the nearest value that can be stored, which is the same for every database. Stored text cannot contain NUL or lone
+User input that cannot be stored is rejected with an error that names its path. Data that cannot be rejected, such as a
+logged response, is converted to the nearest value that every database can store. Stored text cannot contain NUL or lone
 surrogates. PostgreSQL's JSON has neither −0.0 nor exponents: it returns 1e16 as an integer.
 """
 
@@ -23,15 +23,15 @@ SUSPECT_TEXT = re.compile(
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
 SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
-"""Patterns in JSON that may need conversion: an escaped NUL or lone surrogate, −0.0, an exponent, NaN. Text may match
-by accident."""
+"""The patterns `SUSPECT_…` find values in JSON that may need conversion: an escaped NUL or lone surrogate, −0.0, an
+exponent, infinity or NaN. They may also match harmless text."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_NUMBER = 2**63
-"""Upper bound of integers and other numbers."""
+"""A stored number must be less than this, and at least the negative of this."""
 WHOLE_FROM = 1e16
-"""Number from which Python writes floats with an exponent, and all floats are integers."""
+"""From this number on, Python writes floats with an exponent, and every float is a whole number."""
 DEPTH = 100
-"""Maximum nesting depth that is stored. A configuration has six levels."""
+"""Maximum nesting depth of stored values. A configuration has six levels."""
 
 JsonPath = tuple[str | int, ...]
 """Keys and indexes on the path to a value."""
@@ -51,7 +51,7 @@ def is_name(text: str) -> bool:
 
 
 def make_storable(value: Any) -> Any:
-    """Return the value as every database returns it. A number that is not finite becomes None."""
+    """Convert a value to the nearest one that every database returns unchanged. NaN and infinity become None."""
     if isinstance(value, str):
         return storable_text(value)
     if isinstance(value, float):
@@ -71,8 +71,8 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 
 
 def make_json_storable(text: str) -> str:
-    """Return JSON that can be stored, or the same string if it needs no conversion."""
-    # Search with cheap patterns first, because most strings need neither conversion nor parsing.
+    """Convert JSON text so that every database returns its value unchanged. Most text is returned as it is."""
+    # Search with cheap patterns first, because most texts need neither conversion nor parsing.
     is_odd = "\\u" in text and SUSPECT_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = SUSPECT_NUMBER.search(text)
@@ -80,13 +80,13 @@ def make_json_storable(text: str) -> str:
 
 
 def format_path(path: Iterable[str | int]) -> str:
-    """Return a path in the format of problems: `message.attachments[0].type`."""
+    """Format a path as in `Problem.field`: `message.attachments[0].type`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
 
 
 def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_path) -> Iterator[Problem]:
     """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
-    # Use a list instead of recursion, because input may be nested to any depth.
+    # Use a stack instead of recursion, because input may be nested to any depth.
     waiting: list[tuple[JsonPath, Any]] = [((), value)]
     while waiting:
         path, item = waiting.pop()
@@ -100,7 +100,7 @@ def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_pa
             yield Problem(message_path, message, "range")
         elif isinstance(item, Mapping | list | tuple):
             if len(path) > DEPTH:
-                # The beginning of the path suffices, because the entire path has a hundred parts.
+                # The beginning of the path is enough, because the complete path has a hundred parts.
                 message_path = path_text(path[:3])
                 message = translatable(
                     "%(path)s is nested more than %(depth)s levels deep.", path=message_path, depth=DEPTH

@@ -1,4 +1,4 @@
-"""Join or replace lone surrogates, which JSON can escape but no encoding can write.
+"""Join or replace lone surrogates, which JSON can escape but UTF-8 cannot encode.
 
 A provider that splits its answer by UTF-16 units may send an emoji as two surrogates in two events.
 """
@@ -19,7 +19,7 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 def may_have_surrogate(json_text: str | bytes) -> bool:
     """Return whether JSON contains an escaped surrogate, alone or in a pair."""
-    # Search only for escapes, because unescaped surrogates are not valid UTF-8 and are rejected earlier.
+    # Unescaped surrogates are not valid UTF-8 and were rejected before, so search only for escaped ones.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)
@@ -34,7 +34,10 @@ def repair_text(text: str) -> str:
 
 
 def repair(value: T) -> T:
-    """Repair every string in a JSON value or dataclass. Raise RecursionError if it is nested too deeply."""
+    """Repair the surrogates in all strings of a JSON value or dataclass.
+
+    Raise RecursionError if it is nested too deeply.
+    """
     return _repair(value)  # type: ignore[no-any-return]
 
 
@@ -56,22 +59,22 @@ def _repair(value: Any) -> Any:
 
 
 class SurrogateJoiner:
-    """Joins surrogate pairs that arrive in two chunks of a streamed text. Each text has a key."""
+    """Joins surrogate pairs that are split between two chunks of a stream. Each text in the stream has its own key."""
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
 
     def join(self, key: Any, piece: str) -> str:
-        """Return the text that can be sent now. A first surrogate at the end of a chunk is held back."""
+        """Return the text that can be sent now. The first half of a surrogate pair at its end is held back."""
         if not piece:
             return ""
         text = self._waiting.pop(key, "") + piece
-        # The second surrogate may be in the next event.
+        # The second half may be in the next chunk.
         if _FIRST_HALVES[0] <= text[-1] <= _FIRST_HALVES[1]:
             self._waiting[key], text = text[-1], text[:-1]
         return repair_text(text)
 
     def rest(self) -> dict[Any, str]:
-        """Return the surrogates held back at the end of the stream, repaired, by key."""
+        """Return what is still held back at the end of the stream, by key. Lone surrogates become U+FFFD."""
         waiting, self._waiting = self._waiting, {}
         return {key: repair_text(half) for key, half in waiting.items()}

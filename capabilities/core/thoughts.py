@@ -1,4 +1,4 @@
-"""A model's reasoning in a turn, as its vendor requires it to be sent back: blocks in order, marked by origin.
+"""A model's reasoning in a turn, in blocks that must be sent back to the model in later turns.
 
 A signature is valid only for the model and the account that issued it (Anthropic: extended thinking; Google: thought
 signatures; OpenRouter: preserving reasoning blocks). Any other model receives the turn without the reasoning.
@@ -23,11 +23,11 @@ class ThoughtForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningBlock:
-    """A block of reasoning. `proof` is the signature of its text or, if it is encrypted, the whole block.
+    """A block of reasoning. `proof` is the signature of its text or, if it is encrypted, the entire block.
 
-    The block follows the first `offset` characters of the turn's text and its first `calls` tool calls. `origin` is
-    what `reasoning_origin` returns for its model, empty if unknown. `id` is the vendor's id of the block, `dialect` the
-    vendor's name for the format.
+    The block comes after the first `offset` characters of the turn's text and after its first `calls` tool calls.
+    `origin` is the `reasoning_origin` of the model that produced it, or empty if unknown. `id` is the vendor's id of
+    the block, and `dialect` is the vendor's name for its format.
     """
 
     form: ThoughtForm
@@ -43,7 +43,7 @@ class ReasoningBlock:
 @lru_cache(maxsize=1000)
 def reasoning_origin(protocol: str, provider: str, model: str) -> str:
     """Return a short hash that identifies a model at a provider, called through a protocol."""
-    # NUL separates the names, so that different triples never have the same input.
+    # NUL separates the names, so that no two triples produce the same string.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 

@@ -13,33 +13,33 @@ from types import MappingProxyType
 from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
-"""A value in a sentence. A tuple is a list of words. A fact may itself be a translatable sentence."""
+"""A value that is inserted into a sentence. A tuple is a list of words. Text may itself be a translatable sentence."""
 
 
-class Translatable(str):  # A subclass of str cannot have slots of its own.
+class Translatable(str):  # A subclass of str cannot have nonempty slots.
     """English text with its `template` and `facts`. It is equal to the plain text."""
 
     template: str
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
-        # Without facts, a percent sign is ordinary text.
+        # Without facts, a percent sign in the template is ordinary text.
         instance = super().__new__(cls, template % _english(facts) if facts else template)
         instance.template, instance.facts = str(template), dict(facts or {})
         return instance
 
     def change_texts(self, change: Callable[[str], str]) -> Translatable:
-        """Return the sentence with `change` applied to all strings in its facts, including nested sentences."""
+        """Return the sentence after applying `change` to all strings in its facts, including nested sentences."""
         return Translatable(self.template, {name: _change_fact(fact, change) for name, fact in self.facts.items()})
 
 
 def translatable(template: str, **facts: Fact) -> Translatable:
-    """Return the sentence. `makemessages` extracts `template` for translators."""
+    """Return a translatable sentence. `makemessages` extracts `template` for translators."""
     return Translatable(template, facts)
 
 
 def encode_text(text: str) -> Any:
-    """Return text as JSON: the code (the template) and facts of a translatable sentence, other text unchanged."""
+    """Return a translatable sentence as JSON with its template (`code`) and its facts. Return other text unchanged."""
     if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _encode_fact(fact) for name, fact in text.facts.items()}}
@@ -78,9 +78,9 @@ def _decode_fact(data: Any) -> Fact:
     return data if isinstance(data, int) else decode_text(data)
 
 
-# Spacing of facts in Chinese sentences: one space next to Latin words and digits, none next to Chinese. A translator
-# cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is chosen when the value is inserted.
-# Sentences in Latin letters have no Chinese next to their placeholders and are unchanged.
+# Spacing of inserted values in Chinese sentences: a space separates Chinese from Latin words and digits, but not from
+# other Chinese. A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is chosen when the
+# value is inserted. Sentences in Latin letters are unchanged.
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
@@ -107,7 +107,7 @@ def _space(edge: str, space: str) -> str:
     return " " if edge.isalnum() else space
 
 
-# Counts in English texts of commands and errors. Pages use `ngettext`.
+# Counts in the English texts of commands and errors. Pages use `ngettext` instead.
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class Kind(StrEnum):
-    """A file's kind from a model's perspective (ABR-1.2). Every model can read `text`."""
+    """A file's kind, as a model sees it (ABR-1.2). Every model can read `text`."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -28,11 +28,11 @@ class Direction(StrEnum):
 
 
 Cell = tuple[str, str]
-"""A side (`input` or `output`) and a capability. `("input", "vision")` is one cell of the capability matrix."""
+"""A cell of the capability matrix: a side and a capability, such as `("input", "vision")`."""
 
 
 class Source(StrEnum):
-    """The source of a capability's value. Earlier members take precedence. A contested capability counts as absent."""
+    """How a capability's value is known. Earlier members take precedence. A contested capability counts as absent."""
 
     DECLARED = "declared"
     PROBED = "probed"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard types of MCR-1.3, and `video`. Other non-empty words are also accepted."""
+"""The standard capabilities of MCR-1.3, and `video`. Any other non-empty string is a custom capability."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
         Kind.OTHER: "file",
     }
 )
-"""The capability that a model needs to read a kind of content."""
+"""The capability that a model needs to read each kind of content."""
 
 TEXT_TYPES = frozenset(
     {
@@ -86,11 +86,11 @@ TEXT_TYPES = frozenset(
         "application/x-research-info-systems",
     }
 )
-"""Text types whose name neither begins with `text/` nor ends in `+json`, `+xml` or `+yaml`."""
+"""MIME types of text whose names neither begin with `text/` nor end in `+json`, `+xml` or `+yaml`."""
 
 
 def is_text_mime(mime: str) -> bool:
-    """Return whether a model can read this normalised type directly as text, such as SVG and XML but not RTF."""
+    """Return whether a model can read this normalised MIME type directly as text, such as SVG and XML but not RTF."""
     return mime.startswith("text/") or mime in TEXT_TYPES or mime.endswith(("+json", "+xml", "+yaml", "/json", "/xml"))
 
 
@@ -112,4 +112,4 @@ class Capabilities:
 
 
 TEXT_ONLY = Capabilities()
-"""The capabilities of a service without declared capabilities (MCR-1.5)."""
+"""The capabilities of a service that declares none (MCR-1.5)."""

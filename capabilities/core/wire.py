@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """All faults of a call. The list is complete. See docs/faults.md."""
+    """All faults of a call to a provider, as listed in docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -84,10 +84,10 @@ class Fault(StrEnum):
 
 @value_class
 class Target:
-    """The target of a request to a candidate model: provider, endpoint, key, model and options.
+    """Where and how a candidate model is called: provider, endpoint, key, model and options.
 
-    `endpoint` is the base URL, or the full URL if its path ends like the protocol's call. `quirks` are the provider's
-    compatibility options. `extra_body` is merged into the payload last.
+    `endpoint` is the base URL, or the full URL if its path already ends in the protocol's path. `quirks` are the
+    provider's compatibility options. `extra_body` is merged into the payload last.
     """
 
     provider: str
@@ -105,7 +105,7 @@ class Target:
 
 @value_class
 class MediaData:
-    """A placeholder in a payload for a file's base64. `prefix` is its start in JSON, e.g. `data:image/png;base64,`."""
+    """A placeholder for a file's base64 in a payload. `prefix` comes before the base64: `data:image/png;base64,`."""
 
     blob: Blob
     prefix: str = ""
@@ -137,12 +137,12 @@ class UpstreamRequest:
     dropped_params: tuple[str, ...] = ()
 
     def pieces(self) -> tuple[BodyPiece, ...]:
-        """Return the body's pieces in order: JSON bytes, and placeholders for files between them."""
+        """Return the body's pieces in order: JSON bytes, with placeholders for files between them."""
         return split_payload(self.payload)
 
     @property
     def content_length(self) -> int:
-        """Return the body's total size in bytes, without reading a file."""
+        """Return the body's total size in bytes, without reading its files."""
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
@@ -155,7 +155,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
     mark = ""
 
     def start_collecting() -> Callable[[Any], Any]:
-        # If the first JSON writer fails, a second one starts from the beginning.
+        # If the first JSON codec fails, a second one starts from the beginning.
         media_found.clear()
         return collect
 
@@ -169,8 +169,8 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         mark = mark or f"media:{secrets.token_hex(16)}:"  # The marker is random, so no caller's text contains it.
         return mark
 
-    # The JSON writer writes a marker for each file, and the JSON is split at these markers, so it never handles files'
-    # bytes.
+    # The JSON is written with a marker in place of each file and then split at the markers, so that the JSON codec
+    # never handles files' bytes.
     text = write_json(payload, start_collecting)
     if not media_found:
         return (text,)
@@ -182,7 +182,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
 
 
 def elide(value: Any) -> Any:
-    """Return the JSON value with each `MediaData` replaced by its prefix and `<N bytes>`."""
+    """Return the JSON value with each `MediaData` replaced by its prefix and its size as `<N bytes>`."""
     if isinstance(value, MediaData):
         return f"{value.prefix}<{value.blob.size} bytes>"
     if isinstance(value, Mapping):
@@ -193,7 +193,7 @@ def elide(value: Any) -> Any:
 
 
 def base64_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield the blob's base64 in blocks, with only one block in memory."""
+    """Yield the blob's base64 in blocks, with only one block in memory at a time."""
     rest = b""
     for block in blob.blocks():
         data = rest + block
@@ -207,12 +207,12 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Function that returns the value of a file in a response: its base64 after a prefix, or a placeholder for it."""
+"""Function that returns a file's value for a response: a prefix and the file's base64, or a placeholder for both."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:
     """Return the blob's base64 after `lead`, for responses that must contain it."""
-    # Build it in place, because joining blocks would need memory for two copies of a large file.
+    # Append to one buffer, because joining blocks would need memory for two copies of a large file.
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
         text += block
@@ -220,7 +220,10 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 
 def open_media(blob: Blob, lead: str = "") -> MediaData:
-    """Return the placeholder for a file that is written later, once. Raise UnreadableError now if it is unreadable."""
+    """Return a placeholder for a file that is written later. Raise UnreadableError if the file is unreadable.
+
+    The file can be written only once.
+    """
     # Open the file now, while an error response can still be sent.
     blocks = blob.blocks()
     return MediaData(replace(blob, blocks=lambda: blocks), json.dumps(lead, ensure_ascii=False)[1:-1])
@@ -228,12 +231,12 @@ def open_media(blob: Blob, lead: str = "") -> MediaData:
 
 @value_class
 class Usage:
-    """Tokens as counted by the provider, or None for those that it did not count.
+    """Numbers of tokens that the provider counted, or None where it did not.
 
-    All fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
-    provider's cache. `cache_write_tokens` were written to it, including those with a retention of `_5m` and `_1h`.
-    `tool_tokens` are the input that the provider's own tools produced. Fields ending in `_requests` count calls to such
-    tools.
+    The fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
+    provider's prompt cache. `cache_write_tokens` were written to it, and fields with `_5m`, `_1h` and so on count those
+    with that cache duration. `tool_tokens` are input that the provider's own tools produced. Fields ending in
+    `_requests` count calls to such tools.
     """
 
     prompt_tokens: int | None = None
@@ -260,11 +263,11 @@ class Usage:
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the provider counted any tokens that are billed."""
+        """Return whether the provider counted tokens of the prompt or of the completion."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of two usages. A field that neither of them counts remains None."""
+        """Return the sum of two usages. A field that is None in both remains None."""
         pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Usage(
             **{
@@ -277,10 +280,10 @@ class Usage:
 
 @value_class
 class AnswerDetails:
-    """Details of an answer that only its provider states, or None for those that it does not state.
+    """Details of an answer that not all providers state. Missing details are None.
 
-    `stop_reason` is the provider's value if it differs from OpenAI's, `stop_details` the explanation. `stop_sequence`
-    is the caller's stop sequence that ended the answer. `vendor` has further fields of the provider's API.
+    `stop_reason` is the provider's value if it differs from OpenAI's, and `stop_details` explains it. `stop_sequence`
+    is the caller's stop sequence that ended the answer. `vendor` has other fields of the provider's API.
     """
 
     stop_reason: str | None = None
@@ -296,10 +299,10 @@ NO_DETAILS = AnswerDetails()
 
 @value_class
 class Media:
-    """A file produced by a model: its base64 or its URL.
+    """A file produced by a model, as base64 or as a URL.
 
-    Audio has OpenAI's fields: `id`, the transcript, and the vendor's deletion time (Unix seconds). In a stream, audio
-    arrives in chunks. `size` (in bytes) and `artifact_id` are set after the file was stored.
+    Audio has OpenAI's fields: `id`, the transcript, and the time at which the provider deletes it (Unix seconds). In a
+    stream, audio arrives in chunks. `size` (in bytes) and `artifact_id` are set after the file was stored.
     """
 
     kind: Kind
@@ -342,11 +345,11 @@ class Answer:
 
 @value_class
 class Failure:
-    """The failure of a call.
+    """A failed call to a provider.
 
     `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
-    provider stated none. `param` is the parameter that the provider rejected, `further_params` are other named
-    parameters. `refuses_value_only` means that other values of the parameter are accepted. `usage` is what the provider
+    provider stated none. `param` is the parameter that the provider rejected, and `further_params` are other parameters
+    that it named. `refuses_value_only` means that the parameter may have other values. `usage` is what the provider
     counted before the failure and will bill, or None if it stated nothing.
     """
 
@@ -361,13 +364,13 @@ class Failure:
     refuses_value_only: bool = False
 
     def counted(self, usage: Usage) -> Failure:
-        """Return the failure with this usage, or unchanged if it already has a usage or nothing was counted."""
+        """Return the failure with this usage. It is unchanged if it already has a usage, or if nothing was counted."""
         return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
 @value_class
 class ToolCallDelta:
-    """A fragment of a tool call. Only the first fragment of an index has the id and the name."""
+    """A fragment of a tool call. Only the first fragment of each call has its id and name."""
 
     index: int
     id: str | None = None
@@ -379,7 +382,7 @@ class ToolCallDelta:
 
 
 class Delta(NamedTuple):
-    """A chunk of a streamed answer. It is empty if the event had nothing for the caller.
+    """A chunk of a streamed answer. It is empty if the provider's event has nothing for the caller.
 
     `vendor` has the blocks or items that exist only in one vendor's API, complete or as events for clients of that API.
     """
@@ -404,7 +407,7 @@ class Supplement(NamedTuple):
 class Finish:
     """The end of an answer: the finish reason, and the usage if the provider sends it.
 
-    `explains_silence` means that the finish reason explains why an answer has no text.
+    `explains_silence` means that the finish reason explains why the answer has no text.
     """
 
     finish_reason: str
@@ -419,24 +422,24 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Decodes the bytes of one streamed answer into events, however they are divided into blocks."""
+    """Decodes the bytes of one streamed answer into events. The blocks of bytes may be split anywhere."""
 
     @property
     def due(self) -> bool:
-        """Return whether the stop reason has arrived, after which only usage and the end may follow."""
+        """Return whether the finish reason has arrived. Only the usage and the end of the stream may follow it."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Return the events that this block completes. Keep-alive comments complete none."""
+        """Return the events that this block completes. Keep-alive comments are no events."""
 
     def close(self) -> list[StreamEvent]:
-        """Return the events due at the end of the body, including a `Failure` if it ended too early."""
+        """Return the last events at the end of the body, including a `Failure` if it ended too early."""
 
 
 class AnswerDecoder(Protocol):
-    """Reads complete responses."""
+    """Decodes complete responses, which are not streamed."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """Return the outcome of a complete response."""
+        """Return the answer or the failure in a complete response."""
 
 
 class WireProtocol(AnswerDecoder, Protocol):
@@ -446,7 +449,10 @@ class WireProtocol(AnswerDecoder, Protocol):
     def name(self) -> str: ...
 
     def encode(self, chat: ChatRequest, target: Target, *, stream: bool) -> UpstreamRequest:
-        """Return the request for an adapted chat. `dropped_params` lists the parameters that cannot be expressed."""
+        """Return the HTTP request for an adapted chat.
+
+        Its `dropped_params` lists the parameters that this protocol cannot express.
+        """
 
     def decoder(self) -> StreamDecoder:
         """Return a new decoder for one streamed response with status 200."""

@@ -1,6 +1,6 @@
-"""The tables of a new database in one step.
+"""Create the tables of a new database in one step.
 
-A database that has had some of the old migrations goes on through them, as a backup of one does.
+A database (or a restored backup) in which only some of the replaced migrations have run continues with the others.
 """
 
 import capabilities.core.vocabulary

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 def bind_present_uses(apps: Any, schema_editor: Any) -> None:
-    """Bind each variable that a provider may have its key from to that provider's origin, so that all goes on."""
+    """Bind each variable with a provider key to the origins of its providers, so that they continue to work."""
     from capabilities.core.providers.environment import find_overrides
     from capabilities.secrets import endpoint_origin
 
