@@ -201,7 +201,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
     if not agent_id or agent_id == principal.agent:
         return principal
     own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)
-    # Unknown agents and agents of other owners get the same refusal, so that it does not reveal which agents exist.
+    # The refusal is the same for unknown agents and other owners' agents, so it does not reveal which agents exist.
     if not principal.may("agents:write") or not filter_living(own_agents).exists():
         return NOT_OWN_AGENT
     return replace(principal, agent=agent_id, acts_through=principal.agent)

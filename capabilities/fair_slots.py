@@ -136,7 +136,7 @@ class FairSlots:
         recently.
         """
         with self._lock:
-            self._held -= Counter([name])  # The subtraction removes names without slots.
+            self._held -= Counter([name])  # Subtracting counters removes names without slots.
             if not self._waiters:
                 self._turns.clear()
                 return

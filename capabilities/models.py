@@ -114,7 +114,10 @@ class ProviderKey(models.Model):
 
 
 class KeyTest(models.Model):
-    """The latest test of a provider key, by the provider's and the key's name. It is not part of the configuration."""
+    """The latest test of a provider key. The names identify the provider and the key.
+
+    It is not part of the configuration.
+    """
 
     provider = models.CharField(max_length=120)
     key = models.CharField(max_length=60)
@@ -130,7 +133,7 @@ class KeyTest(models.Model):
 
 
 class ProviderTest(models.Model):
-    """The latest test of a provider, by the provider's name. It is not part of the configuration."""
+    """The latest test of the provider with this name. It is not part of the configuration."""
 
     name = models.CharField(primary_key=True, max_length=120)
     at = models.DateTimeField()
@@ -142,7 +145,7 @@ class ProviderTest(models.Model):
 
 
 class Service(models.Model):
-    """A model at a provider, and its capabilities. It is an entry in `llmservices.json`."""
+    """A model at a provider, and its capabilities. It corresponds to an entry in `llmservices.json`."""
 
     service_id = models.CharField(_("id"), max_length=200, unique=True)
     name = models.CharField(_("name"), max_length=200)
@@ -347,7 +350,7 @@ class AgentKey(models.Model):
 
 
 class AgentLink(models.Model):
-    """A read-only link to an agent's own page, for the agent's developer. Its secret is stored like that of a key.
+    """A read-only link to an agent's own page, for the agent's developer. Its secret is stored like a key's secret.
 
     With `with_bodies`, the page shows the recorded bodies of the agent's calls. `signed_with` names the signing secret
     of the HMAC.

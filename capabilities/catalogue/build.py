@@ -72,7 +72,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # The vendors' own retirement dates come first, because the first date that is found is used.
+    # For each model, the first date found is used. Therefore the vendors' own retirement dates come first.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),

@@ -50,7 +50,7 @@ def fill(text: str, counts: str) -> str:
 
 
 def table(catalogue: Catalogue) -> str:
-    """Return a Markdown table that counts the first-party models by fact and verdict."""
+    """Return a Markdown table that counts the first-party models by fact and by verdict (agreed, contested …)."""
     rows = list(first_party(catalogue))
     lines = [
         _table_row(name, (_verdict(letter, row) for row in rows)) for letter, name in FACTS.items() if letter in LETTERS

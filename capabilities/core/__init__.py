@@ -1,1 +1,1 @@
-"""Data types and rules in plain Python, which import only the standard library."""
+"""Data types and rules in modules that import only the standard library and each other."""

@@ -78,14 +78,14 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # All rates convert to one currency, so an amount in any other pair of currencies is converted through it.
+        # All rates convert to one currency, so convert between two other currencies through it.
         if self.into and currency == self.into:
             return ONE
         return next((_read_rate(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems with a rate. All rates must convert to the same currency, so `others` may conflict with it."""
+    """Yield the problems with a rate. `others` are the other rates, which must convert to the same currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

@@ -39,7 +39,7 @@ PIECE_BYTES = 256 * 1024
 SAMPLE = 1024
 """Number of bytes at the start of a piece that are examined to distinguish text from base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
-"""The bytes of base64, and the backslash, which escapes slashes and line breaks in it."""
+"""The bytes of base64, and the backslash, with which JSON escapes slashes and line breaks."""
 MAX_ESCAPE = 12
 """Length in bytes of an escaped surrogate pair, which is the longest escape."""
 UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
@@ -102,8 +102,8 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # Return the last offset within `BLOCK` bytes before the quote that is not inside an escape, or else `start`, which
-    # is never inside one.
+    # Return the last offset in the `BLOCK` bytes before the quote that is certainly outside an escape. If there is
+    # none, return `start`, which is always outside.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 
@@ -162,7 +162,7 @@ def extract_strings(
             pieces = list[str]()
             for first, last in _pieces(view, start, stop):
                 pieces.append(parse(b"".join((b'"', view[first:last], b'"'))))
-                # Base64 contains a file and does not count as text.
+                # Base64 is file content and does not count as text.
                 if not _looks_like_base64(view[first : first + SAMPLE]):
                     plain_bytes += last - first
                     if plain_bytes > max_text:
@@ -242,7 +242,7 @@ def set_codec(read: Read, write: Write) -> None:
 def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
     """Parse JSON. Raise ValueError if it is invalid, or RecursionError if it is nested too deeply.
 
-    Unless `is_trusted`, raise `TooManyValuesError` for more values than a provider may send.
+    Unless `is_trusted`, raise `TooManyValuesError` if there are more values than a provider may send.
     """
     if not is_trusted and not is_bounded(data, MAX_ANSWER_VALUES, NUMBERS_PER_ANSWER_VALUE):
         raise TooManyValuesError
@@ -270,8 +270,8 @@ def read_repaired_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 def write_json(value: Any, make_default: Callable[[], Callable[[Any], Any]]) -> bytes:
     """Return the value as compact UTF-8 JSON.
 
-    `make_default` returns a function that converts values of other types. It is called again for each codec. Raise
-    `TypeError` for a value that no codec accepts, and `ValueError` for a value that contains itself.
+    `make_default` is called for each codec that is tried. It returns a function that converts values of other types.
+    Raise `TypeError` for a value that no codec accepts, and `ValueError` for a value that contains itself.
     """
     for _, write in _given:
         try:

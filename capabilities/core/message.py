@@ -1,7 +1,7 @@
 """The canonical message: a caller's request before it is adapted to a candidate model.
 
-It never changes. For each candidate, `adaptation.adapt` derives a message in which every `FilePart` is replaced by a
-`NativePart` or a `TextPart`. The candidate's protocol encodes that message.
+The canonical message never changes. For each candidate, `adaptation.adapt` derives a message in which every `FilePart`
+is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes the derived message.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class CacheBreakpoint:
 
 @value_class
 class TextPart:
-    """Text in a message. `cache` marks its end as the end of a prompt prefix to cache."""
+    """Text in a message. `cache` means that a prompt prefix to cache ends after it."""
 
     text: str
     cache: CacheBreakpoint | None = None
@@ -175,8 +175,8 @@ class FilePart:
     """A file in a message: its known properties, and `content` to read it (None for a remote URL).
 
     `size` is in bytes, `seconds` is the duration of audio or video, `width` and `height` are in pixels. They are None
-    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` is set for the file in a tool
-    result, before which a line with the file's name is sent. `detail` is OpenAI's level of detail for images.
+    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` means that a line with the
+    file's name is sent before it, as for a file in a tool result. `detail` is OpenAI's level of detail for images.
     """
 
     kind: Kind
@@ -260,7 +260,10 @@ class VendorItem:
 
     @property
     def covered(self) -> int:
-        """Return how many characters of the turn's text this item repeats: all of a text with citations, else 0."""
+        """Return how many characters of the turn's text this item repeats.
+
+        Text with citations repeats its entire length, any other item nothing.
+        """
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
 

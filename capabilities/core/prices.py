@@ -23,7 +23,7 @@ NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
 """Maximum cost of one call: a million units of the currency. A higher cost must be an error and is reduced to this
-one."""
+maximum."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
 """ISO 4217's code for "no currency", used for free usage."""
@@ -99,7 +99,7 @@ FREE = Price(NO_CURRENCY, (Tier(0, Rates(0, 0)),), "the embedded provider")
 
 
 def rate_from_amount(amount: Decimal | None) -> int | None:
-    """Return the stored form of an amount per million tokens, or None for None."""
+    """Return an amount per million tokens in the unit of `Rates`, or None for None."""
     return None if amount is None else int((amount * _SCALE).to_integral_value(ROUND_HALF_EVEN))
 
 

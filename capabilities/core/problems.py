@@ -1,4 +1,4 @@
-"""Problems in a configuration, which pages, commands and the API display."""
+"""Configuration problems that pages, commands and the API display."""
 
 from __future__ import annotations
 

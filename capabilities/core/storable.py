@@ -27,7 +27,7 @@ SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[
 exponent, infinity or NaN. They may also match harmless text."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_NUMBER = 2**63
-"""A stored number must be less than this, and at least the negative of this."""
+"""Stored numbers must be at least −2⁶³ and less than 2⁶³."""
 WHOLE_FROM = 1e16
 """From this number on, Python writes floats with an exponent, and every float is a whole number."""
 DEPTH = 100
@@ -85,7 +85,7 @@ def format_path(path: Iterable[str | int]) -> str:
 
 
 def find_unstorable(value: Any, path_text: Callable[[JsonPath], str] = format_path) -> Iterator[Problem]:
-    """Yield a problem for each string, number or level of a JSON value that cannot be stored unchanged."""
+    """Yield the problems in a JSON value: strings and numbers that cannot be stored, and too many nesting levels."""
     # Use a stack instead of recursion, because input may be nested to any depth.
     waiting: list[tuple[JsonPath, Any]] = [((), value)]
     while waiting:

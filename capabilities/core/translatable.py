@@ -16,7 +16,7 @@ Fact = str | int | tuple[str, ...]
 """A value that is inserted into a sentence. A tuple is a list of words. Text may itself be a translatable sentence."""
 
 
-class Translatable(str):  # A subclass of str cannot have nonempty slots.
+class Translatable(str):
     """English text with its `template` and `facts`. It is equal to the plain text."""
 
     template: str

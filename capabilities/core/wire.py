@@ -105,7 +105,7 @@ class Target:
 
 @value_class
 class MediaData:
-    """A placeholder for a file's base64 in a payload. `prefix` comes before the base64: `data:image/png;base64,`."""
+    """A placeholder for a file's base64 in a payload. `prefix` precedes the base64, e.g. `data:image/png;base64,`."""
 
     blob: Blob
     prefix: str = ""
@@ -231,7 +231,7 @@ def open_media(blob: Blob, lead: str = "") -> MediaData:
 
 @value_class
 class Usage:
-    """Numbers of tokens that the provider counted, or None where it did not.
+    """Token counts from the provider. A count is None if the provider did not state it.
 
     The fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
     provider's prompt cache. `cache_write_tokens` were written to it, and fields with `_5m`, `_1h` and so on count those
@@ -349,8 +349,8 @@ class Failure:
 
     `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
     provider stated none. `param` is the parameter that the provider rejected, and `further_params` are other parameters
-    that it named. `refuses_value_only` means that the parameter may have other values. `usage` is what the provider
-    counted before the failure and will bill, or None if it stated nothing.
+    that it named. `refuses_value_only` means that the provider accepts other values of the parameter. `usage` is what
+    the provider counted before the failure and will bill, or None if it stated nothing.
     """
 
     fault: Fault
@@ -429,7 +429,7 @@ class StreamDecoder(Protocol):
         """Return whether the finish reason has arrived. Only the usage and the end of the stream may follow it."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
-        """Return the events that this block completes. Keep-alive comments are no events."""
+        """Return the events that this block completes. Keep-alive comments are not events."""
 
     def close(self) -> list[StreamEvent]:
         """Return the last events at the end of the body, including a `Failure` if it ended too early."""

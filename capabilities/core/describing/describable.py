@@ -52,7 +52,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return make_reason(ReasonCode.EMPTY)
-    # Do not use extracted text: the model that receives the description could read that text itself.
+    # Do not let the model describe extracted text: the receiving model could read that text itself.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason

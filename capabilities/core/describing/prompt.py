@@ -77,7 +77,7 @@ tokens anywhere in a text."""
 
 
 def quote_text(text: str, describer: str, language: str | None) -> str:
-    """Return a description as its reader receives it: the author, the fenced text, and a warning."""
+    """Return a description in the form in which another model receives it: author, fenced text, and a warning."""
     tag = nearest_language(language)
     lead = LEADS[tag].format(describer=escape_name(describer)[:MAX_NAME])
     return "\n".join([lead, fence_text(text, language, MAX_CHARS), NOTES[tag]])

@@ -15,7 +15,8 @@ MODELS = "models"
 CURRENCY = "currency"
 """JSON key of the currency of a money limit. Costs in other currencies are converted if there is an exchange rate."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""JSON keys of the policy for calls without a known price, and of the price at which this policy may count them."""
+"""JSON keys of the policy for calls without a known price, and of the price that the policy may use for their
+tokens."""
 MOST = 10**15
 """Maximum value of a limit on requests, bytes or tokens."""
 MAX_MONEY = 10**8
@@ -38,7 +39,7 @@ RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
 """Limits that reset within a minute or when a request ends. The others are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
-"""Limits on money. They are in nanos here, but stored as decimal text in units of their currency."""
+"""Limits on money. `AgentLimits` has them in nanos, and the database as decimal text in units of their currency."""
 
 
 class UnpricedPolicy(StrEnum):

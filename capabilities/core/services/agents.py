@@ -85,7 +85,7 @@ class AgentDirectory:
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in ALWAYS_LISTED}
 
     def context(self, agent_id: str) -> dict[str, Any] | None:
-        """Return an agent's data, with the agents that can read files for it (MCR-4.3), or None for an unknown id."""
+        """Return the agent's data and the agents to which it can forward files, or None for an unknown id (MCR-4.3)."""
         agent = self.get(agent_id)
         if agent is None:
             return None

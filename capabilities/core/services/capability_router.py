@@ -36,7 +36,7 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An attachment's bytes, and its type and name in the artifact store, if it has any there.
+    """An attachment's bytes, and the type and name that the artifact store recorded for it, if any.
 
     `stored` is the file in the store. It can be opened to check whether the file is locked or damaged.
     """
@@ -84,8 +84,8 @@ def find_no_text(_: AttachmentInfo) -> str:
 class CapabilityRouter:
     """Adapts messages to a service's capabilities.
 
-    `load` reads an attachment. It is called only for supported ones. `write` encodes the attachment's bytes for the
-    message. `words_about` returns additional text about an attachment that is only described.
+    `load` reads an attachment. It is called only for supported attachments. `write` encodes an attachment's bytes for
+    the message. `words_about` returns text that is added to the description of an unsupported attachment.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class CapabilityRouter:
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # The registry may query a database. An error there must not prevent the message.
+        except Exception as error:  # A failed database query of the registry must not lose the message.
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
@@ -169,7 +169,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 """Formats that OpenAI's `input_audio` accepts. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""MIME types of attachments whose type is unknown. They are guesses, because a data URL needs a type."""
+"""MIME types assumed for attachments without a known type, because a data URL needs one."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:
