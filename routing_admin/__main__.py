@@ -1,4 +1,4 @@
-"""`python -m routing_admin`: the program `routing-admin`."""
+"""Run the program `routing-admin` as `python -m routing_admin`."""
 
 import sys
 

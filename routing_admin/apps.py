@@ -1,4 +1,4 @@
-"""Django app of the project package."""
+"""Django app configuration of the project package."""
 
 from django.apps import AppConfig
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.core.asgi import get_asgi_application
 
-# Django must be set up before any module with models is imported.
+# Django must be set up before any module that contains models is imported.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
 site = get_asgi_application()
 
@@ -26,7 +26,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def find_agent_id(headers: Mapping[str, str]) -> str:
-    """Return the agent whose key is in the request's headers, or "" if that key is not in the cache."""
+    """Return the id of the agent whose key is in the request's headers, or "" if that key is not in the cache."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 
@@ -45,7 +45,7 @@ async def answer_request(scope: MutableMapping[str, Any], receive: Receive, send
     if is_metrics_port(scope):
         await answer_scrape(scope, send)
         return
-    # Paths of chat APIs are correct already, and resolving them would only cost time.
+    # Chat API paths are already in their final form, and resolving them would only cost time.
     if scope["path"] not in CHAT_APIS:
         scope["path"] = resolve_path(scope["path"])
     api = find_chat_api(scope) if scope["type"] == "http" else None
@@ -61,7 +61,7 @@ application = share(cast(App, answer_request), settings.CORS_ORIGINS)
 
 
 def limit_slow_readers(send: Send, seconds: float = READ_TIMEOUT_SECONDS) -> Send:
-    """Wrap `send` with a timeout for callers that stop reading; the timeout also ends the upstream request."""
+    """Wrap `send` with a timeout for clients that stop reading. The timeout also ends the upstream request."""
 
     async def sending(message: Message) -> None:
         async with asyncio.timeout(seconds):

@@ -1,1 +1,1 @@
-"""Store the configuration in database rows with a revision per change, and keep the snapshot that requests use."""
+"""Store the configuration in database rows, record each change as a revision, and keep the snapshot for requests."""

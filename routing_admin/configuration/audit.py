@@ -1,7 +1,7 @@
-"""Append to the audit log within an action's transaction, and verify the whole chain.
+"""Append to the audit log within an action's transaction, and verify the log's hash chain.
 
-Writers wait for each other until they commit, so numbers have no gaps and each entry follows the previous one. SQLite
-always serialises writers. PostgreSQL needs an advisory lock.
+Each writer waits until the previous writer has committed, so entry numbers have no gaps and each entry contains the
+hash of the one before it. SQLite always serialises writers. PostgreSQL needs an advisory lock.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the PostgreSQL advisory lock under which audit entries are appended."""
 NOTED = "audit_heads"
-"""File in the data directory with one recorded chain head per line. It reveals whether entries were removed from the
-end of the log.
+"""File in the data directory that records one chain head per line. It reveals whether entries were removed from the end
+of the log.
 """
 
 
@@ -47,7 +47,8 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
             action=act.action,
             object_kind=act.object_kind,
             object_name=storable_text(act.object_name[:300]),
-            # The hash covers the details, so they are normalised to the form in which every database returns them.
+            # The hash covers the details, so they are first normalised to the form in which every database returns
+            # them.
             details=json.loads(write_json(act.details)),
             revision=act.revision,
         )
@@ -57,7 +58,7 @@ def write_event(actor: Actor, act: AuditedAction) -> None:
 
 def _last_in_queue() -> AuditHead:
     if connection.vendor == "postgresql":
-        # The lock is held until this transaction ends, so no other writer can append meanwhile.
+        # The lock is held until this transaction ends, so no other writer can append in the meantime.
         connection.cursor().execute("SELECT pg_advisory_xact_lock(%s)", [QUEUE])
     return find_head() or AuditHead(0, START)
 
@@ -68,13 +69,13 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""Maximum number of entries of one action that are read."""
+"""Maximum number of audit entries that `list_runs` reads."""
 
 
 def list_runs(action: str) -> list[datetime]:
     """Return the times at which an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
-    # A backup entry with a folder is the automatic copy before a migration, which does not count as a backup run.
+    # A backup entry with a folder records the automatic copy before a migration, which does not count as a backup run.
     return [event.created_at for event in events if "folder" not in event.details]
 
 
@@ -109,9 +110,9 @@ def build_audit_entry(row: AuditEvent) -> AuditEntry:
 
 
 def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify the audit log's hash chain against the given heads and those recorded in the data directory.
+    """Verify the audit log's hash chain against the given heads and the heads recorded in the data directory.
 
-    A head is the number and hash of an entry that was once the last one.
+    A head is the number and hash of an entry that was the newest one at some time.
     """
     with one_moment():
         rows = AuditEvent.objects.order_by("number").iterator(chunk_size=1000)
@@ -121,7 +122,6 @@ def verify_audit(heads: Iterable[AuditHead] = ()) -> AuditVerdict:
 
 
 def list_recorded_heads() -> Iterator[AuditHead]:
-    """Yield the heads recorded in the data directory, ignoring invalid lines."""
     path = _noted_path()
     for line in path.read_text().splitlines() if path.exists() else ():
         if (head := read_head(line)) is not None:

@@ -1,4 +1,4 @@
-"""Stored versions of the catalogue. Old versions are kept, so that Undo and History can return to them."""
+"""Stored versions of the model catalogue. Old versions are kept, so that Undo and History can return to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def find_catalogue(name: str | None) -> Catalogue:
-    """Return the named version, or the shipped catalogue if there is no name or no stored version with that name."""
+    """Return the catalogue version with this name, or the shipped catalogue if the name is empty or unknown."""
     if not name:
         return default_catalogue()
     found = _read(name)

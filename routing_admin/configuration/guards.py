@@ -1,4 +1,4 @@
-"""Checks before an action: an object's version, its name, and the objects that still use it."""
+"""Checks before an action: whether the object was changed in the meantime, has a valid name, or is still in use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def check_version(row: Any, expected: int | None) -> None:
 def save_row(row: Any, expected: int | None) -> None:
     """Save a row that is new or has the expected version, and increment its version.
 
-    Call it inside the ledger's `change`. Raise `ConflictError` like `check_version`.
+    Call it inside `ledger.change`. Raise `ConflictError` like `check_version`.
     """
     if row.pk is None:
         row.save()
@@ -33,12 +33,12 @@ def save_row(row: Any, expected: int | None) -> None:
     stored = type(row)._default_manager.filter(pk=row.pk).first()
     check_version(stored, expected)
     row.version = stored.version + 1 if stored else 0
-    # A deleted row must not be created again.
+    # Saving must not create a deleted row again.
     row.save(force_update=True)
 
 
 def save_fields(row: Any, *fields: str) -> None:
-    """Save only these fields and increment the version; call it inside the ledger's `change`."""
+    """Save only these fields and increment the version; call it inside `ledger.change`."""
     row.version = type(row)._default_manager.filter(pk=row.pk).values_list("version", flat=True).first() or 0
     row.version += 1
     row.save(update_fields=["version", *fields])
@@ -52,16 +52,16 @@ def check_one_line(field: str, text: str) -> None:
 
 
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
-    """Raise `InUseError` if other objects use this one.
+    """Raise `InUseError` if other objects still use this one.
 
-    The users, which are all of one kind, replace `%(users)s` in the sentence.
+    `users` are the names of these objects, which are all of one kind. They replace `%(users)s` in the sentence.
     """
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """Return the error message of a check, to explain a disabled button, or "" if the check passes."""
+    """Return the error message of a check, which explains why a button is disabled, or "" if the check passes."""
     try:
         check(*arguments)
     except ActionError as refusal:

@@ -1,4 +1,4 @@
-"""Read revisions and their configurations."""
+"""Read past revisions and their configurations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ def newest_change() -> tuple[int, str, datetime] | None:
 
 
 def number_before(number: int) -> int:
-    """Return the previous revision's number, or 0, the empty configuration, for the first revision."""
+    """Return the previous revision's number.
+
+    For the first revision this is 0, which stands for the empty configuration.
+    """
     return Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
 
 
@@ -46,5 +49,5 @@ def configuration_at(number: int) -> Configuration:
 
 
 def _read(revision: Revision) -> Configuration:
-    # In older revisions, a service's base URL may belong to another provider.
+    # In older revisions, a service may contain a base URL that belongs to another provider.
     return without_foreign_base_urls(from_json(revision.snapshot))

@@ -1,4 +1,4 @@
-"""Read settings of the whole installation: retention, quotas and languages."""
+"""Read the settings that apply to the whole installation: retention, quotas and languages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing_admin.models import Installation, Language
 
 @dataclass(frozen=True, slots=True)
 class RetentionSettings:
-    """Retention in days, and storage quotas in bytes, in total and per agent; None means unlimited."""
+    """Retention periods in days, and storage quotas in bytes, in total and for each agent; None means unlimited."""
 
     request_days: int
     artifact_days: int | None = None
@@ -32,5 +32,5 @@ def added_languages() -> dict[str, str]:
 
 
 def directives() -> dict[str, str]:
-    """Return every language's directive, built-in languages first."""
+    """Return the directives of all languages, built-in languages first."""
     return {**LANGUAGE_DIRECTIVES, **added_languages()}

@@ -1,6 +1,6 @@
-"""The read-only checks of `doctor`.
+"""The read-only checks of the command `doctor`.
 
-Each check returns one sentence per problem, which says what is wrong and where, without secrets.
+Each check returns one sentence per problem. It says what is wrong and where, and contains no secrets.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing_admin.platform.databases.unavailable import DatabaseFault, classify
 
 
 def databases() -> list[str]:
-    """Return the problems of the database files, and the permissions that the database user lacks.
+    """Return problems with the database files, and permissions that the database user lacks.
 
     Raise `DatabaseError` if the database refuses writes.
     """
@@ -40,7 +40,7 @@ def databases() -> list[str]:
     try:
         check_writable()
     except DatabaseError as error:
-        # Missing tables are reported by the check `migrations`.
+        # A separate check, `migrations`, reports missing tables.
         if classify_error(error) is not DatabaseFault.OUTDATED:
             raise
     for alias in connections:
@@ -65,7 +65,7 @@ def migrations() -> list[str]:
 
 
 def configuration() -> list[str]:
-    """Return the problems of the configuration's rows, which must be valid and equal to the newest revision."""
+    """Return problems with the configuration's rows, which must be valid and equal to the newest revision."""
     now = rows.read()
     found = [f"{problem.field}: {problem.message}" for problem in check(now) if problem.severity == "error"]
     changes = diff(newest_configuration(), now)
@@ -110,7 +110,7 @@ def artifact_store() -> list[str]:
 
 
 def artifacts() -> list[str]:
-    """Return the problems of all artifacts that are not deleted; this reads all of their bytes."""
+    """Return the problems of all artifacts that are not deleted, after reading all of their bytes."""
     store, found = byte_store(), artifact_store()
     if found:
         return ["cannot be checked: the store is not responding"]
@@ -131,7 +131,7 @@ def administrators() -> list[str]:
 
 
 def file_permissions() -> list[str]:
-    """Return the paths in the data directory, including those of secrets, that other users of the machine can read."""
+    """Return paths in the data directory, including files with secrets, that other users of the machine can read."""
     return [
         f"{path} can be read by others. Run: chmod {700 if path.is_dir() else 600} {path}"
         for path in private_paths()
@@ -145,7 +145,10 @@ def private_paths() -> list[Path]:
 
 
 def restrict_permissions() -> list[str]:
-    """Restrict paths that an earlier version or a copy left readable to others, and return them."""
+    """Remove other users' access to the paths in the data directory, and return the changed paths.
+
+    An older version of the program or a file copy may have left them readable to other users.
+    """
     found = [path for path in private_paths() if readable_by_others(path) and path.stat().st_uid == os.geteuid()]
     for path in found:
         path.chmod(0o700 if path.is_dir() else 0o600)

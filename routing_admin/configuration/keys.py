@@ -1,4 +1,4 @@
-"""Resolve provider keys: their source, which of them are usable, and which form a key pool."""
+"""Resolve provider keys: where each key comes from, which keys are usable, and which form a key pool."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
-# Like stored keys, keys in environment variables are bound to the origin of their first use.
+# Like stored keys, keys in environment variables are bound to the origin (scheme, host and port) of their first use.
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
-"""Actors whose first use of a variable binds it: administrators on pages, commands, and the start of the server.
-Agents' keys and tokens are excluded, because their holders could read any variable by adding a provider at their own
-host.
+"""Actors whose first use of a variable binds it: administrators on pages, commands, and the server when it starts.
+
+Agents' keys and tokens are excluded, because their holders could read any variable by adding a provider at a host of
+their own.
 """
 
 
@@ -46,13 +47,13 @@ def bind_first_uses(actor: Actor, before: Configuration, after: Configuration) -
     VariableOrigin.objects.bulk_create(
         VariableOrigin(variable=variable, origin=origin)
         for variable, origin in sorted(new)
-        # A variable that is not set holds no key yet, so any actor may bind it.
+        # An unset variable holds no key yet, so any actor may bind it.
         if variable not in known and (actor.kind in BINDING_ACTORS or not os.environ.get(variable))
     )
 
 
 def list_variable_origins(configuration: Configuration) -> set[tuple[str, str]]:
-    """Return each variable that may hold a provider's key, whether or not it is set, with the provider's origin."""
+    """Return each variable that may hold a provider's key, set or not, together with the provider's origin."""
     own = find_overrides({provider.name: provider.env_name for provider in configuration.providers}).variables
     found = set()
     for provider in configuration.providers:
@@ -62,7 +63,7 @@ def list_variable_origins(configuration: Configuration) -> set[tuple[str, str]]:
 
 
 ALLOWED_VARIABLES = ("LLM_API_KEY",)
-"""Variables, besides `LLM_PROVIDER_*_API_KEY`, that may hold a key."""
+"""Variables, besides `LLM_PROVIDER_*_API_KEY`, that may hold a provider key."""
 
 KEY_UNSET = translatable("%(name)s has no key: set %(variable)s in the environment, or store a key.")
 NO_KEY_ANYWHERE = translatable("%(name)s has no key: store a key.")
@@ -77,7 +78,7 @@ KEY_UNBOUND = translatable(
     "%(name)s: the key in %(variable)s was never sent to %(origin)s. An administrator can allow it on the provider's "
     "page."
 )
-"""Templates of the reasons why a provider has no key."""
+"""The templates from `KEY_UNSET` to here say why a provider has no key."""
 
 
 class KeyFrom(StrEnum):
@@ -92,7 +93,7 @@ class KeyFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
-    """A provider's resolved key; `reason` says why the provider cannot be called, and is empty if it can."""
+    """A provider's resolved key; `reason` says why the provider cannot be called, and is empty if it can be called."""
 
     source: KeyFrom
     value: str | None = field(default=None, repr=False)
@@ -100,7 +101,7 @@ class KeyState:
     last_four: str = ""
     reason: str = ""
     unconfirmed: str = ""
-    """The origin to which an administrator may allow the variable's key to be sent."""
+    """Origin to which the variable's key is not sent until an administrator allows it."""
 
     @property
     def usable(self) -> bool:
@@ -109,7 +110,7 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class NamedKey:
-    """One of a provider's resolved keys. `mark` is a digest that changes with the key, "" if there is no key."""
+    """One of a provider's resolved keys. `mark` is a digest of the key, or "" if there is no key."""
 
     name: str
     state: KeyState
@@ -119,9 +120,9 @@ class NamedKey:
 
 @dataclass(frozen=True, slots=True)
 class ProviderKeys:
-    """A provider's resolved keys: the first usable one, all of them, and the pool.
+    """All of a provider's resolved keys.
 
-    `pool` is empty if fewer than two keys are usable; `first` is used in that case.
+    If at least two keys are usable, `pool` contains the usable keys. Otherwise `pool` is empty and `first` is used.
     """
 
     first: KeyState
@@ -147,7 +148,7 @@ def provider_keys(
     policy: OriginPolicy,
     env: Mapping[str, str],
 ) -> ProviderKeys:
-    """Resolve one provider's keys; the variable `override` takes precedence over the first key's source."""
+    """Resolve a provider's keys. If the variable `override` is set, its value replaces the first key."""
     own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
     refused = refuse_url(endpoint, policy) or refuse_proxy(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
@@ -162,7 +163,7 @@ def provider_keys(
     by_mark: dict[str, NamedKey] = {}
     for named_key in enabled:
         if named_key.mark and named_key.state.usable:
-            by_mark.setdefault(named_key.mark, named_key)  # Count equal keys only once.
+            by_mark.setdefault(named_key.mark, named_key)  # Equal keys are counted only once.
     pool = tuple(by_mark.values())
     first = next((key.state for key in (*pool, *enabled)), None)
     if first is None:
@@ -185,7 +186,10 @@ def key_state(
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
-    """Resolve one key, from the variable `override` or its row; `refused` says why the provider may not be called."""
+    """Resolve one key, from the variable `override` if it is set, otherwise from the source that `key` names.
+
+    `refused` says why the provider may not be called, and is empty if it may be called.
+    """
     value = read_variable(override, env) if override else None
     if value and override:
         return variable_state(
@@ -209,7 +213,7 @@ def key_state(
 
 
 def variable_state(provider: ProviderSpec, state: KeyState, origins: Mapping[str, Collection[str]]) -> KeyState:
-    """Return the state of a key in an environment variable, without the key if this origin may not receive it."""
+    """Return the key state of an environment variable, without the key if the provider's origin may not receive it."""
     origin, known = endpoint_origin(provider.endpoint), origins.get(state.variable, ())
     if origin in known:
         return state

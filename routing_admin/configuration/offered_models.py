@@ -1,4 +1,4 @@
-"""Model names that a caller may use: task routes and enabled services."""
+"""Model names that a caller may use: those of task routes and enabled services."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OfferedModel(NamedTuple):
 
 
 def list_offered(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[OfferedModel]:
-    """Yield the task routes, then the services. With limits, yield only those that they allow."""
+    """Yield the task routes, then the services. If there are limits, yield only the names that they allow."""
     entries = _list_all(state)
     return entries if limits is None else (entry for entry in entries if limits.allows(entry.name))
 

@@ -1,8 +1,8 @@
 """Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
-A change publishes them after its commit. Serving processes also publish when they start and whenever the
-configuration's stamp changes, because a process that was killed after its commit, or that has no such directory, has
-published nothing.
+Each change writes the files after its commit. Server processes also write them when they start and whenever the
+configuration's stamp changes. This covers changes by processes that were killed right after their commit or that run
+without a publish directory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from routing_admin.platform.redis.news import Fields, News, news
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 60.0
-"""Seconds between attempts after a write has failed."""
+"""Seconds to wait before trying again after a failed write."""
 
 
 class Publisher:
-    """Publisher of `llm-routing.json` and `llmservices.json`, which remembers what this process published last."""
+    """Publisher of `llm-routing.json` and `llmservices.json`. It remembers what this process published last."""
 
     def __init__(self) -> None:
         self._directory, self._stamp, self._due = "", -1, float("-inf")
@@ -39,13 +39,13 @@ class Publisher:
     def look(self) -> None:
         if not settings.PUBLISH_DIR or time.monotonic() < self._due:
             return
-        # If no configuration has been read yet, the next call tries again.
+        # If the first configuration could not be read yet, the next call tries again.
         with suppress(DatabaseError, InterfaceError):
             if (settings.PUBLISH_DIR, snapshot.current().stamp) != (self._directory, self._stamp):
                 self.publish()
 
     def publish(self) -> None:
-        """Write both files as `export_config` does; a failure is only logged."""
+        """Write both files as `export_config` does. A failure is logged and not raised."""
         if not settings.PUBLISH_DIR:
             return
         try:
@@ -58,7 +58,7 @@ class Publisher:
             self._due = time.monotonic() + RETRY_SECONDS
 
     def _publish_newest(self, directory: Path) -> None:
-        # Read under the lock, so that an older revision cannot overwrite a newer one.
+        # Read the configuration while holding the lock, so that an older revision cannot overwrite a newer one.
         snapshot.look()
         # If the rows cannot be read, the configuration in memory may be outdated, so it is not published.
         if snapshot.unread_since() is not None:
@@ -80,7 +80,7 @@ def publish() -> None:
 
 @contextmanager
 def _alone_in(directory: Path) -> Iterator[None]:
-    # Exclude other processes that publish to this directory.
+    # The lock excludes other processes that publish to the same directory.
     number = os.open(directory, os.O_RDONLY)
     try:
         with suppress(OSError):  # Network file systems may not support locks on directories.
@@ -92,7 +92,7 @@ def _alone_in(directory: Path) -> Iterator[None]:
 
 def replace_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The file is written under another name, synced and renamed, so that no program reads a partial file.
+    # Write to a temporary file, sync it and rename it, so that no program can read a partial file.
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
     ) as file:
@@ -103,7 +103,7 @@ def replace_file(path: Path, text: str) -> None:
     Path(file.name).replace(path)
 
 
-# Notifications over Redis make other processes check for changes at once instead of within a second.
+# Redis notifications make other processes check for changes immediately instead of within a second.
 
 TOPIC = "configuration"
 MAX_NEWS = 16
@@ -114,7 +114,7 @@ def notify_change() -> None:
 
 
 def follow_changes(source: News) -> News:
-    """Check the rows for changes whenever another process sends a notification."""
+    """Check the database rows for changes whenever another process sends a notification."""
 
     def on_change(fields: Fields, age: float) -> None:
         if not source.is_own(fields):

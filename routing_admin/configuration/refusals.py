@@ -1,4 +1,4 @@
-"""Store which parameters each model has refused, with a digest of its provider's protocol and endpoint."""
+"""Store which parameters each model has refused, together with a digest of its provider's protocol and endpoint."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from routing_admin.models import LearnedRefusal
 from routing_admin.platform.databases.router import LOGS
 
 MAX_CHARACTERS = 200
-"""Maximum length of model and parameter names in rows; longer names are only cached in memory."""
+"""Maximum length of stored model and parameter names; refusals with longer names are only kept in memory."""
 
 
 def model_addresses(configuration: Configuration) -> dict[ModelKey, str]:
-    """Map each model of a provider, service or route to a digest of its provider's protocol and endpoint."""
+    """Map the name of each model to a digest of its provider's protocol and endpoint."""
     digests = {
         provider.name: hashlib.sha256(f"{provider.protocol} {provider.endpoint}".encode()).hexdigest()
         for provider in configuration.providers
@@ -37,7 +37,10 @@ def _list_models(configuration: Configuration, defaults: Mapping[str, str]) -> I
 
 
 def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
-    """Return the stored refusals by model, and delete rows of models that no longer exist or whose URL has changed."""
+    """Return the stored refusals by model, and delete outdated rows.
+
+    A row is outdated if its model no longer exists or its provider's protocol or endpoint has changed.
+    """
     known: dict[ModelKey, dict[str, str | None]] = {}
     outdated = []
     for row in LearnedRefusal.objects.order_by("pk"):
@@ -52,7 +55,7 @@ def read_refusals(addresses: Mapping[ModelKey, str]) -> dict[ModelKey, Refused]:
 
 
 def write_refusals(key: ModelKey, address: str, before: Refused, now: Refused) -> None:
-    """Write the refusals that this process added or cleared since its last read; rows of other processes are kept."""
+    """Write the refusals that this process added or cleared since its last read; other processes' rows are kept."""
     provider, model = key
     rows = [
         LearnedRefusal(

@@ -1,7 +1,7 @@
-"""The ledger: each change is one transaction with one revision and its audit events. Changes may be nested.
+"""Record each change as one transaction with one revision and its audit events. Changes may be nested.
 
 The outermost change reads the whole configuration back from the rows, validates it, and compares it with the previous
-revision. After the commit the new snapshot is loaded and published.
+revision. After the commit, the new snapshot is loaded and published.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capabilities.core.storable import make_storable
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot
 from routing_admin.configuration.audit import was_recorded
-from routing_admin.configuration.audit import write_event as write_event  # Re-exported for the actions.
+from routing_admin.configuration.audit import write_event as write_event  # Re-exported for the action modules.
 from routing_admin.configuration.history import newest_configuration, newest_number
 from routing_admin.configuration.keys import bind_first_uses
 from routing_admin.configuration.publishing import notify_change
@@ -39,26 +39,26 @@ from routing_admin.platform.databases.router import one_writer
 log = logging.getLogger(__name__)
 
 CREATING_SUFFIXES = (".add", ".put")
-"""Suffixes of actions that create an object with a name."""
+"""Suffixes of actions that create a named object."""
 UNIQUE, UNIQUE_STATE = "UNIQUE constraint failed", "23505"
 """How SQLite and PostgreSQL report that a name is already used."""
 GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constraint failed", "23503"
-"""How Django, SQLite and PostgreSQL report that the row to be written, or a row that it references, was deleted."""
+"""How Django, SQLite and PostgreSQL report that a row to be written, or a row that it references, no longer exists."""
 READING = timedelta(minutes=10)
-"""If a user views the same object repeatedly within this time, the audit log records it once."""
+"""If a user views the same object several times within this period, the audit log contains only one entry for it."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Kinds of objects in the snapshot that are not fully part of the configuration, such as run-time agents and the
-setting for body recording.
+"""Kinds of objects that a snapshot contains although some of their data is not part of the configuration, such as
+run-time agents and the setting for recording bodies.
 """
 
 FRESH_START = "provider.try_again"
 """Action that resets cooldowns in every process; the audit entry's details list the providers."""
 DRILL_START, DRILL_STOP, DRILL_END = "provider.drill", "provider.drill_stop", "provider.drill_end"
-"""Actions that start a fire drill, stop it early, and record its end."""
+"""Actions that record the start of a fire drill, its early stop, and its end."""
 KEY_ORIGIN = "provider.key_origin"
-"""Action that allows a variable's key to be sent to another origin."""
+"""Action that allows the key in an environment variable to be sent to another origin."""
 ANNOUNCED_ACTIONS = frozenset({FRESH_START, DRILL_START, DRILL_STOP, DRILL_END, KEY_ORIGIN})
-"""Actions that other processes must notice although the configuration stays the same."""
+"""Actions that other processes must notice although they leave the configuration unchanged."""
 
 _open: ContextVar[list[AuditedAction] | None] = ContextVar("open_change", default=None)
 _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after_commit", default=None)
@@ -68,7 +68,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process took the name between this process's check and its write.
+    # Another process used the name after this process had checked it and before it wrote its row.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise
@@ -80,7 +80,7 @@ def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
 def _refuse_gone_rows() -> Iterator[None]:
     try:
         yield
-    # A row that was read before the transaction, or a row that it references, was deleted.
+    # A row that was read before the transaction, or a row that it references, has been deleted.
     except DatabaseError as error:
         if GONE not in str(error) and not _is_violation(error, FOREIGN, FOREIGN_STATE):
             raise
@@ -93,16 +93,16 @@ def _is_violation(error: DatabaseError, text: str, state: str) -> bool:
 
 
 class RevisionRecorder:
-    """Recorder of changes to the configuration, and of actions that leave it unchanged."""
+    """Records configuration changes, and actions that leave the configuration unchanged."""
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Run a transaction that no other change overlaps, so that what it reads remains valid until it commits.
+        """Run a transaction that no other change overlaps, so that the data it has read stays valid until it commits.
 
-        After its commit, changes are announced to this process, to other processes, and to the published files.
+        After the commit, the change is announced to this process and to other processes, and the files are published.
         """
         if _after_commit.get() is not None:
-            # A nested transaction leaves the commit and the announcement to the outermost one.
+            # The outermost transaction commits and announces the change.
             with transaction.atomic():
                 yield
             return
@@ -142,7 +142,7 @@ class RevisionRecorder:
 
     @contextmanager
     def audit(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record an action that leaves the configuration unchanged, such as issuing a key."""
+        """Record an action that leaves the configuration unchanged, such as issuing an agent key."""
         with self.exclusive(), _refuse_taken_names(act):
             yield act
             if act.object_kind in IN_SNAPSHOT or act.action in ANNOUNCED_ACTIONS:
@@ -162,7 +162,8 @@ def _finish(step: Callable[[], object]) -> None:
     try:
         step()
     except Exception as error:
-        # The change is committed, so a failure to load the snapshot is only logged. Its next use reads the rows.
+        # The change is already committed, so a failure to load the snapshot is only logged. The next use reads the rows
+        # again.
         problem = explain_failure(error) or f"{type(error).__name__}: {error}"
         log.error("a change was committed, but %s failed afterwards: %s", step.__qualname__, problem)
 
@@ -175,7 +176,7 @@ def _announce(*steps: Callable[[], object]) -> None:
 
 
 def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()) -> int | None:
-    """Write a revision of the configuration in the rows and return its number, or None if nothing changed.
+    """Write the configuration in the rows as a new revision and return its number, or None if nothing changed.
 
     Raise `InvalidError` if the configuration is not valid.
     """
@@ -191,10 +192,11 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     if not changes:
         return None
     bind_first_uses(actor, before, configuration)
-    # Normalised to the form in which every database returns it, because the digest covers it.
+    # Normalise the document to the form in which every database returns it, because the digest covers it.
     value = make_storable(to_json(configuration))
     revision = Revision.objects.create(
-        # The number is not taken from a database sequence, which would leave a gap after each refused change.
+        # The number does not come from a database sequence, which would leave a gap after each change that is rolled
+        # back.
         number=(newest_number() or 0) + 1,
         actor_kind=actor.kind,
         actor=actor.name,

@@ -1,7 +1,8 @@
-"""The configuration in use: one immutable snapshot per process, replaced as a whole by each change.
+"""The configuration in use: each process has one immutable snapshot, which each change replaces as a whole.
 
-A request reads `current()` once and uses that snapshot until it ends. The installation's stamp reveals changes by other
-processes; `newest` checks it often enough that no request uses a snapshot that was replaced more than a second ago.
+A request calls `current()` once and uses that snapshot until it ends. A number in the database, the stamp, changes with
+every change by any process. `newest` checks it often enough that no request starts with a snapshot that was replaced
+more than a second ago.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Snapshot:
     revision: int | None
     changed_by: str = ""
     changed_at: datetime | None = None
-    """Author and time of the revision."""
+    """Author and time of the newest revision."""
     configuration: Configuration
     provider_keys: Mapping[str, ProviderKeys] = field(repr=False)
     agents: tuple[AgentProfile, ...]
@@ -79,7 +80,7 @@ class Snapshot:
 
 
 def build() -> Snapshot:
-    """Read a snapshot of the rows within one transaction, so that it never mixes two revisions."""
+    """Build a snapshot from rows read within one transaction, so that it never mixes two revisions."""
     with one_moment():
         installation = Installation.current()
         configuration = rows.read()
@@ -134,7 +135,7 @@ def is_usable() -> bool:
 
 
 def check_read() -> None:
-    """Raise `LookupError` while the configuration cannot be read and an older one is in use."""
+    """Raise `LookupError` if the current configuration cannot be read and an older one is in use."""
     if since := unread_since():
         raise LookupError(f"the configuration cannot be read since {since:%H:%M:%S} UTC; an older one is in use")
 
@@ -160,10 +161,10 @@ def agent_profiles(configuration: Configuration, keys: Mapping[str, KeyState]) -
 
 
 def first_service(configuration: Configuration, keys: Mapping[str, KeyState], task_type: str) -> ServiceSpec | None:
-    """Return the service of a route's first usable candidate, or None if it has none."""
+    """Return the service of a route's first usable candidate, or None if there is none."""
     route = configuration.route(task_type) if task_type else None
     if route is not None and not is_taken(route):
-        # A disabled route counts as missing, so its requests use `default` (MMR-P5).
+        # A disabled route is treated as missing, so its requests use the route `default` (MMR-P5).
         route = configuration.route(DEFAULT_ROUTE)
     for candidate in route.candidates if route else ():
         provider = configuration.provider(candidate.provider)

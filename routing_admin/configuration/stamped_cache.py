@@ -1,8 +1,8 @@
-"""Cache of a value that is stored in rows with a stamp, for processes that cannot afford to read the rows at each use.
+"""Cache of a value that is stored in database rows with a stamp, for processes that cannot read all rows at each use.
 
-The stamp is the number of the newest change that the value includes. `current()` returns a value no older than
-`FRESH_SECONDS`; callers that find an older one wait for one shared check. While the rows cannot be read, the cached
-value stays in use, and the cache reports since when.
+The stamp is the number of the newest change that the value includes. `current()` returns a value that was checked at
+most `FRESH_SECONDS` ago; callers that find an older one wait for one shared check. While the rows cannot be read, the
+cached value stays in use, and the cache records when this began.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from routing_admin.platform.databases.router import drop_connections
 log = logging.getLogger(__name__)
 
 FRESH_SECONDS = 0.9
-"""Maximum seconds since the last check of the stamp. This is less than the one second within which a change must apply
-in every process.
+"""Maximum age of the last stamp check in seconds. Changes must take effect in every process within one second, so this
+is slightly less.
 """
 OUTAGE_SECONDS = 15 * 60.0
-"""Maximum seconds for which requests continue after the last successful check while the database does not respond."""
+"""If the database does not respond, requests continue for this many seconds after the last successful check."""
 NEVER = float("-inf")
 
 
@@ -45,11 +45,11 @@ S = TypeVar("S", bound=Stamped)
 
 @dataclass(frozen=True, slots=True)
 class ReadState(Generic[S]):
-    """The cache's state at one moment, replaced as a whole: the value, its last check and its last confirmation.
+    """The cache's state at one moment, replaced as a whole at each check.
 
-    `looked_at` and `read_at` are times of the cache's monotonic clock. `unread_since` is a wall-clock time, None while
-    the rows can be read. `stamp` is the last stamp read; it is newer than the value's own stamp if the rows could not
-    be read.
+    `looked_at` is the time of the last check and `read_at` that of the last successful one, both on the cache's
+    monotonic clock. `unread_since` is a wall-clock time, or None while the rows can be read. `stamp` is the last stamp
+    that was read; it is newer than the value's own stamp if the rows could not be read afterwards.
     """
 
     value: S
@@ -60,7 +60,7 @@ class ReadState(Generic[S]):
 
 
 class StampedCache(Generic[S]):
-    """Cache of the newest value. `stamp` reads the number of the last change, `build` reads all rows."""
+    """Cache of the newest value. `stamp` returns the number of the last change; `build` reads all rows."""
 
     def __init__(
         self, build: Callable[[], S], stamp: Callable[[], int], clock: Callable[[], float] = time.monotonic
@@ -78,22 +78,25 @@ class StampedCache(Generic[S]):
             state = self._state
             if state is None:
                 return self._read().value
-            # Another thread may have checked while this one waited for the lock.
+            # Another thread may have checked the stamp while this one waited for the lock.
             return (state if requested_at - state.looked_at <= FRESH_SECONDS else self._look(state)).value
 
     def fresh(self) -> S | None:
-        """Return the cached value if its last check is recent enough, else None."""
+        """Return the cached value if its last check is recent enough, otherwise None."""
         state = self._state
         return state.value if state is not None and self._clock() - state.looked_at <= FRESH_SECONDS else None
 
     def look(self) -> None:
-        """Check the stamp now, so that no request has to wait for it. The first call reads the value."""
+        """Check the stamp now, so that no request has to wait for it.
+
+        The first value is read by `current` or `refresh`.
+        """
         with self._looking:
             if self._state is not None:
                 self._look(self._state)
 
     def refresh(self) -> S:
-        """Read the value regardless of its stamp. If this raises, the next use checks again."""
+        """Read the value again, regardless of its stamp. If reading fails, the next use checks again."""
         with self._looking:
             if self._state is not None:
                 self._state = replace(self._state, looked_at=NEVER)
@@ -103,7 +106,7 @@ class StampedCache(Generic[S]):
         return self._state.unread_since if self._state else None
 
     def stamp(self) -> int:
-        """Return the last stamp read, even if its value could not be read.
+        """Return the last stamp that was read, even if the value could not be read afterwards.
 
         Caches that were filled under another stamp are outdated. Raise `LookupError` before the first read.
         """
@@ -115,7 +118,7 @@ class StampedCache(Generic[S]):
         return self._state.read_at if self._state else NEVER
 
     def is_usable(self) -> bool:
-        """Return whether requests may continue with the cached value."""
+        """Return whether requests may still use the cached value."""
         state = self._state
         return state is not None and (not state.unread_since or self._clock() - state.read_at < OUTAGE_SECONDS)
 
@@ -130,9 +133,9 @@ class StampedCache(Generic[S]):
             with lock_timeout(LOOK_WAIT_SECONDS):
                 stamp = self._ask_stamp()
                 value = state.value if stamp == state.value.stamp else self._build()
-        except SynchronousOnlyOperation:  # A programming error: this was called on an event loop.
+        except SynchronousOnlyOperation:  # Only a programming error leads here: the method was called on an event loop.
             raise
-        # Whatever the error, requests continue with the cached value.
+        # Whatever the error is, requests continue with the cached value.
         except Exception as error:
             self._state = self._unread(replace(state, stamp=stamp), error)
         else:

@@ -1,6 +1,7 @@
-"""Change agents and issue keys.
+"""Change agents and issue their keys.
 
-Issuing or revoking a key, or changing a run-time agent, is audited but creates no revision.
+Some actions are audited but create no revision: issuing or revoking a key, and changing a run-time agent, which is an
+agent that another agent created through the API.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ def put_agent(
 ) -> Agent:
     """Create or replace a run-time agent that belongs to the agent `owner`; repeating a call changes nothing.
 
-    `expires_in` is in seconds. Raise `ConflictError` if another creator's agent has this id. Raise `InvalidError` for
-    both a service and a route, or if either does not exist.
+    `expires_in` is in seconds. Raise `ConflictError` if someone else created the agent with this id. Raise
+    `InvalidError` if both a service and a route are given, or if the given one does not exist.
     """
     with ledger.audit(actor, AuditedAction("agent.put", "agent", agent_id)):
         owner_row = Agent.objects.get(agent_id=owner)
@@ -74,7 +75,7 @@ def put_agent(
 
 
 def check_can_make_agent(maker: Agent) -> None:
-    """Raise `TooManyError` if an agent has as many unexpired agents as it may create."""
+    """Raise `TooManyError` if the agent already has the maximum number of unexpired agents that it may create."""
     if filter_living(maker.made).count() >= settings.MAX_MADE_AGENTS:
         message = _(
             "%(maker)s has %(count)s agents, as many as one agent may create. Delete some of them, let them expire, "
@@ -94,7 +95,7 @@ def find_service(service_id: str | None) -> Service | None:
 
 
 def check_uses_one_thing(row: Agent) -> None:
-    """Raise `InvalidError` unless the agent refers to at most one service or route, which must exist."""
+    """Raise `InvalidError` if the agent uses both a service and a route, or a route that does not exist."""
     if row.service_id and row.task_type:
         raise InvalidError([Problem("serviceId", _("An agent uses a service or a task route, not both."), "range")])
     if row.task_type and not TaskRoute.objects.filter(task_type=row.task_type).exists():
@@ -110,7 +111,7 @@ def check_allowed_names(row: Agent) -> None:
 def check_names_exist(names: Collection[str], before: Collection[str]) -> None:
     if not names:
         return
-    # Names that were allowed before remain allowed, even if they no longer exist.
+    # Names that were already in the list stay valid, even if their route or service no longer exists.
     known = {*Service.objects.values_list("service_id", flat=True), *before}
     missing = [name for name in names if name not in known and not _is_route(name)]
     if missing:
@@ -123,7 +124,7 @@ def _is_route(name: str) -> bool:
 
 
 def check_key_terms(agent: Agent, terms: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raise `InvalidError` if a key's terms allow a missing model, or a model that the agent may not use."""
+    """Raise `InvalidError` if a key's terms allow a model that does not exist or that the agent may not use."""
     names = terms.get(LIMITS, {}).get(MODELS, ())
     check_names_exist(names, before.get(LIMITS, {}).get(MODELS, ()))
     allowed = agent.limits.get(MODELS)
@@ -139,7 +140,7 @@ def check_can_delete_agent(row: Agent) -> None:
 
 
 def delete_agent(actor: Actor, row: Agent) -> AuditedAction:
-    """Delete an agent with its keys but not its artifacts. Deleting a run-time agent creates no revision."""
+    """Delete an agent and its keys, but not its artifacts. Deleting a run-time agent creates no revision."""
     act = AuditedAction("agent.delete", "agent", row.agent_id)
     makes_revision = row.origin == Agent.Origin.ADMINISTRATOR
     with ledger.change(actor, act) if makes_revision else ledger.audit(actor, act):
@@ -171,10 +172,10 @@ def issue_key(
     expires_at: datetime | None = None,
     terms: Mapping[str, Any] | None = None,
 ) -> tuple[str, AgentKey]:
-    """Issue a key; return the full key, which cannot be read later, and its row.
+    """Issue a key; return the full key, which cannot be read again later, and its row.
 
-    `terms` are in the format of `core/services/key_terms.py`. Raise `InvalidError` for unknown scopes and invalid
-    terms.
+    `terms` are in the format that `parse_terms` in `capabilities/core/services/agents.py` reads. Raise `InvalidError`
+    for unknown scopes or invalid terms.
     """
     requested = tuple(dict.fromkeys(scopes))
     unknown = [scope for scope in requested if scope not in SCOPES]
@@ -218,10 +219,10 @@ def change_key(
 ) -> AuditedAction:
     """Change a key's label and terms immediately. Undo restores the previous terms, but not the previous expiry.
 
-    `expires_at` sets a new expiry, or removes it if None. Raise `InvalidError` for terms that allow a missing model, or
-    a model that the key's agent may not use.
+    `expires_at` sets a new expiry, or removes the expiry if it is None. Raise `InvalidError` for terms that allow a
+    model that does not exist or that the key's agent may not use.
     """
-    # Check the label only if it has changed.
+    # An unchanged label is not checked, so that a key whose label is no longer valid can still be changed.
     check_one_line("label", label if label != row.label else "")
     check_key_terms(row.agent, terms, row.terms)
     facts = {"key": f"ra_{row.public_id}", "before": row.terms, "after": dict(terms)}
@@ -245,14 +246,14 @@ def revoke_key(actor: Actor, row: AgentKey) -> None:
 
 
 def roll_key(actor: Actor, row: AgentKey, *, overlap: timedelta) -> tuple[str, AgentKey]:
-    """Replace a key by one with the same scopes and terms.
+    """Replace a key with a new one that has the same scopes and terms.
 
-    The old key expires after `overlap`, or at its own expiry if that is earlier. Raise `ConflictError` for a revoked
-    key.
+    The old key expires after `overlap`, or at its own expiry if that is earlier. Raise `ConflictError` if the old key
+    was revoked.
     """
     ends = timezone.now() + overlap
     with ledger.audit(actor, AuditedAction("key.roll", "agent", row.agent.agent_id, {"key": f"ra_{row.public_id}"})):
-        # Read the row again inside the transaction, because the key may have been revoked meanwhile.
+        # Read the row again inside the transaction, because the key may have been revoked in the meantime.
         row.refresh_from_db()
         if row.revoked_at is not None:
             raise ConflictError(_("The key %(key)s is revoked. Issue a new one.") % {"key": f"ra_{row.public_id}"})

@@ -1,4 +1,4 @@
-"""Queries for the agent pages: an agent's keys, the content it reads, and the agents that can read the rest."""
+"""Queries for the agent pages: an agent's keys, what its model can read, and which other agents can read the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ READABLE = ("text", "vision", "audio", "file", "video")
 
 @dataclass(frozen=True, slots=True)
 class CapabilityReading:
-    """Whether an agent's model reads one kind of content, and which `others` do."""
+    """Whether an agent's model can read one kind of content, and the ids of the `others` that can."""
 
     name: str
     itself: bool
@@ -30,12 +30,15 @@ class CapabilityReading:
 
 
 NAMES = 5
-"""Maximum number of agents that a page lists by name as able to take over a message."""
+"""Maximum number of agents that a page names as possible recipients of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentLine:
-    """An agent in the list: what its model reads, how many of its keys work, and the status of its best key."""
+    """An agent in the list: what its model can read, how many of its keys work, and the status of its best key.
+
+    The best key is the one whose status comes first in `Validity`.
+    """
 
     row: Agent
     reads: tuple[str, ...]
@@ -75,7 +78,7 @@ def key_validity(key: AgentKey) -> Validity:
 
 
 def list_keys(row: Agent) -> list[AgentKey]:
-    """Return the agent's keys, revoked keys last, including last uses that have not been written yet."""
+    """Return the agent's keys, with revoked keys last. Last-use times that have not been written yet are included."""
     keys = sorted(row.keys.all(), key=lambda key: key.revoked_at is not None)
     for key in keys:
         key.last_used_at = last_uses().latest(key)
@@ -83,7 +86,7 @@ def list_keys(row: Agent) -> list[AgentKey]:
 
 
 def find_profile(row: Agent, directory: AgentDirectory) -> AgentProfile:
-    # An expired agent is not in the agent directory, and is shown as one that reads only text.
+    # An expired agent is not in the agent directory. The page shows it as an agent that can read only text.
     return directory.get(row.agent_id) or AgentProfile(row.agent_id, row.name, row.description)
 
 
@@ -96,7 +99,7 @@ def list_readings(profile: AgentProfile, directory: AgentDirectory) -> list[Capa
 
 
 def list_agents() -> list[AgentLine]:
-    """Return the agents that have not expired, sorted by id, in two queries."""
+    """Return all unexpired agents, sorted by id, with two database queries."""
     keys = AgentKey.objects.only("agent_id", "public_id", "revoked_at", "expires_at", "last_used_at")
     rows = filter_living(
         Agent.objects.select_related("service", "owner")
@@ -141,7 +144,10 @@ def _link(configuration: Configuration, candidate: CandidateSpec) -> Link:
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """The content that `all` or only `some` candidates of a chain read; `unserved` are candidates without a service."""
+    """The content that `all` or only `some` candidates of a chain can read.
+
+    `unserved` names the candidates without a service.
+    """
 
     links: tuple[Link, ...]
     all: tuple[str, ...]
@@ -165,6 +171,6 @@ def find_guarantee(task_type: str) -> Guarantee | None:
 
 
 def find_unused_key(keys: Sequence[AgentKey]) -> AgentKey | None:
-    """Return the newest working key that was never used, or None."""
+    """Return the newest working key that has never been used, or None."""
     living = (key for key in keys if key.last_used_at is None and key_validity(key).works)
     return max(living, key=lambda key: key.created_at, default=None)

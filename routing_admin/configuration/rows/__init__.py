@@ -1,6 +1,6 @@
-"""Read the configuration from rows and write it back.
+"""Read the configuration from database rows and write it back.
 
-Rows and JSON (`core/configuration/as_json.py`) are two forms of one `Configuration`.
+Rows and JSON (`core/configuration/as_json.py`) are two representations of one `Configuration`.
 """
 
 from routing_admin.configuration.rows.reading import read

@@ -31,10 +31,10 @@ M = TypeVar("M", bound=models.Model)
 
 
 def read() -> Configuration:
-    """Return the configuration in the rows, in eleven queries regardless of its size."""
+    """Return the configuration stored in the rows, with eleven queries regardless of its size."""
     installation = Installation.current()
-    # Read joins and whole tables. Otherwise Django would fetch related rows by a list of all their ids. SQLite accepts
-    # only a thousand ids, and building the lists takes a third of the time.
+    # Read whole tables and joins. Django's prefetching would instead select related rows by a list of ids: SQLite
+    # accepts only a thousand of them, and building the lists takes a third of the time.
     providers = list(Provider.objects.select_related("stored_key"))
     more_keys = group_by("provider_id", ProviderKey.objects.select_related("stored_key").order_by("position", "id"))
     services = list(Service.objects.select_related("provider"))
@@ -65,7 +65,7 @@ def read() -> Configuration:
 
 
 def group_by(parent: str, rows: Iterable[M]) -> Mapping[int, list[M]]:
-    """Return the rows grouped by their value of `parent`, in order; a value without rows maps to an empty list."""
+    """Group the rows by their value of `parent`, keeping their order; a value without rows maps to an empty list."""
     groups: Mapping[int, list[M]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, parent)].append(row)
@@ -130,7 +130,7 @@ def build_capabilities(cells: Iterable[ServiceCapability]) -> Capabilities:
 
 
 def route_spec(row: TaskRoute, candidates: Iterable[Candidate] | None = None) -> RouteSpec:
-    """Return a route's values; `candidates` avoids a query if the candidates' rows are known."""
+    """Return a route as a value; passing `candidates` that are already loaded saves a query."""
     chain = row.candidates.all() if candidates is None else candidates
     return RouteSpec(
         task_type=row.task_type,
@@ -165,7 +165,7 @@ def candidate_spec(row: Candidate) -> CandidateSpec:
 
 def agent_spec(row: Agent, limited_keys: Iterable[AgentKey]) -> AgentSpec:
     service_id = row.service.service_id if row.service else None
-    # Include only the keys whose terms have changed since they were issued.
+    # Include only keys whose terms were changed after they were issued.
     keys = {key.public_id: key.terms for key in sorted(limited_keys, key=by_public_id) if key.terms != key.issued_terms}
     return AgentSpec(row.agent_id, row.name, row.description, service_id, row.task_type or None, row.limits, keys)
 

@@ -1,4 +1,4 @@
-"""Write a configuration to the rows, changing only what differs."""
+"""Write a configuration to the database rows, changing only rows that differ."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from routing_admin.models import Alias, Candidate, Installation, LabelBudget, La
 M = TypeVar("M", bound=models.Model)
 
 KEY_FIELDS = ("key", "more_keys", "keys")
-"""Prefixes of the fields that describe keys in a difference."""
+"""A changed field whose path starts with one of these prefixes describes a key."""
 
 
 def write(new: Configuration) -> None:
-    """Make the rows equal to a configuration: create, change and delete what differs.
+    """Make the rows equal to a configuration by creating, changing and deleting rows that differ.
 
-    Call it inside the ledger's `change`. A stored key is found by its fingerprint; if it no longer exists, the
-    provider's key is read from the environment.
+    Call it inside `ledger.change`. A stored key is found by its fingerprint; if it no longer exists, the provider's key
+    is read from the environment.
     """
     delete_removed_chains(new)
     providers = sync(
@@ -58,13 +58,13 @@ def write(new: Configuration) -> None:
     )
     for route in new.routes:
         write_chain(routes[route.task_type], route.candidates, providers)
-    # Run-time agents are not part of the configuration and stay unchanged.
+    # Run-time agents are not part of the configuration, so they stay unchanged.
     sync(Agent, "agent_id", {spec.id: agent_fields(spec, rows) for spec in new.agents}, delete=False)
     write_key_terms(new)
     sync(Alias, "name", {spec.name: {"target": spec.target} for spec in new.aliases})
     sync(Language, "code", {spec.code: {"directive": spec.directive} for spec in new.languages})
     sync(LabelBudget, "label", {spec.id: {"limits": dict(spec.limits)} for spec in new.label_budgets})
-    # Delete providers last, because services and candidates refer to them.
+    # Delete providers last, because services and candidates reference them.
     Provider.objects.exclude(name__in=providers).delete()
     installation = Installation.current()
     installation.default_language = new.default_language or ""
@@ -79,7 +79,7 @@ def write(new: Configuration) -> None:
 
 
 def check_written(new: Configuration) -> None:
-    """Raise `InvalidError`, which rolls back, if the written rows differ from the configuration."""
+    """Raise `InvalidError`, which rolls the change back, if the written rows differ from the configuration."""
     problems = [
         Problem(
             change.field or change.kind,
@@ -87,8 +87,8 @@ def check_written(new: Configuration) -> None:
             "range",
         )
         for change in diff(new, read())
-        # Keys may differ: neither a key whose ciphertext no longer exists nor the terms of a deleted agent key can be
-        # written.
+        # Differences in keys are accepted, because a key whose ciphertext no longer exists and the terms of a deleted
+        # agent key cannot be written.
         if not change.field.startswith(KEY_FIELDS)
     ]
     if problems:
@@ -101,13 +101,13 @@ def describe_path(change: Change) -> str:
 
 def delete_removed_chains(new: Configuration) -> None:
     removed = Candidate.objects.exclude(route__task_type__in=[route.task_type for route in new.routes])
-    # Delete candidates from the end of a chain, because the database refuses gaps between positions.
+    # Delete candidates from the end of each chain, because the database refuses gaps between positions.
     for candidate in removed.order_by("-position"):
         candidate.delete()
 
 
 def delete_removed_agents(new: Configuration) -> None:
-    """Delete administrators' agents that the configuration lacks, and detach agents from services to be deleted."""
+    """Delete configured agents that `new` lacks, and detach agents from services that will be deleted."""
     remaining_ids = [agent.id for agent in new.agents]
     Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=remaining_ids).delete()
     services = [service.id for service in new.services]
@@ -168,7 +168,8 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
     """Return a key's columns.
 
-    A key whose ciphertext no longer exists is read from the environment, from `variable` if the key names no variable.
+    A key whose ciphertext no longer exists is read from the environment instead, from `variable` if the key names no
+    variable.
     """
     stored = StoredKey.objects.filter(fingerprint=key.fingerprint).first() if key.fingerprint else None
     source = key.kind if stored or key.kind != KeyKind.STORED else KeyKind.ENV
@@ -183,7 +184,7 @@ def write_more_keys(row: Provider, spec: ProviderSpec) -> None:
     row.more_keys.all().delete()
     variables = further_variables(key_variable(spec.name, spec.env_name), (key.variable for key in spec.more_keys))
     for position, (key, variable) in enumerate(zip(spec.more_keys, variables, strict=True), start=2):
-        # Positions start at 2, because the first key is in the provider's row.
+        # Positions start at 2, because the first key is stored in the provider's row.
         named = {"name": key.name, "enabled": key.enabled, "position": position}
         ProviderKey.objects.create(provider=row, **key_fields(key, variable), **named)
     update_row(row, {})
@@ -244,7 +245,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_key_terms(new: Configuration) -> None:
     terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
-        # A key that the configuration omits has the terms with which it was issued.
+        # A key that the configuration does not mention has the terms with which it was issued.
         terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms
@@ -252,11 +253,11 @@ def write_key_terms(new: Configuration) -> None:
 
 
 def write_cells(row: Service, spec: ServiceSpec) -> None:
-    """Make a service's capability rows equal to the configuration, and increment its version if they change."""
+    """Make a service's capability rows equal to the configuration; if they change, increment the service's version."""
     expected = {cell: (at, True) for at, cell in enumerate(list_capabilities(spec.capabilities))}
     for cell in spec.sources:
         side, _, name = cell.partition(":")
-        # Capabilities that the model has come first, followed by those that it lacks.
+        # List the capabilities that the model has before those that it lacks.
         expected.setdefault((side, name), (len(expected), False))
     found = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     removed = [cell.pk for key, cell in found.items() if key not in expected]
@@ -287,7 +288,7 @@ def write_chain(route: TaskRoute, chain: Sequence[CandidateSpec], providers: Map
     rows = list(route.candidates.select_related("provider").order_by("position"))
     if same_value([candidate_spec(row) for row in rows], chain):
         return
-    # Positions are deleted from the end, because the database refuses gaps between them.
+    # Delete candidates from the end of the chain, because the database refuses gaps between positions.
     for row in reversed(rows):
         row.delete()
     for position, spec in enumerate(chain, start=1):
