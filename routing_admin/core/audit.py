@@ -1,6 +1,6 @@
 """The audit log's hash chain: each entry contains its number, its hash and the previous entry's hash.
 
-This module does not use database rows: entries are values, and problems are sentences.
+This module does not access the database: entries are passed in as values, and problems are returned as sentences.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 START = "0" * 64
 """Value of `previous` in the first entry."""
 MAX_COMPARED = 100
-"""Maximum number of invalid entries that are compared with one another."""
+"""Maximum number of invalid entries that are compared with each invalid entry to find swapped ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """An entry of the audit log; `at` is in UTC, to the microsecond."""
+    """An entry of the audit log; `at` is in UTC, with microseconds."""
 
     number: int
     at: str
@@ -38,7 +38,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditHead:
-    """Number and hash of the newest entry, as recorded elsewhere."""
+    """Number and hash of the audit log's newest entry at the time when they were recorded elsewhere."""
 
     number: int
     sha256: str
@@ -49,7 +49,7 @@ class AuditHead:
 
 @dataclass(frozen=True, slots=True)
 class AuditVerdict:
-    """Result of a verification: the number of entries, the newest entry, and one sentence per problem."""
+    """Result of a verification: the number of entries, the newest entry, and one sentence for each problem."""
 
     count: int
     head: AuditHead | None
@@ -57,7 +57,10 @@ class AuditVerdict:
 
 
 def digest_entry(entry: AuditEntry, *, number: int | None = None, previous: str | None = None) -> str:
-    """Return the SHA-256 of an entry's canonical JSON, optionally computed with another number or previous hash."""
+    """Return the SHA-256 hash of an entry's canonical JSON.
+
+    `number` and `previous` replace the entry's own number and previous hash.
+    """
     value = asdict(entry)
     del value["sha256"]
     value["number"] = entry.number if number is None else number
@@ -71,12 +74,13 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    # Databases return whole numbers as different types, so whole numbers are written without a decimal point.
+    # Databases return the same whole number as int or float, so whole numbers are always written without a decimal
+    # point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify every entry, in the order of their numbers, and that the chain still contains each recorded head."""
+    """Verify the hash and the position of every entry, and that the chain still contains each of the recorded heads."""
     heads_by_number = {head.number: head for head in heads}
     hashes: dict[int, str] = {}
     problems: list[str] = []
@@ -118,16 +122,16 @@ def _report_invalid(invalid: list[AuditEntry]) -> list[str]:
 
 
 def _original_number(entry: AuditEntry, invalid: Iterable[AuditEntry]) -> int | None:
-    """Return the number under which the entry was written, if another invalid entry now has that number."""
+    """Return the number under which the entry was written, if another invalid entry has that number now."""
     for candidate in invalid:
         if candidate.number == entry.number:
             continue
-        # The numbers were swapped.
+        # The entries' numbers were swapped.
         if digest_entry(entry, number=candidate.number) == entry.sha256:
             return candidate.number
         if (
             digest_entry(entry, number=candidate.number, previous=candidate.previous) == candidate.sha256
-            # The contents were swapped, but not the hashes.
+            # The entries' contents were swapped, but not their hashes.
         ):
             return candidate.number
     return None

@@ -1,7 +1,7 @@
 """Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-An alert is sent once per kind and subject while it lasts. The subject identifies the affected object to programs. The
-sentence, which depends on the stage, describes the problem to users.
+While an alert lasts, it is sent only once per kind and subject. The subject identifies the affected object for
+programs. The sentence describes the problem for users, and depends on the alert's stage.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class AlertKind(StrEnum):
 
 
 class Severity(StrEnum):
-    """Whether an alert justifies waking an operator."""
+    """How urgent an alert is: a critical alert justifies waking an operator."""
 
     CRITICAL = "critical"
     WARNING = "warning"
 
 
 class Stage(StrEnum):
-    """Variant of an alert kind. Each kind has one sentence per stage."""
+    """Variant of an alert. Each kind has one sentence for each of its stages."""
 
     USUAL = "usual"
     EVERY_PROVIDER = "every_provider"
@@ -60,8 +60,8 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after its last occurrence: STATE for continuously monitored conditions, EVENT for single
-events, EVIDENCE for problems that only requests reveal.
+"""How long an alert lasts after the problem was last seen: STATE for conditions that are monitored continuously, EVENT
+for single events, EVIDENCE for problems that only requests reveal.
 """
 
 
@@ -69,8 +69,8 @@ events, EVIDENCE for problems that only requests reveal.
 class KindRow:
     """One kind of alert.
 
-    `page` is a file in the repository, with an anchor. The alert ends when `lasts` has passed since its last
-    occurrence.
+    `page` is a file in the repository, with an anchor. The alert ends when `lasts` has passed since the problem was
+    last seen.
     """
 
     title: str
@@ -307,7 +307,7 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether the condition is monitored continuously, which lets its alert end soon after the last occurrence."""
+        """Whether the condition is monitored continuously, so that its alert ends soon after the problem."""
         return self.lasts <= STATE
 
 
@@ -316,8 +316,8 @@ def build_condition(
 ) -> Condition:
     """Return the condition for an alert, described by the sentence of its stage.
 
-    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the kind's
-    duration.
+    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the duration of
+    the alert kind.
     """
     row = KINDS[kind]
     return Condition(
@@ -325,18 +325,18 @@ def build_condition(
     )
 
 
-# A daily or weekly job is overdue compared with the intervals between its earlier runs.
+# To decide whether a daily or weekly job is overdue, the intervals between its earlier runs are used.
 
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
-"""Runs that are closer together than this count as one, because a manual repetition is not part of the schedule."""
+"""Runs that follow each other within this time count as one run, because someone may have repeated the job by hand."""
 DEFAULT_INTERVAL = timedelta(days=4)
 """Assumed interval of a job that has run only once."""
 MAX_INTERVAL = 31 * DAY
 
 
 def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
-    """Return whether twice the usual interval has passed since the last run; `runs` lists the newest first."""
+    """Return whether twice the usual interval has passed since the last run; `runs` lists the newest run first."""
     # A job that has never run is not set up, so it cannot be overdue.
     if not runs:
         return False
@@ -346,5 +346,5 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
 
 
 def spent_subject(subject: str) -> str:
-    """Return the subject of the alert that a budget is exhausted, which replaces the warning about `subject`."""
+    """Return the subject of the alert for an exhausted budget. Its warning before that has the subject `subject`."""
     return f"{subject} 100%"

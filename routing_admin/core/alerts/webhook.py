@@ -1,10 +1,10 @@
 """Parse the webhook setting: its URL, format, signing secret and language.
 
-It is written `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format defaults
-to that of the host's chat service, the language to that of the format. The URL itself is a secret.
+The setting has the form `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format
+defaults to the one of the chat service at that host, the language to the one of the format. The URL itself is a secret.
 
-The table of formats has each chat service's payload, signature, and responses that mean a refusal: a service that
-refuses a message responds with status 200 and an error code in the body. Sources:
+The table `SHAPES` contains the payload, the signature and the error codes of each chat service: a service that refuses
+a message responds with status 200 and an error code in the body. Sources:
 
 - WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
 - DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
@@ -33,9 +33,9 @@ from capabilities.core.providers.redaction import redact
 from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
-"""Maximum length of a message's text, below the smallest limit of the chat services."""
+"""Maximum length of a message in bytes, below the smallest limit of the chat services."""
 MAX_QUOTED = 300
-"""Maximum number of characters shown of a chat service's error message."""
+"""Maximum number of characters that are quoted from a chat service's error message."""
 
 
 class ShapeName(StrEnum):
@@ -55,21 +55,21 @@ class Notice:
 
     @property
     def text(self) -> str:
-        """The lines as one string, truncated between characters."""
+        """The lines as one string, truncated to `TEXT_BYTES` without splitting a character."""
         return "\n".join(self.lines).encode()[:TEXT_BYTES].decode(errors="ignore")
 
 
 Body = Mapping[str, Any]
 Signed = tuple[str, Body]
-"""URL to call, with the signature if the service expects it there, and payload."""
+"""The URL to call and the payload. One of them contains the signature, depending on the chat service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One chat service: its hosts, language, payload, signature, and the fields with its response's code.
+    """One chat service: its hosts, default language, payload, signature and response fields.
 
-    A response means success if the first of `codes` that it contains is 0. Without `codes`, only the status of the
-    response is considered.
+    `codes` are response fields with an error code, `words` those with a message. The notice was accepted if the first
+    of `codes` in the response is 0. Without `codes`, only the HTTP status is considered.
     """
 
     hosts: tuple[str, ...]
@@ -93,7 +93,7 @@ def _text(notice: Notice) -> Body:
 
 
 def _feishu_text(notice: Notice) -> Body:
-    # `<` is replaced because a tag in the text, such as `<at user_id="all">`, would notify users.
+    # `<` is replaced because a tag such as `<at user_id="all">` in the text would notify users.
     return {"msg_type": "text", "content": {"text": notice.text.replace("<", "‹")}}
 
 
@@ -103,14 +103,14 @@ def _slack_text(notice: Notice) -> Body:
 
 def _sign_address(url: str, body: Body, secret: str, now: float) -> Signed:
     stamp = str(round(now * 1000))
-    # DingTalk: the secret signs milliseconds and secret; timestamp and signature are added to the URL.
+    # DingTalk: the signed text consists of the time in milliseconds and the secret. Time and signature go into the URL.
     sign = _hmac(secret, f"{stamp}\n{secret}")
     return f"{url}{'&' if '?' in url else '?'}timestamp={stamp}&sign={quote(sign, safe='')}", body
 
 
 def _sign_body(url: str, body: Body, secret: str, now: float) -> Signed:
     stamp = str(int(now))
-    # Feishu: seconds and secret are the key, and the signed text is empty.
+    # Feishu: the time in seconds and the secret form the key, which signs an empty text.
     return url, {"timestamp": stamp, "sign": _hmac(f"{stamp}\n{secret}", ""), **body}
 
 
@@ -139,7 +139,7 @@ NO_CODE = translatable("It answered with status %(status)s, but not like %(shape
 
 
 def write(shape: ShapeName, notice: Notice, url: str, secret: str, now: float) -> Signed:
-    """Return the URL and payload of a notice; the signature includes `now`, in seconds since 1970."""
+    """Return the URL and payload of a notice; `now`, in seconds since 1970, is part of the signature."""
     row = SHAPES[shape]
     body = row.body(notice)
     return row.sign(url, body, secret, now) if row.sign and secret else (url, body)
@@ -181,7 +181,7 @@ UNSIGNED = translatable("The shape %(shape)s does not use a secret. Only these d
 
 
 class WebhookAddressError(ValueError):
-    """A webhook's URL cannot be used; the message says why and repeats no part of the URL."""
+    """A webhook URL that cannot be used; the message says why and repeats no part of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +199,14 @@ class Webhook:
         return urlsplit(self.url).netloc
 
     def hide(self, text: str) -> str:
-        """Redact the webhook's secret, its URL and each longer component of the URL."""
+        """Redact the webhook's secret, its URL and each longer component of the URL in a text."""
         parts = urlsplit(self.url)
         pieces = [*re.split(r"[/&=?]", f"{parts.path}?{parts.query}"), parts.path, parts.query, self.url, self.secret]
         return redact(text, [piece for piece in pieces if len(piece) >= MIN_SECRET_CHARS])
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum length of a URL component that is redacted: shorter components grant no access and may be ordinary words."""
+"""Minimum length of a URL component that `hide` redacts: shorter ones grant no access and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:
@@ -226,11 +226,11 @@ def parse_webhook(text: str) -> Webhook:
 
 
 def _options(fragment: str) -> dict[str, str]:
-    # A plus sign is not decoded, because it may be part of a secret.
+    # Do not decode a plus sign as a space, because it may be part of a secret.
     found: dict[str, str] = {}
     for name, value in parse_qsl(fragment.replace("+", "%2B"), keep_blank_values=True):
         if name not in OPTIONS or name in found or not value:
-            # An unknown name may be a fragment of a secret, so the message does not repeat it.
+            # The message does not repeat an unknown name, because it may be a fragment of a secret.
             known = name if name in OPTIONS else "…"
             raise WebhookAddressError(translatable(UNKNOWN_OPTION, name=known))
         found[name] = value

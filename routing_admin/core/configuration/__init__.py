@@ -1,1 +1,1 @@
-"""The configuration as one immutable value, with its JSON form, checks and differences."""
+"""The configuration as one immutable value, with its JSON form, validation and differences."""

@@ -1,6 +1,6 @@
 """Convert the configuration to and from the JSON that revisions store.
 
-The conversion is exact: `from_json(to_json(c)) == c`. This is an internal format; the file formats are in `core/files`.
+The conversion loses nothing: `from_json(to_json(c)) == c`. This format is internal; `core/files` has the file formats.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as plain JSON, with only the variable, ciphertext and fingerprint of each key."""
+    """Return the configuration as plain JSON. A key appears only as its variable, or its ciphertext and fingerprint."""
     return cast(dict[str, Any], _encode(configuration))
 
 
 def from_json(value: Mapping[str, Any]) -> Configuration:
-    """Read the output of `to_json`, ignoring fields that only newer or older versions of the program have."""
+    """Read the output of `to_json`, ignoring fields that this version of the program does not have."""
     return cast(Configuration, _decode(value, Configuration))
 
 
 def same_value(first: object, second: object) -> bool:
-    """Return whether two configuration values are equal when stored as JSON."""
+    """Return whether two configuration values are equal in their JSON form."""
     return same_json(_encode(first), _encode(second))
 
 
@@ -60,7 +60,7 @@ def _decode(value: Any, hint: Any) -> Any:
         return {key: _decode(item, arguments[1]) for key, item in value.items()}
     if isinstance(hint, type) and is_dataclass(hint):
         hints = _hints(hint)
-        # Ignore fields that only other versions of the program have.
+        # Ignore fields that only newer or older versions of the program have.
         return hint(**{name: _decode(item, hints[name]) for name, item in value.items() if name in hints})
     if isinstance(hint, type) and issubclass(hint, Enum):
         return hint(value)
@@ -68,7 +68,7 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _select_type(value: Any, arguments: tuple[Any, ...]) -> Any:
-    # Choose the member of a union type: a dataclass or collection for objects and lists, otherwise a scalar.
+    # From a union type, choose the dataclass or collection type for objects and lists, otherwise the scalar type.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

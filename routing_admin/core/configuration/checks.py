@@ -1,7 +1,7 @@
-"""Check rules that apply to every configuration, before a revision is written.
+"""Check the rules for the whole configuration before a revision is written.
 
-Files are checked field by field when they are read. The checks here validate the whole value, after imports and after
-changes on pages.
+Files are already checked field by field when they are read. The checks here run on the whole configuration after
+imports and after changes on pages.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ NAME_FIELDS: Mapping[str, Mapping[str, str]] = {
     "languages": {"code": "code"},
     "label_budgets": {"id": "id"},
 }
-"""Each list of the configuration → the field with its items' names, and that field's name in files."""
+"""Maps each list in the configuration to the fields that contain the names of its items, and to those fields' names in
+files.
+"""
 
 
 def check(configuration: Configuration, before: Configuration | None = None) -> list[Problem]:
-    """Return every problem; a configuration without routes is empty, not invalid.
+    """Return every problem. A configuration without routes counts as empty and is valid.
 
     `before` is the configuration that is being changed, if any. Invalid names that it already contains are accepted.
     """
@@ -51,13 +53,13 @@ def check(configuration: Configuration, before: Configuration | None = None) -> 
 
 
 def check_names(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each missing, duplicate or invalid name."""
+    """Yield a problem for each empty, duplicate or invalid name."""
     yield from check_repeated("providers", [provider.name for provider in configuration.providers])
     yield from check_repeated("services", [service.id for service in configuration.services])
     yield from check_repeated("routing", [route.task_type for route in configuration.routes])
     for index, provider in enumerate(configuration.providers):
         yield from check_repeated(f"providers[{index}].keys", [key.name for key in provider.keys])
-        # Chains are written `provider/model`, so a provider's name contains no slash.
+        # Candidates are written `provider/model`, so a provider's name must not contain a slash.
         if "/" in provider.name:
             path = f"providers[{index}].providerName"
             message = translatable(
@@ -95,7 +97,7 @@ def check_repeated(path: str, names: Sequence[str]) -> Iterator[Problem]:
 
 
 def check_routes(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each route without candidates, and one if there are routes but no default."""
+    """Yield a problem for each route without candidates, and a problem if the route `default` is missing."""
     for route in configuration.routes:
         if not route.candidates:
             message = translatable("The route %(name)s has no candidate; add one.", name=route.task_type)
@@ -106,11 +108,11 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities for media; a model needs at least one of them to describe files."""
+"""Capabilities for media. To describe files, a model needs at least one of them."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files on the describing route would themselves be described, so that it would call itself."""
+    """Yield a problem if files sent to the describing route would be described first: the route would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(
@@ -122,7 +124,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if a content policy has files described but no model on the describing route reads media."""
+    """Yield a problem if a content policy wants files described but no model on the describing route can read media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
@@ -134,15 +136,16 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # The problem is an error only if this change selected the chain or has more files described. If a model's
-    # capabilities have changed or are unknown, it is a warning, because the next imported file may declare them.
+    # The problem is an error only if this change selected the chain or added a policy that wants descriptions. If a
+    # model's capabilities are unknown or only they have changed, it is a warning, because the next imported file may
+    # declare them.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)
 
 
 def is_blind(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether the route is enabled and all of its models read only text."""
+    """Return whether the route is enabled but all of its models read only text."""
     services = [service for service in _services_along(configuration, route) if service is not None]
     return route.enabled and not any(
         capability in MEDIA for service in services for capability in service.effective_capabilities.input
@@ -171,6 +174,6 @@ def wants_describer(configuration: Configuration) -> bool:
 
 
 def has_describer(content: JsonObject | None) -> bool:
-    """Return whether a content policy has files described by a model."""
+    """Return whether a content policy lets a model describe files."""
     policies = str((content or {}).get("policy") or "").replace(" ", "").split("+")
     return ContentPolicy.DESCRIBER.value in policies

@@ -1,7 +1,7 @@
 """Differences between two configurations, as values and as sentences.
 
-A change names the object and the field, so that pages can translate it. It never contains a key, only whether there is
-one and which variable contains it.
+A change names the object and the field, so that pages can translate it. It never contains a key, only the kind of key
+and the environment variable that contains it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One difference. `kind` is a key of `LISTS`, or `configuration`. `name` is the object's name.
+    """One difference between two configurations.
 
-    `field` is the path inside the object, empty for the whole object. `before` and `after` are JSON values, None if
-    absent.
+    `kind` is the first item of an entry in `LISTS`, or `configuration`. `name` is the object's name. `field` is the
+    path inside the object, empty for the whole object. `before` and `after` are JSON values, or None if absent.
     """
 
     action: ChangeKind
@@ -57,16 +57,19 @@ ROOT_FIELDS = (
 KIND_WORDS: Mapping[str, str] = {"service": "model service", "route": "task route", "exchange_rate": "exchange rate"}
 MORE_KEYS = "more_keys"
 UNORDERED = frozenset({"alias", "agent", "language", "budget"})
-"""Kinds of objects whose order has no meaning, because rows and pages sort them."""
+"""Kinds of objects whose order has no meaning, because the database and the pages sort them."""
 
 
 def required_right(kind: str, field: str) -> str:
-    """Return the kind of object whose permission a change requires, which is `key` for settings of agent keys."""
+    """Return the kind of object whose permission a change requires.
+
+    For settings of agent keys this is `key`.
+    """
     return "key" if kind == "agent" and field.startswith(("keys.", "keys[")) else kind
 
 
 def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
-    """Return every difference, in the order of the pages."""
+    """Return every difference, in the order in which pages show the objects."""
     before, after = _without_keys(old), _without_keys(new)
     changes: list[Change] = []
     for kind, field, name in LISTS:
@@ -78,7 +81,7 @@ def diff(old: Configuration, new: Configuration) -> tuple[Change, ...]:
 
 def _without_keys(configuration: Configuration) -> dict[str, Any]:
     value = to_json(configuration)
-    # Keys are reduced to their kind, so that no difference contains a ciphertext.
+    # Replace each key with a description, so that no difference contains a ciphertext.
     for item, provider in zip(value["providers"], configuration.providers, strict=True):
         item["key"] = _key(provider.key)
         item["key_name"], item["key_enabled"] = provider.key.name, provider.key.enabled
@@ -106,7 +109,7 @@ def _list_changes(kind: str, before: list[Any], after: list[Any], name: str) -> 
             continue
         for field in item:
             yield from _field_changes(kind, key, field, old[key][field], item[field])
-    # Compare only the order of items on both sides, because added and removed items are reported above.
+    # Compare only the order of items that exist on both sides, because added and removed items are reported above.
     order_before, order_after = [key for key in old if key in new], [key for key in new if key in old]
     if order_before != order_after and kind not in UNORDERED:
         yield Change(action=ChangeKind.MOVED, kind=kind, name="", before=order_before, after=order_after)
@@ -117,7 +120,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
         yield from _order_change(kind, name, list(before), list(after))
     if same_json(before, after):
         return
-    # Objects are compared key by key, and lists as a whole because their order has a meaning.
+    # Objects are compared field by field, lists only as a whole, because their order has a meaning.
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             subfield = child(field, key)
@@ -128,7 +131,7 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
             else:
                 yield from _field_changes(kind, name, subfield, before[key], after[key])
         return
-    # Report an empty value as absent.
+    # An empty value is treated as absent.
     action = (
         ChangeKind.ADDED
         if before in (None, "", {})
@@ -140,14 +143,14 @@ def _field_changes(kind: str, name: str, field: str, before: Any, after: Any) ->
 
 
 def _order_change(kind: str, name: str, before: list[str], after: list[str]) -> Iterator[Change]:
-    # Report a change of order only for keys on both sides, because added and removed keys are reported separately.
+    # Compare only the order of keys that exist on both sides, because added and removed keys are reported separately.
     common = [[key for key in keys if key in before and key in after] for keys in (before, after)]
     if common[0] != common[1]:
         yield Change(action=ChangeKind.CHANGED, kind=kind, name=name, field=MORE_KEYS, before=before, after=after)
 
 
 def round_floats(value: Any) -> Any:
-    """Return a JSON value for display, with numbers rounded to ten digits: 0.95 for 0.9500000000000001."""
+    """Return a JSON value for display, with numbers rounded to ten significant digits (0.9500000000000001 → 0.95)."""
     if isinstance(value, float):
         return float(f"{value:.10g}")
     if isinstance(value, Mapping):
@@ -156,7 +159,6 @@ def round_floats(value: Any) -> Any:
 
 
 def sentence(change: Change) -> str:
-    """Describe the change in English."""
     kind = KIND_WORDS.get(change.kind, change.kind)
     subject = f"{kind} “{change.name}”" if change.name else f"the {kind}"
     if change.action is ChangeKind.MOVED:
@@ -173,7 +175,7 @@ def sentence(change: Change) -> str:
 
 
 def format_value(field: str, value: Any) -> str:
-    """Format a changed value for users; a chain is written `a → b/model`."""
+    """Format a changed value for users; a fallback chain is written `a → b/model`."""
     if field == "candidates" and isinstance(value, list):
         return " → ".join(_candidate(item) for item in value)
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Remove or disable parts of a configuration, and find references to missing objects and retired models."""
+"""Remove or disable parts of a configuration, and find references to missing objects and to retired models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from routing_admin.core.documents.json_path import child
 from routing_admin.core.documents.problem_sentences import unknown_provider
 
 OBJECT_FIELDS: Mapping[str, tuple[str, str]] = {kind: (field, name) for kind, field, name in LISTS}
-"""Each kind of object → the configuration field that lists its objects, and the field with an object's name."""
+"""Maps each kind of object to the configuration field that lists these objects, and to the field with an
+object's name.
+"""
 
 
 def without_items(configuration: Configuration, kind: str, names: Collection[str]) -> Configuration:
@@ -35,19 +37,19 @@ def switch_off(configuration: Configuration, kind: str, names: Collection[str]) 
 
 
 def keep_agents(earlier: Configuration, current: Configuration) -> Configuration:
-    """Return the earlier configuration, extended by the agents that exist only in the current one."""
+    """Return the earlier configuration with the agents added that exist only in the current one."""
     known_ids = {agent.id for agent in earlier.agents}
     newer = (
         replace(
             agent,
-            # If a newer agent's service or route is missing in the earlier configuration, the reference is cleared.
+            # A newer agent's reference is cleared if its service or route does not exist in the earlier configuration.
             service_id=agent.service_id if earlier.service(agent.service_id or "") else None,
             task_type=agent.task_type if earlier.route(agent.task_type or "") else None,
         )
         for agent in current.agents
         if agent.id not in known_ids
     )
-    # Deleting an agent would permanently revoke its keys, so newer agents are not deleted.
+    # Newer agents are kept, because deleting an agent would permanently revoke its keys.
     return replace(earlier, agents=tuple(sorted((*earlier.agents, *newer), key=lambda agent: agent.id)))
 
 
@@ -56,7 +58,7 @@ def _with(configuration: Configuration, field: str, items: Any) -> Configuration
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
-    """Return the names that `before` contains but the new configuration lacks, by kind, without empty kinds."""
+    """Return, by kind, the names that `before` contains but `after` lacks. Kinds without such names are left out."""
     found = {}
     for kind, (field, name) in OBJECT_FIELDS.items():
         remaining = {getattr(item, name) for item in getattr(after, field)}
@@ -69,7 +71,7 @@ def removed_names(before: Configuration, after: Configuration) -> dict[str, tupl
 
 
 def broken_references(configuration: Configuration) -> list[Problem]:
-    """Return a problem for each reference of a service, candidate or agent to a missing object."""
+    """Return a problem for each service, candidate or agent that refers to a missing object."""
     providers = {provider.name for provider in configuration.providers}
     services = (
         unknown_provider(f"services[{index}]", service.provider)
@@ -85,7 +87,8 @@ def _route(route: RouteSpec, providers: set[str]) -> Iterator[Problem]:
     path = child("routing", route.task_type)
     for index, candidate in enumerate(route.candidates):
         if candidate.provider not in providers:
-            # In a file, the route's own fields are the first candidate, and the fallbacks are numbered from 0.
+            # In a file, the first candidate is described by the route's own fields, and the fallbacks are numbered from
+            # 0.
             candidate_path = f"{path}.fallback[{index - 1}]" if index else f"{path}.provider"
             yield unknown_provider(candidate_path, candidate.provider)
 
@@ -112,7 +115,7 @@ def _agent(agent: AgentSpec, configuration: Configuration) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class ModelEnd:
-    """A model's retirement at its provider."""
+    """The retirement of a model by its provider."""
 
     provider: str
     model: str
@@ -120,7 +123,7 @@ class ModelEnd:
 
 
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
-    """Return the referenced models with a known retirement date, the earliest first.
+    """Return the retirements of referenced models whose date is known, the earliest first.
 
     `catalogue` supplies the dates; the default is the shipped catalogue.
     """

@@ -1,4 +1,4 @@
-"""The differences between a route and its draft: candidates added, removed, moved or changed."""
+"""List the changes between a route and its draft: candidates added, removed, moved or edited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RouteChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
-    """One change; `candidate` is empty for a field of the route, and positions count from 1."""
+    """One change of a route. `candidate` is empty if the change concerns the route itself; positions count from 1."""
 
     did: RouteChangeKind
     candidate: str = ""
@@ -60,7 +60,7 @@ def candidate_name(spec: CandidateSpec) -> str:
 
 
 def _identities(chain: Sequence[CandidateSpec]) -> dict[Identity, CandidateSpec]:
-    # A candidate is identified by its provider and model, and by the number of equal candidates before it.
+    # A candidate is identified by its provider and model, and by how many equal candidates precede it.
     seen: Counter[tuple[str, str | None]] = Counter()
     found: dict[Identity, CandidateSpec] = {}
     for spec in chain:
@@ -91,7 +91,7 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 
 
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
-    # Report as few candidates as possible as moved; the relative order of the others is unchanged.
+    # Report as few candidates as possible as moved: those that are left keep their relative order.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unmoved = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
     return [key for key in new if key not in unmoved]

@@ -1,11 +1,11 @@
-"""The configuration as one immutable value, of which database rows and JSON files are two forms.
+"""The configuration as one immutable value; database rows and JSON files are two representations of it.
 
-Everything is frozen, and lists are tuples. Their order is the order of the files and pages. `extra` preserves the parts
-of a file that no field can express (unknown fields, an explicit default), so that an export returns what was imported.
-The value never contains a plaintext key: keys read from files are passed separately.
+Everything is frozen, and lists are tuples in the order of the files and pages. `extra` preserves the parts of a file
+that no field can express (unknown fields, an explicit default), so that an export returns what was imported. The value
+never contains a plaintext key: keys read from files are passed separately.
 
-A new field is added in four places: in this module, as a column, in the file format and in a form. A property test
-fails while one is missing.
+A new field is added in four places: in this module, as a database column, in the file format and in a form. A property
+test fails if one of them is missing.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities, Source
 JsonObject = Mapping[str, Any]
 
 DESCRIBE_ROUTE = "describe"
-"""Task type of the route whose models describe files for models that cannot read them."""
+"""Task type of the route whose models describe files for models that cannot read these files."""
 
 DEFAULT_ROUTE = "default"
-"""Task type of the route for all tasks without a route of their own."""
+"""Task type of the route for all task types that have no route of their own."""
 
 
 class KeyKind(StrEnum):
     NONE = "none"
-    """No key is needed (`NOT_NEEDED`, or an empty key)."""
+    """The provider needs no key (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
     """The key is read from an environment variable, even if the file contains only a placeholder."""
     STORED = "stored"
-    """Encrypted in the database."""
+    """The key is stored in the database, encrypted."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpec:
-    """Reference to a provider's key: a variable's name, or the ciphertext and its fingerprint.
+    """Reference to a provider's key: an environment variable's name, or the ciphertext and its fingerprint.
 
-    `token`, the ciphertext, is empty until a key that was read from a file is encrypted. `name` distinguishes a
-    provider's keys; it is empty for a first key without a name.
+    `token` is the ciphertext. It is empty between reading a key from a file and encrypting it. `name` distinguishes a
+    provider's keys; it may be empty for the first key.
     """
 
     kind: KeyKind = KeyKind.NONE
     variable: str = ""
     token: str = field(default="", repr=False)
-    # Revisions identify a stored key by its fingerprint, so that undo can find a deleted provider's key.
+    # Revisions identify a stored key by its fingerprint, so that undo can find the key of a deleted provider.
     fingerprint: str = ""
     name: str = ""
     enabled: bool = True
@@ -65,8 +65,8 @@ class ProviderSpec:
 
     `endpoint` is a base URL or a full call URL, as written. `proxy` is `default`, `none` or a URL; `timeouts` are in
     seconds. `env_name` replaces NAME in `LLM_PROVIDER_{NAME}_API_KEY`. `vendor_tools` lists the vendor's built-in tools
-    that callers may use, None for the default of `capabilities.core.protocols.vendor_tools`. `in_routing_file` is False
-    for a provider that only a service introduced: `llm-routing.json` lists it once a route uses it.
+    that callers may use; None selects the default in `capabilities.core.protocols.vendor_tools`. `in_routing_file` is
+    False for a provider that was created for a service: `llm-routing.json` lists it only once a route uses it.
     """
 
     name: str
@@ -87,19 +87,20 @@ class ProviderSpec:
 
     @property
     def keys(self) -> tuple[KeySpec, ...]:
-        """Every key with its name for pages and logs, the first key first."""
+        """Every key with its name for pages and logs, in order."""
         return (replace(self.key, name=self.key.name or FIRST_KEY), *self.more_keys)
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """A model at a provider, and what it reads and writes.
+    """A model at a provider, with the content that it reads and writes.
 
-    `base_url` is the provider's URL as spelled in a file, empty for the provider's own spelling. `capabilities` is None
-    if nothing valid is declared, which means text input and output (MCR-1.5). `sources` gives each capability's source,
-    by keys such as `input:vision`; a missing entry means declared. `timeouts` are in seconds. `extra_body` is merged
-    into the payload of each request. `price` has the format of `capabilities.core.prices` and is empty for the list
-    price. `routed` selects the service that represents (provider, model) if several share it.
+    `base_url` is the provider's URL as spelled in a file, or empty if the spelling is the provider's. `capabilities` is
+    None if nothing valid is declared, which means text input and output (MCR-1.5). `sources` maps keys such as
+    `input:vision` to the source of that capability; a missing entry means that it was declared. `timeouts` are in
+    seconds. `extra_body` is merged into the payload of each request. `price` has the format of
+    `capabilities.core.prices`; if it is empty, the list price applies. If several services share a provider and model,
+    `routed` marks the one that represents them.
     """
 
     id: str
@@ -125,15 +126,15 @@ class ServiceSpec:
         return TEXT_ONLY if self.capabilities is None else self.capabilities
 
     def source(self, side: str, capability: str) -> Source:
-        """Return the source of a capability's value; `side` is `input` or `output`."""
+        """Return the source of information about a capability; `side` is `input` or `output`."""
         return self.sources.get(f"{side}:{capability}", Source.DECLARED)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSpec:
-    """A candidate of a chain.
+    """A candidate of a fallback chain.
 
-    If `model` is None, the provider's default applies; if a parameter is None, the route's value applies.
+    If `model` is None, the provider's default model is used. If a parameter is None, the route's value is used.
     """
 
     provider: str
@@ -145,23 +146,24 @@ class CandidateSpec:
 
 
 REFUSE = "refuse"
-"""Route rule: nothing of a request may be dropped."""
+"""Value of `on_drop`: no part of a request may be dropped."""
 
 SKIP = "skip"
-"""Route rule: candidates whose context is too small for the request are skipped."""
+"""Value of `on_overflow`: candidates whose context window is too small for the request are skipped."""
 
 NO_DIRECTIVE = "none"
-"""Route rule: no language directive is sent, so models answer in the language of the request."""
+"""Value of `directive`: no language directive is sent, so models answer in the language of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouteSpec:
-    """A task type's route: `candidates[0]` is the primary, the others are its fallbacks, in order.
+    """A task type's route: `candidates[0]` is the primary, the others are its fallbacks in order.
 
-    `on_error` is a preset's name or a table of error → action, empty for the default. `deadline` (whole answer) and
-    `first_content` are in seconds, None for the default. `on_drop`, `on_overflow` and `directive` are `REFUSE`, `SKIP`
-    and `NO_DIRECTIVE`, or empty. After `keep_alive_seconds` without content, comments keep a stream open: 0 for never,
-    None for the installation's setting. With `allow_n`, a request for `n` answers is sent as that many calls.
+    `on_error` is the name of a preset or a table of error → action, empty for the default. `deadline` (for the whole
+    answer) and `first_content` are in seconds, or None for the default. `on_drop`, `on_overflow` and `directive` are
+    either empty or the constants `REFUSE`, `SKIP` and `NO_DIRECTIVE`. When a stream has had no content for
+    `keep_alive_seconds`, comments keep it open; 0 means never, None the installation's setting. With `allow_n`, a
+    request for `n` answers is sent as `n` calls.
     """
 
     task_type: str
@@ -188,7 +190,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """An alias and the model to which it refers (`task:…`, a service id …); the alias `*` matches every name."""
+    """An alias and the model that it stands for (`task:…`, a service id …); the alias `*` matches every name."""
 
     name: str
     target: str
@@ -196,10 +198,10 @@ class AliasSpec:
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """An agent, and the service or the route (by task type) that it uses; `limits` are in the format of its row.
+    """An agent, and the service or the route (by task type) that it uses.
 
-    `keys` maps the public part of a key to its settings, named as in the key's row. It contains only keys whose
-    settings were changed after they were issued.
+    `limits` are in the format of the database row. `keys` maps the public part of a key to its settings, under the
+    names of the key's columns. It contains only keys whose settings were changed after they were issued.
     """
 
     id: str
@@ -213,9 +215,9 @@ class AgentSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabelBudgetSpec:
-    """A limit shared by all calls with one label; `limits` are in the format of its row.
+    """A limit shared by all calls with one label; `limits` are in the format of the database row.
 
-    `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for each of an agent's end users.
+    `id` is `team:<team>`, `project:<project>`, or `user:<agent>` for a limit on each of an agent's end users.
     """
 
     id: str
@@ -224,21 +226,21 @@ class LabelBudgetSpec:
 
 @dataclass(frozen=True, slots=True)
 class LanguageSpec:
-    """An additional language, or a built-in one with another directive."""
+    """An additional language, or a built-in language with a different directive."""
 
     code: str
     directive: str
 
 
-# There are no slots, because cached properties need a `__dict__`.
+# The class has no slots, because cached properties need a `__dict__`.
 @dataclass(frozen=True)
 class Configuration:
-    """The whole configuration. `default_language` is as written, None if absent (then `en`).
+    """The whole configuration.
 
-    `content_policy` applies if neither the route nor the service sets a policy. It is None if absent, and then
-    `DEFAULT_POLICY` applies. `content_text`, the amount of a file's text that is sent to a model, and `content_html`,
-    the format of web pages, apply in the same way. `catalogue` is the version of the catalogue in use, None for the
-    shipped version.
+    `default_language` is as written in the file; if it is None, `en` is used. `content_policy` applies if neither the
+    route nor the service sets a policy; if it is None, `DEFAULT_POLICY` applies. `content_text` (how much of a file's
+    text is sent to a model) and `content_html` (the format for web pages) work in the same way. `catalogue` is the
+    version of the model catalogue in use, None for the shipped one.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -264,14 +266,14 @@ class Configuration:
         return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
-        """Return the route with exactly this task type; only the router falls back to `default`."""
+        """Return the route with exactly this task type. The fallback to the route `default` is made elsewhere."""
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:
         return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """Return the service that represents (provider, model): the one with `routed`, else the first."""
+        """Return the service that represents this provider and model: the one with `routed`, otherwise the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 
@@ -281,7 +283,7 @@ class Configuration:
 
     @cached_property
     def _providers_by_name(self) -> Mapping[str, ProviderSpec]:
-        # The order is reversed, so that the first of several equal names takes precedence.
+        # The order is reversed, so that the first of several providers with the same name takes precedence.
         return {provider.name: provider for provider in reversed(self.providers)}
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Read and write JSON text, with a path and line for every problem and without losing unknown fields."""
+"""Read and write JSON text. Every problem has a path and a line, and unknown fields are preserved."""

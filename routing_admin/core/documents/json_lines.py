@@ -17,23 +17,23 @@ MAX_PATH = 400
 
 
 class TextPosition(NamedTuple):
-    """A line and a column, both counted from 1, the column in characters."""
+    """A line and a column in a text. Both are counted from 1; the column is counted in characters."""
 
     line: int
     column: int
 
 
 def find_positions(text: str) -> dict[str, TextPosition]:
-    """Return the position of every value in a valid JSON text, by path in the format of problems."""
+    """Map the path of every value in a valid JSON text, as written in problems, to its position in the text."""
     found: dict[str, TextPosition] = {}
     for path, position in _list_positions(text.removeprefix("\ufeff")):
-        # If a key is repeated, its first position is used.
+        # If a key occurs several times, its first position is used.
         found.setdefault(path, position)
     return found
 
 
 def find_position(positions: Mapping[str, TextPosition], path: str) -> TextPosition | None:
-    """Return a path's position, or that of its nearest parent if it is missing."""
+    """Return the position of a path, or that of its nearest parent if the path is missing."""
     while path:
         if path in positions:
             return positions[path]
@@ -57,15 +57,15 @@ def _list_positions(text: str) -> Iterator[tuple[str, TextPosition]]:
 
 
 def _child(path: str, step: str | int) -> str:
-    # A value nested deeper than a problem's path has the position of its parent.
+    # A value below a very long path gets the position of its parent.
     return child(path, step) if len(path) < MAX_PATH else path
 
 
 class _PathTracker:
-    """Parser state: the enclosing objects and lists, outermost first."""
+    """Parser state: the objects and lists around the current position, the outermost first."""
 
     def __init__(self) -> None:
-        # The path of the enclosing object or list, and the index of the current item, which is -1 in an object.
+        # Pairs of the path of an object or list, and the index of the current item, which is -1 in an object.
         self._around: list[tuple[str, int]] = []
         self._key: str | None = None
 
@@ -85,7 +85,7 @@ class _PathTracker:
         return None
 
     def _value(self, piece: str, path: str, index: int) -> str | None:
-        # A field's position is the position of its key, which has already been reported.
+        # The position of a field is that of its key, which has already been reported.
         announced = index == -1
         value_path = _child(path, self._key or "") if announced else _child(path, index) if self._around else ""
         if piece in "{[":
@@ -95,9 +95,9 @@ class _PathTracker:
 
 
 DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
-"""First characters by which spreadsheets recognise a formula."""
+"""First characters that make spreadsheets treat a cell as a formula."""
 
 
 def safe_cell(text: str) -> str:
-    """Return the text of a CSV cell, quoted if a spreadsheet would evaluate it as a formula."""
+    """Return the text of a CSV cell, with a leading quote if a spreadsheet would evaluate it as a formula."""
     return f"'{text}" if text.startswith(DANGEROUS) else text

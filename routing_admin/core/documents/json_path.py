@@ -39,13 +39,13 @@ PARSER_SENTENCES = (
     translatable("Invalid \\uXXXX escape"),
     translatable("Extra data"),
 )
-"""Messages of Python's JSON parser, listed for translation. Any other message is shown as it is."""
+"""Messages of Python's JSON parser that can be translated. Any other message is shown in English."""
 TOO_DEEP = translatable("it is nested more than %(depth)s levels deep", depth=DEPTH)
 GUESSES = (("gb18030", "GB18030"), ("big5", "Big5"), ("shift_jis", "Shift-JIS"), ("cp1252", "Windows-1252"))
 
 
 def child(path: str, key: str | int) -> str:
-    """Return the path of an item or field below `path`, quoting names that are not plain words."""
+    """Return the path of an item or field below `path`; keys that are not plain words are quoted."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     if not PLAIN.fullmatch(key):
@@ -59,7 +59,7 @@ class _Doubled(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A JSON text's value, None if it is unreadable, and its problems."""
+    """The value of a JSON text, or None if it cannot be read, and the problems found in it."""
 
     value: Any = None
     problems: tuple[Problem, ...] = ()
@@ -70,12 +70,15 @@ class Document:
 
 
 def read_document(data: bytes | str) -> Document:
-    """Read UTF-8 JSON, with or without a byte order mark; problems name the encoding, line or path."""
+    """Read UTF-8 JSON, with or without a byte order mark.
+
+    Each problem names the wrong encoding, the line or the path.
+    """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
     except UnicodeDecodeError:
         return _unreadable(_not_utf8(_encoding(data)))  # type: ignore[arg-type]
-    # UTF-16 and UTF-32 without a byte order mark decode as UTF-8 with NUL characters.
+    # Text in UTF-16 or UTF-32 without a byte order mark can be decoded as UTF-8, but contains NUL characters.
     if "\0" in text[:8]:
         return _unreadable(_not_utf8("UTF-16/UTF-32"))
     try:
@@ -101,7 +104,7 @@ def read_document(data: bytes | str) -> Document:
 
 
 def _check_doubled(value: Any) -> Document:
-    # An explicit stack, because the sender determines the nesting depth.
+    # Use an explicit stack instead of recursion, because the sender determines the nesting depth.
     problems, pending = [], [(value, "", 0)]
     while pending:
         item, path, depth = pending.pop()
@@ -158,12 +161,12 @@ def _no_number(text: str) -> Any:
 
 
 def write_document(value: Any) -> str:
-    """Format a value like the seeds' files.
+    """Format a JSON value in the style of the original programs' files.
 
     Indent by two spaces, write lists of plain values on one line, leave non-ASCII characters unescaped, and end with a
     newline.
     """
-    # A lone surrogate has no UTF-8 encoding, so it is written as an escape.
+    # A lone surrogate cannot be encoded in UTF-8, so it is written as an escape.
     text = _write(value, "\n") + "\n"
     return LONE_SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 

@@ -1,8 +1,8 @@
 """Preserve the parts of a file that the fields of a parsed value cannot express.
 
 A value's `extra` contains unknown fields, and known fields whose spelling differs from the canonical one
-(`"temperature": null`, `"fallback": []`, an explicit default). An export writes such a spelling as long as it still
-means the same as the value. Once the value has changed, the value takes precedence.
+(`"temperature": null`, `"fallback": []`, an explicit default). An export repeats the original spelling as long as it
+still has the same meaning. After a change of the value, the canonical spelling is written.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ T = TypeVar("T")
 
 SECRET_FIELDS = ("apiKey", "keys")
 NO_SECRETS: tuple[tuple[Any, Any], ...] = (("", NOT_NEEDED), (None, None), ([], None))
-"""Spellings of an absent secret that may be preserved, each with its canonical value."""
+"""Spellings of an absent secret that may be preserved, each with the canonical value."""
 
 
 def find_leftovers(raw: Mapping[str, Any], canonical: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of `raw` that `canonical` lacks; they never include a key, only spellings of an absent one."""
+    """Return the fields of `raw` that `canonical` lacks or spells differently.
+
+    They never contain a key: for key fields, only spellings of an absent key are returned.
+    """
     differing = {key: item for key, item in raw.items() if key not in canonical or not same_json(canonical[key], item)}
     return {
         key: item
@@ -35,11 +38,13 @@ def write_fields(
     order: Iterable[str],
     means_the_same: Callable[[Mapping[str, Any]], bool],
 ) -> dict[str, Any]:
-    """Return the object to write: known fields in the file's order, each in its original spelling if still valid."""
+    """Return the object to write, with known fields in the file's order.
+
+    A field keeps its original spelling as long as that spelling still has the same meaning.
+    """
     known = tuple(order)
     result: dict[str, Any] = {}
     for key in known:
-        # Write the original spelling as long as it has the same value when it is read.
         if key in extra and means_the_same({**canonical, key: extra[key]}):
             result[key] = extra[key]
         elif key in canonical:
@@ -61,11 +66,11 @@ def drop_absent(pairs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_number(value: Any) -> Any:
-    """Return a number as JSON writes it, whole numbers without a decimal point; return None unchanged."""
+    """Return a number as JSON writes it: a whole number has no decimal point. Other values are returned unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, each replaced by the new item of the same name, then the remaining new items."""
+    """Return the old items in order, each replaced by the new item with the same name, then the remaining new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

@@ -1,4 +1,4 @@
-"""Messages for problems in a configuration: what is wrong, where, and how to correct it."""
+"""Messages for problems in a configuration: what is wrong, where it is, and how to correct it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class InvalidConfigurationError(Exception):
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return the problems that prevent an import."""
+    """Return the problems that prevent an import, without warnings."""
     return tuple(problem for problem in problems if problem.severity == "error")
 
 
@@ -53,7 +53,7 @@ def invalid_choice(path: str, allowed: Iterable[str]) -> Problem:
 
 
 def unknown_provider(path: str, name: str) -> Problem:
-    """Return the problem for a reference to a missing provider (MMR-P4)."""
+    """Return the problem of a reference to a provider that does not exist (MMR-P4)."""
     text = translatable(
         "%(path)s: there is no provider “%(name)s”. Add it to providers, or name another one here.",
         path=path,
@@ -73,7 +73,7 @@ def duplicate_name(path: str, what: str, value: str) -> Problem:
 
 
 def repeated(path: str, text: str) -> Problem:
-    """Return the warning about a repeated candidate, which requests skip."""
+    """Return the warning about a candidate that occurs twice in a chain; requests skip the second one."""
     message = translatable(
         "%(path)s: “%(name)s” is already in this chain and will be skipped. Remove one of them.", path=path, name=text
     )
@@ -81,7 +81,7 @@ def repeated(path: str, text: str) -> Problem:
 
 
 def no_override(path: str, names: Iterable[str]) -> Problem:
-    """Return the warning about providers without a key variable of their own."""
+    """Return the warning about providers that would share one environment variable for their keys."""
     message = translatable(
         "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,
@@ -118,7 +118,7 @@ def unset_variable(path: str, variable: str) -> Problem:
 
 def bad_key(path: str) -> Problem:
     message = translatable(
-        # The message does not repeat the key itself.
+        # The message must not repeat the key.
         "%(path)s is not a key: it must be printable ASCII without spaces at either end, or exactly ${VARIABLE}.",
         path=path,
     )

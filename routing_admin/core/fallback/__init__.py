@@ -1,4 +1,4 @@
-"""The fallback loop: which candidate is called next, and when.
+"""The fallback loop, which decides which candidate is called next, and when.
 
 Read `table`, `policy` and `run` first, then `cooldown` and `key_pools`.
 """

@@ -15,13 +15,13 @@ from routing_admin.core.fallback.policy import Policy
 OK = "ok"
 CANCELLED = "client_cancelled"
 ABORTED = "aborted"
-"""Outcome of an attempt that ended in an internal error, such as an unreadable file in the request."""
+"""Outcome of an attempt that an internal error ended, such as a file in the request that cannot be read."""
 
 T = TypeVar("T")
 
 
 class SkipReason(StrEnum):
-    """Reason for skipping a candidate without a call; the value is the outcome of its attempt."""
+    """Reason for skipping a candidate without calling it; the value is the outcome of its attempt."""
 
     MISSING = "skipped_missing"
     DISABLED = "skipped_disabled"
@@ -53,10 +53,10 @@ SKIP_SENTENCES: Mapping[SkipReason, str] = {
 
 @value_class
 class Timeouts:
-    """Seconds to connect, to the first content, between chunks of content, and for the whole request."""
+    """Timeouts in seconds: to connect, to the first content, between chunks of content, and for the whole request."""
 
     connect: float = 5.0
-    # Reasoning models send nothing for minutes before their first content.
+    # Reasoning models may send nothing for minutes before their first content.
     first_content: float = 120.0
     between: float = 30.0
     total: float = 600.0
@@ -64,19 +64,19 @@ class Timeouts:
 
 @value_class
 class PoolKey:
-    """One of a provider's keys; `mark` is a digest that changes with the key."""
+    """One of a provider's keys; `mark` is a digest of the key."""
 
     name: str
-    # `mark` is an HMAC of the key, so a renamed key keeps its cooldown, and a new key starts without one.
+    # The mark is an HMAC of the key, so a renamed key keeps its cooldown, and a new key starts without one.
     mark: str
 
 
 @value_class
 class PlannedCandidate:
-    """One provider and model of a chain; `skip` is set if it is known that it cannot be called.
+    """A provider and model in a chain; `skip` is set if it is already known that the candidate cannot be called.
 
-    `protocol` is the provider's, `skip_param` the part of the request that prevents the call. `keys` are the provider's
-    usable keys if it has several, else empty.
+    `protocol` is the provider's protocol. `skip_param` is the part of the request because of which the candidate is
+    skipped. `keys` are the provider's usable keys, or empty if it has only one.
     """
 
     index: int
@@ -98,12 +98,12 @@ class PlannedCandidate:
 
 @value_class
 class Plan:
-    """A routed request: its route, its chain, and the rules of the run.
+    """A routed request: its route, its chain, and the rules for running the chain.
 
-    `matched` is False if `task_type` is that of the default route instead of the requested one. With `refuses_drops`,
-    candidates that accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
-    `has_pools` says whether any candidate has several keys. Requests with the same non-empty `affinity` use the same
-    key.
+    `matched` is False if `task_type` is the default route instead of the requested one. With `refuses_drops`,
+    candidates that would accept only part of the request are skipped. With `verbatim`, the request is never adjusted.
+    `has_pools` says whether the provider of any candidate has several keys. Requests with the same non-empty `affinity`
+    use the same key.
     """
 
     candidates: tuple[PlannedCandidate, ...]
@@ -121,11 +121,12 @@ class Plan:
 
 @value_class
 class Call:
-    """Step: call this candidate now. `timeouts.total` is the time left for the whole request, in seconds.
+    """Step of a run: call this candidate now.
 
-    `without_params` are parameters to omit. `without_capabilities` are capabilities to treat as missing, `*` for all
-    but text. `limit_name` is the name under which the token limit is sent, None for the provider's usual name. `key` is
-    the key to use if the provider has several.
+    `timeouts.total` is the time left for the whole request, in seconds. `without_params` are parameters to omit.
+    `without_capabilities` are capabilities to treat as missing; `*` means all except text. `limit_name` is the name
+    under which the token limit is sent, or None for the provider's usual name. `key` is the key to use if the provider
+    has several.
     """
 
     candidate: PlannedCandidate
@@ -148,7 +149,7 @@ Step = Call | Wait
 
 @value_class
 class Reply(Generic[T]):
-    """A call's outcome, with how its content was adapted and which parameters were dropped."""
+    """Outcome of a call, how the request's content was adapted for it, and which parameters were dropped."""
 
     outcome: T | Failure
     adaptation: str = ""
@@ -159,8 +160,8 @@ class Reply(Generic[T]):
 class Try:
     """One call of an attempt; times are in milliseconds.
 
-    `key` is the name of the key used if the provider has several, else empty. `usage` is what the provider reported for
-    a call without an answer.
+    `key` is the name of the key that was used, or empty if the provider has only one. `usage` is what the provider
+    reported for a call that failed.
     """
 
     started_ms: float
@@ -173,11 +174,12 @@ class Try:
 
 @value_class
 class Attempt:
-    """The result for one candidate; a run has one attempt per candidate reached, in the order of the chain.
+    """The result for one candidate.
 
-    `outcome` is `ok`, a fault's code or a skip reason. `cause` is the underlying fault: for a candidate that is cooling
-    down, the fault that started the cooldown. Times are in milliseconds, `started_ms` from the request's start, but
-    `waits` are in seconds. `param` is the part of the request that was not accepted.
+    A run has one attempt for each candidate that it reached, in the order of the chain. `outcome` is `ok`, a fault's
+    code or a skip reason. `cause` is the underlying fault: for a candidate that is cooling down, it is the fault that
+    started the cooldown. Times are in milliseconds, except that `waits` are in seconds; `started_ms` counts from the
+    start of the request. `param` is the part of the request that was not accepted.
     """
 
     provider: str
@@ -198,7 +200,7 @@ class Attempt:
     param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the attempt in the API's format, without absent fields."""
+        """Return the attempt in the API's format, without fields that are not set."""
         optional = {
             "statusCode": self.status_code,
             "error": self.error,
@@ -218,7 +220,10 @@ class Attempt:
 
 @value_class
 class RunResult(Generic[T]):
-    """A successful run: the answer, its call, and every attempt, of which the last is the successful one."""
+    """A successful run: the answer, the call that produced it, and all attempts.
+
+    The last attempt is the successful one.
+    """
 
     answer: T
     call: Call
@@ -242,7 +247,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """Return the attempt of a stream that has ended; `failure` interrupted it, or is None if it ended normally."""
+    """Return the attempt of a stream after its end; `failure` interrupted it, or is None if it ended normally."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

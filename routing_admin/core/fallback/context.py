@@ -1,4 +1,4 @@
-"""State that the runs of a process share: clock, randomness, cooldowns, keys and retry budget."""
+"""State that all runs in a process share: clock, randomness, cooldowns, keys and retry budgets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.key_pools import KeyPools
 from routing_admin.core.fallback.memory import RefusalMemory
 
-# Each provider has a retry budget of 500: a retry costs 5, and an answer refunds the cost of its retries, or 1 if it
-# had none. While the budget is exhausted, the next candidate is called immediately. The first call is always free.
+# Each provider has a retry budget of 500. A retry costs 5. An answer refunds the cost of its retries, or 1 if there
+# were none. While the budget is exhausted, requests go to the next candidate instead of retrying. The first call to a
+# candidate costs nothing.
 
 FULL = 500
 RETRY_COST = 5
@@ -22,13 +23,16 @@ PLAIN_REFUND = 1
 
 @dataclass(slots=True)
 class RetryBudget:
-    """Retry budgets of this process, thread-safe. Only providers that have used part of their budget are stored."""
+    """Retry budgets of all providers in this process, thread-safe.
+
+    Only providers that have used part of their budget are stored.
+    """
 
     _spent: dict[str, int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, provider: str) -> bool:
-        """Take the cost of one retry from the budget; return False if it is exhausted."""
+        """Take the cost of one retry from the provider's budget; return False if the budget is exhausted."""
         with self._lock:
             spent = self._spent.get(provider, 0) + RETRY_COST
             if spent > FULL:
@@ -47,7 +51,7 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """A run's environment; `clock` is in monotonic seconds, `random` returns values in [0, 1)."""
+    """Everything that a run needs from outside; `clock` is in monotonic seconds, `random` returns values in [0, 1)."""
 
     clock: Callable[[], float]
     random: Callable[[], float]
@@ -60,7 +64,7 @@ class RunContext:
 def local_context(
     clock: Callable[[], float], random: Callable[[], float], memory: RefusalMemory | None = None
 ) -> RunContext:
-    """Return a context without known failures; `memory` holds the known parameter refusals, by default none."""
+    """Return a context without known failures; `memory` contains known parameter refusals and is empty by default."""
     cooldowns, pools = LocalCooldowns(clock, random), KeyPools(clock, LocalCooldowns(clock, random))
     return RunContext(
         clock=clock, random=random, cooldowns=cooldowns, memory=memory or RefusalMemory(clock), pools=pools

@@ -1,9 +1,10 @@
 """Cooldowns of providers and models: the interface, and its implementation within one process.
 
-Faults that will not pass by themselves start a cooldown immediately, other faults after three failures in a row. A
-cooldown lasts as long as the provider asked for. Otherwise random jitter extends it, so that processes that lost a
-provider at the same time do not all retry it at once. Afterwards a single request probes the candidate, and its outcome
-ends the cooldown or starts a longer one. Times are in seconds of the given monotonic clock.
+A fault that will not go away by itself starts a cooldown immediately; other faults start one after three failures in a
+row. If the provider asked for a wait, the cooldown lasts exactly that long. Otherwise random jitter makes it longer, so
+that processes that lost a provider at the same time do not all call it again at once. After a cooldown, a single
+request probes the candidate. Its outcome ends the cooldown or starts a longer one. Times are in seconds of the given
+monotonic clock.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
 DEFAULT_LIMIT_SECONDS = 60.0
-"""Cooldown in seconds after a rate limit with an implausible Retry-After."""
+"""Cooldown in seconds after a rate limit for which the provider named no plausible wait."""
 PAYMENT_SECONDS = 600.0
 MAX_JITTER = 0.1
-"""Maximum random extension of a cooldown, as a fraction. A cooldown is never shortened."""
+"""Maximum random extension of a cooldown, as a fraction of its length. A cooldown is never made shorter."""
 
 Key = tuple[str, str | None]
-"""A provider and one of its models; None as the model means the whole provider."""
+"""A provider and one of its models. If the model is None, the key means the whole provider."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cooling:
-    """A running cooldown: the seconds left, and the failure that caused it."""
+    """A running cooldown: the seconds left, the failure that caused it, and whether a probe is running."""
 
     seconds: float
     failure: Failure
@@ -40,31 +41,34 @@ class Cooling:
 
 
 class Cooldowns(Protocol):
-    """Interface of cooldowns.
+    """Interface to cooldowns.
 
-    Methods must be fast and must not raise, so an implementation with shared state uses a local copy.
+    Methods must be fast and must not raise, so an implementation with shared state works on a local copy.
     """
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        """Return the running cooldown of the candidate or its provider, without claiming the probe."""
+        """Return the running cooldown of the candidate or of its whole provider, without claiming the probe."""
 
     def enter(self, provider: str, model: str) -> Cooling | None:
-        """Return the running cooldown; None if the candidate may be called, which claims the probe after a cooldown."""
+        """Return the running cooldown, or None if the candidate may be called.
+
+        After a cooldown, this also claims the probe for the calling request.
+        """
 
     def record_success(self, provider: str, model: str) -> None:
-        """Clear every failure of the candidate and of its provider."""
+        """Clear every failure of the candidate, and failures that concern its whole provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """Record a failure after which the chain continued with the next candidate."""
+        """Record the failure with which an attempt at the candidate ended."""
 
     def release_probe(self, provider: str, model: str) -> None:
-        """Release a claimed probe after a call without a result, such as a cancelled call."""
+        """Release the probe that this request claimed, because its call had no result (such as a cancelled call)."""
 
     def list_cooling(self) -> Sequence[tuple[Key, Cooling]]:
-        """Return every running cooldown, of whole providers and of single models."""
+        """Return every running cooldown, both of whole providers and of single models."""
 
     def forget(self, provider: str) -> None:
-        """Clear every failure of a provider and of its models."""
+        """Clear every failure of the provider and of its models."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,9 +82,9 @@ class _State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CooldownState:
-    """A cooldown in the form that other processes can adopt, with seconds relative to now.
+    """A cooldown in the form that is sent to other processes, with seconds relative to now.
 
-    `seconds` is the time left, negative once it is over, None if there was no cooldown yet.
+    `seconds` is the time left, negative if the cooldown is over, or None if no cooldown has started yet.
     """
 
     failures: int
@@ -91,14 +95,15 @@ class CooldownState:
 
 
 def _ignore(key: Key) -> None:
-    """No-op observer."""
+    """Do nothing; default for `watcher`."""
 
 
 @dataclass(slots=True)
 class LocalCooldowns:
-    """Thread-safe cooldowns of this process; only candidates that have failed have a state.
+    """Thread-safe cooldowns of this process; only providers and models that have failed have a state.
 
-    `watcher` is called with each key whose state changed here, but not for adopted states.
+    `watcher` is called with each key whose state changes in this process, but not for states adopted from other
+    processes.
     """
 
     clock: Callable[[], float]
@@ -108,7 +113,7 @@ class LocalCooldowns:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self, provider: str, model: str) -> Cooling | None:
-        if not self._states:  # Usually nothing has failed, and this needs no lock.
+        if not self._states:  # Usually nothing has failed, and then no lock is needed.
             return None
         with self._lock:
             return self._look(provider, model)
@@ -163,13 +168,13 @@ class LocalCooldowns:
         self._notify(cleared)
 
     def read_state(self, key: Key) -> CooldownState | None:
-        """Return the state for other processes, or None if there are no failures."""
+        """Return the state to send to other processes, or None if there are no failures."""
         with self._lock:
             state, now = self._states.get(key), self.clock()
             if state is None or state.failure is None:
                 return None
             seconds = state.until - now if state.until else None
-            failure = replace(state.failure, usage=None)  # The usage belongs to the failed call alone.
+            failure = replace(state.failure, usage=None)  # Token usage belongs only to the call that failed.
             return CooldownState(
                 failures=state.failures,
                 rounds=state.rounds,
@@ -179,7 +184,7 @@ class LocalCooldowns:
             )
 
     def take_over(self, key: Key, state: CooldownState | None) -> None:
-        """Adopt another process's state, or its recovery if the state is None, without calling `watcher`."""
+        """Adopt a state from another process, without calling `watcher`; None means that the candidate recovered."""
         with self._lock:
             if state is None:
                 self._states.pop(key, None)
@@ -202,7 +207,7 @@ class LocalCooldowns:
     def _look(self, provider: str, model: str) -> Cooling | None:
         known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
         found = [cooling for cooling in known if cooling is not None]
-        # The longer of the provider's and the model's cooldown applies.
+        # Of the provider's and the model's cooldown, the longer one applies.
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
     def _rest(self, state: _State) -> Cooling | None:
@@ -212,7 +217,7 @@ class LocalCooldowns:
         return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
-        # The claim expires, so a request that never ends does not block the candidate.
+        # The claim expires, so that a request that never ends does not block the candidate.
         now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)
@@ -236,12 +241,12 @@ def _keys(provider: str, model: str) -> tuple[Key, Key]:
 
 
 def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[], float]) -> float:
-    """Return the length of the cooldown that this failure starts, or 0 for none."""
+    """Return the length of the cooldown that this failure starts, or 0 if it starts none."""
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # A refusal for lack of credit may also name a wait. That wait is for the rate limit and does not restore credit, so
-    # the longer of the two times applies.
+    # A provider that refuses for lack of credit may name a wait as well. That wait belongs to its rate limit and does
+    # not restore credit, so the longer of the two times applies.
     return max(_own_seconds(state, effect) * (1 + MAX_JITTER * random()), named)
 
 
@@ -250,9 +255,9 @@ def _own_seconds(state: _State, effect: Effect) -> float:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:
         return DEFAULT_LIMIT_SECONDS
-    # After a first cooldown, every failure starts another one; the three failures are not counted again.
+    # Once there has been a cooldown, each further failure starts another one without waiting for three failures.
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1
-    # The cooldown starts at 30 s and doubles up to 300 s.
+    # The first cooldown lasts 30 s, and each further one 30 s more, up to 300 s.
     return min(STEP_SECONDS * state.rounds, MAX_COOLDOWN_SECONDS)

@@ -1,4 +1,4 @@
-"""Write docs/faults.md: `python -m routing_admin.core.fallback.document > docs/faults.md`."""
+"""Generate docs/faults.md: `python -m routing_admin.core.fallback.document > docs/faults.md`."""
 
 from __future__ import annotations
 

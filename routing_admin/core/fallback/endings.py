@@ -16,11 +16,11 @@ BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
 DRAINED = "server_draining"
 OVERLOADED = "overloaded"
-"""Outcomes without a candidate: no route, an internal error, no database, a server that is stopping, or overload."""
+"""Outcomes of requests that reached no candidate: no route, internal error, no database, stopping server, overload."""
 
 
 class RequestEnding(StrEnum):
-    """How a request ended; the value is stored in the log and used by `status:` in its search."""
+    """How a request ended; the request log stores the value, and its search accepts it after `status:`."""
 
     ANSWERED = "answered"
     FAILED = "failed"
@@ -34,7 +34,7 @@ FAILURES = frozenset(
         *(ALL_FAILED, ABORTED, BROKEN, NO_ROUTE, UNAVAILABLE, DRAINED, OVERLOADED),
     }
 )
-"""Outcomes that count as failures of the installation or a provider; any other failure is due to the caller."""
+"""Outcomes that count as failures of the installation or of a provider. All other failures are due to the caller."""
 ENDINGS = {OK: RequestEnding.ANSWERED, CANCELLED: RequestEnding.CANCELLED} | dict.fromkeys(
     FAILURES, RequestEnding.FAILED
 )

@@ -1,6 +1,7 @@
-"""Routing errors, each with all attempts so far, with the status and code that the caller receives.
+"""Routing errors. Each contains all attempts so far, and the status and code for the caller.
 
-`AggregateRouterError` is raised after every candidate has failed, `UpstreamRefused` immediately.
+`AggregateRouterError` is raised after every candidate has failed, `UpstreamRefused` immediately after a failure for
+which the route's error policy allows no further candidate.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NOT_SUPPORTED = translatable(
     "service's id, provider/model, or a route that leads there."
 )
 SENTENCES = (EXHAUSTED, LONE_FAILED, OUT_OF_TIME, REFUSED, NOT_ACCEPTED, NOT_SUPPORTED)
-"""Messages for callers; `said` lists the outcomes of all attempts."""
+"""Message templates for callers; `said` lists the outcomes of all attempts."""
 PLANNED_SKIPS = frozenset(
     {
         *(SkipReason.MISSING, SkipReason.DISABLED, SkipReason.DUPLICATE),
@@ -36,18 +37,18 @@ PLANNED_SKIPS = frozenset(
         *(SkipReason.OTHER_PROTOCOL, SkipReason.OTHER_MODEL),
     }
 )
-"""Reasons for skipping a candidate that do not depend on its provider's state, so they do not affect the status of an
-exhausted chain.
+"""Skip reasons that do not depend on the provider's current state. They do not affect the status that is returned when
+a chain is exhausted.
 """
 
 NOT_ACCEPTING = frozenset({SkipReason.WOULD_DROP, Fault.UNSUPPORTED_PARAMETER})
-"""Outcomes of candidates that did not accept the whole request."""
+"""Outcomes of candidates that would not accept the whole request."""
 UNUSABLE = frozenset({SkipReason.NO_KEY, SkipReason.ORIGIN_REFUSED})
-"""Reasons for skipping a candidate that apply to every request, because its provider cannot be used."""
+"""Skip reasons that apply to every request, because the provider cannot be used at all."""
 
 
 class Retriable(Protocol):
-    """An error that says whether the same request may be retried."""
+    """An error that says whether the caller may retry the same request."""
 
     @property
     def status(self) -> int: ...
@@ -61,7 +62,7 @@ class Retriable(Protocol):
 
 
 class RouterError(Exception):
-    """A request that no provider answered; `status` and `code` are for the caller, `retry_after` is in seconds."""
+    """A request that no provider answered. `status` and `code` are for the caller; `retry_after` is in seconds."""
 
     def __init__(self, message: str, attempts: Sequence[Attempt], status: int, code: str) -> None:
         super().__init__(message)
@@ -74,13 +75,13 @@ class RouterError(Exception):
         self.param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the error in the format of `/api/v1`; the caller adds the request id."""
+        """Return the error in the format of `/api/v1`, without the request id, which the caller of this method adds."""
         attempts = [attempt.as_json() for attempt in self.attempts]
         return {"error": self.code, "message": self.message, "attempts": attempts}
 
 
 class AggregateRouterError(RouterError):
-    """Every candidate failed (MMR-P9), or the total time ran out; there is one attempt per candidate reached."""
+    """All candidates failed (MMR-P9), or the request ran out of time; each candidate reached has one attempt."""
 
     def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)
@@ -89,7 +90,7 @@ class AggregateRouterError(RouterError):
 
 
 class RequestNotAcceptedError(RouterError):
-    """Nothing may be dropped, and no candidate accepts the whole request; `param` is the first part not accepted."""
+    """The request may not lose any part, and no candidate accepts all of it; `param` is the first part not accepted."""
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
         message = translatable(NOT_ACCEPTED, said=_list_ends(attempts))
@@ -98,7 +99,7 @@ class RequestNotAcceptedError(RouterError):
 
 
 class CallNotSupportedError(RouterError):
-    """No candidate's provider supports this kind of call."""
+    """No candidate has a provider that supports this kind of call."""
 
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         super().__init__(translatable(NOT_SUPPORTED, said=_list_ends(attempts)), attempts, 400, NOT_OFFERED)
@@ -106,7 +107,7 @@ class CallNotSupportedError(RouterError):
 
 
 def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """Return the error for an exhausted chain. It says so if only the request's own contents prevented calls."""
+    """Return the error for an exhausted chain; it differs if only the request's own contents prevented the calls."""
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= PLANNED_SKIPS:
         return CallNotSupportedError(attempts)
@@ -118,21 +119,22 @@ def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False
 
 
 class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the name says what happened
-    """A failure after which no further candidate is called (MMR-P10), with the attempts so far."""
+    """A failure after which no further candidate is called (MMR-P10), with all attempts so far."""
 
     def __init__(self, failure: Failure, attempts: Sequence[Attempt]) -> None:
         status, code = caller_status(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
-        self.retry_after = failure.retry_after  # The wait of an earlier candidate does not apply to this refusal.
+        self.retry_after = failure.retry_after  # A wait that an earlier candidate named does not apply to this refusal.
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:
     """Return an exhausted chain's status: 429 if all attempts were rate-limited, 504 if all timed out, else 502."""
-    # A cooling candidate counts as the fault that caused the cooldown. Candidates that could not be called are ignored.
+    # A candidate that is cooling down counts as the fault that started its cooldown. Candidates that the plan already
+    # excluded are ignored.
     causes = {attempt.cause for attempt in attempts if attempt.outcome not in PLANNED_SKIPS}
     statuses = {TABLE[cause].exhausted if cause else 502 for cause in causes}
-    # The status is never 503, which would promise that a retry helps soon.
+    # The status is never 503, which would promise that a retry will soon succeed.
     return statuses.pop() if len(statuses) == 1 else 502
 
 
@@ -161,7 +163,7 @@ def _refusal(failure: Failure, attempts: Sequence[Attempt]) -> str:
 
 
 def retry_headers(error: Retriable) -> dict[str, str]:
-    """Return `x-should-retry`, and `Retry-After` in whole seconds if the wait is known."""
+    """Return the header `x-should-retry`, and `Retry-After` in whole seconds if the wait is known."""
     headers = {"x-should-retry": "true" if error.should_retry else "false"}
     if error.status in (409, 429, 503) and error.retry_after is not None and math.isfinite(error.retry_after):
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))

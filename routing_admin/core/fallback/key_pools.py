@@ -1,7 +1,7 @@
-"""Choose one of a provider's keys: the key that the conversation already uses if it is usable, else the least used.
+"""Choose one of a provider's keys: the key that the conversation already uses, if possible, else the least used key.
 
-Vendors cache prompts per account, so a conversation that stays with its key costs less. After a refusal each key has
-its own cooldown (`key_effect`), and a single call probes it afterwards.
+Vendors cache prompts per account, so a conversation that always uses the same key costs less. After a refusal, a key
+has a cooldown of its own (`key_effect`). After the cooldown, a single call probes the key.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from routing_admin.core.fallback.policy import Policy
 from routing_admin.core.fallback.table import TABLE, Effect, Scope
 
 MAX_CONVERSATIONS = 10_000
-"""Maximum number of conversations whose key is remembered; the one idle longest is evicted."""
+"""Maximum number of conversations whose key is remembered. If there are more, the one idle longest is evicted."""
 CONVERSATION_SECONDS = 3600.0
-"""Seconds after which an idle conversation's key is forgotten; no vendor caches prompts for longer."""
+"""Seconds after which the key of an idle conversation is forgotten; no vendor caches prompts for longer."""
 REPUBLISH_SECONDS = 600.0
-"""Interval at which other processes are notified of a conversation that continues."""
+"""Seconds after which other processes are notified again of the key of a conversation that continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ConversationKey:
-    """A conversation's key, its last use, and the last notification of other processes."""
+    """The mark of a conversation's key, and the times of its last use and of its last notification."""
 
     mark: str
     since: float
@@ -35,15 +35,15 @@ class _ConversationKey:
 
 
 def _ignore(provider: str, affinity: str) -> None:
-    """No-op observer."""
+    """Do nothing; default for `watcher`."""
 
 
 @dataclass(slots=True)
 class KeyPools:
-    """Thread-safe record of the use and health of keys in this process; `clock` is in monotonic seconds.
+    """Thread-safe record of how often this process used each key, and of failed keys; `clock` is in monotonic seconds.
 
-    `health` contains cooldowns of keys, with the key's mark in place of a model. `watcher` is called when a
-    conversation changes its key, and from time to time while it continues.
+    `health` contains the keys' cooldowns, with the mark of a key in place of a model. `watcher` is called when a
+    conversation changes its key, and from time to time while a conversation continues.
     """
 
     clock: Callable[[], float]
@@ -54,10 +54,13 @@ class KeyPools:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def choose(self, provider: str, keys: Sequence[PoolKey], affinity: str, refused: Collection[str]) -> PoolKey | None:
-        """Return the key to use, or None if every usable key was refused during this attempt."""
+        """Return the key to use, or None if all usable keys were refused during this attempt.
+
+        `refused` contains the marks of the refused keys.
+        """
         with self._lock:
             # The first call of an attempt is always made. If all keys are cooling down, it uses the key that recovers
-            # first, but a rate-limited key before a refused one.
+            # first, and prefers rate-limited keys to refused ones.
             usable = [key for key in keys if key.mark not in refused and self.look(provider, key) is None]
             if not usable and refused:
                 return None
@@ -69,7 +72,7 @@ class KeyPools:
             self._count(provider, keys, usable, key)
             if affinity:
                 self._keep(provider, affinity, key)
-            # This claims the single call that probes the key after its cooldown.
+            # Claim the single call that probes the key after its cooldown.
             self.health.enter(provider, key.mark)
             return key
 
@@ -83,11 +86,12 @@ class KeyPools:
 
     def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
         cooling = self.look(provider, key)
-        # Sort rate-limited keys before refused ones, and then by the time left.
+        # Rate-limited keys come before refused ones, and then keys with less time left.
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], usable: Sequence[PoolKey], chosen: PoolKey) -> None:
-        # New and recovered keys start at the lowest count, because they would otherwise receive all traffic at first.
+        # New and recovered keys start with the lowest count of the others; otherwise they would receive all traffic at
+        # first.
         lowest = min((self._uses.get((provider, key.mark), 0) for key in usable), default=0)
         for key in keys:
             key_id = (provider, key.mark)
@@ -110,12 +114,12 @@ class KeyPools:
             self._conversations.popitem(last=False)
 
     def find_mark(self, provider: str, affinity: str) -> str:
-        """Return the mark of the key that a conversation uses, or an empty string."""
+        """Return the mark of the key that a conversation uses, or an empty string if there is none."""
         found = self._conversations.get((provider, affinity))
         return found.mark if found is not None else ""
 
     def take_over(self, provider: str, affinity: str, mark: str, age: float) -> None:
-        """Adopt a key that another process chose `age` seconds ago, without calling `watcher`."""
+        """Adopt the key that another process chose `age` seconds ago, without calling `watcher`."""
         if age < CONVERSATION_SECONDS:
             with self._lock:
                 since = self.clock() - age
@@ -128,14 +132,17 @@ class KeyPools:
         self.health.forget(provider)
 
     def record(self, provider: str, key: PoolKey, failure: Failure | None) -> None:
-        """Record a call's result: an answer (None) clears the key's cooldown, a refusal of the key starts it."""
+        """Record a call's result.
+
+        If `failure` is None, the call was answered, which clears the key's cooldown. A refusal of the key starts one.
+        """
         effect = TABLE[failure.fault].key_effect if failure is not None else Effect.NONE
         if failure is None:
             self.health.record_success(provider, key.mark)
         elif effect is Effect.NONE:
             self.health.release_probe(provider, key.mark)
         else:
-            # In `health` keys replace models, so this scope means a single key.
+            # In `health`, keys take the place of models, so the scope MODEL means a single key.
             verdict = replace(Policy().verdict(failure), effect=effect, scope=Scope.MODEL)
             self.health.record_failure(provider, key.mark, failure, verdict)
 
@@ -144,9 +151,9 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure to report when no key is left, preferably that of a temporarily refused key."""
-        # Otherwise a single invalid key would make a request fail permanently while other keys are only rate-limited.
-        # Of those, the key that recovers first determines the wait.
+        """Return the failure to report when no key is left. A key that is refused only temporarily takes precedence."""
+        # Otherwise a single invalid key would make the request fail permanently while other keys are only rate-limited.
+        # Among rate-limited keys, the one that recovers first determines the wait.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:
@@ -157,5 +164,5 @@ class KeyPools:
 
 
 def _is_limited(failure: Failure) -> bool:
-    """Return whether the key becomes usable again by itself."""
+    """Return whether the key becomes usable again without action by an administrator."""
     return TABLE[failure.fault].key_effect not in (Effect.NONE, Effect.LONG)

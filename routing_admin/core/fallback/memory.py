@@ -1,4 +1,4 @@
-"""Cache of models' refusals: the parameters that they do not accept, and the names to send instead."""
+"""Cache of the parameters that models do not accept, with the names to send instead."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 VALUE_SECONDS = 3600.0
-"""Seconds for which a parameter is omitted after only its value was refused; another value may be accepted."""
+"""If a model refused only the value of a parameter, it is omitted for this many seconds. After that, another value may
+be accepted.
+"""
 MAX_PER_MODEL = 64
 MAX_MODELS = 2000
-"""Limits of the cache, which callers could otherwise fill with made-up parameter and model names; the oldest entries
-are evicted.
+"""Maximum sizes of the cache: callers could otherwise fill it with made-up parameter and model names. The oldest
+entries are evicted.
 """
 
 ModelKey = tuple[str, str]
-"""The provider and the model that identify a cached entry."""
+"""The provider and model that identify a cache entry."""
 Refused = Mapping[str, str | None]
-"""Permanently refused parameters, each with the name to send instead, or None to omit it."""
+"""Permanently refused parameters, each with the name to send instead, or None if it is omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterRefusal:
-    """A parameter that a model refused; it is sent as `sent_as`, or omitted if that is None.
+    """A parameter that a model refused. It is sent as `sent_as`, or omitted if that is None.
 
-    `until` is in seconds of the cache's clock, None for a permanent refusal.
+    `until` is in seconds of the cache's clock; None means that the refusal is permanent.
     """
 
     param: str
@@ -34,10 +36,10 @@ class ParameterRefusal:
 
 @dataclass(slots=True)
 class RefusalMemory:
-    """Thread-safe cache of refusals by provider and model in this process.
+    """Thread-safe cache of refused parameters by provider and model in this process.
 
-    `clock` is in monotonic seconds, the same as the run's. `watcher` is called with each model that changes here, but
-    not for adopted refusals.
+    `clock` is in monotonic seconds and must be the clock of the run. `watcher` is called with each model whose refusals
+    change in this process, but not for refusals adopted from other processes.
     """
 
     clock: Callable[[], float]
@@ -60,18 +62,21 @@ class RefusalMemory:
     def refuse(
         self, provider: str, model: str, param: str, sent_as: str | None = None, *, value_only: bool = False
     ) -> None:
-        """Record that the model refused a parameter; the name under which it is sent now counts as accepted."""
+        """Record that the model refused a parameter.
+
+        An earlier refusal of `sent_as`, the name to send instead, is deleted.
+        """
         learned = ParameterRefusal(param, sent_as, self.clock() + VALUE_SECONDS if value_only else None)
         with self._lock:
             remaining = [refusal for refusal in self.refusals(provider, model) if refusal.param not in (param, sent_as)]
             self._refusals[provider, model] = (*remaining[1 - MAX_PER_MODEL :], learned)
             if len(self._refusals) > MAX_MODELS:
-                # Evict the oldest entry; dictionaries preserve the order of insertion.
+                # Evict the oldest entry: dictionaries preserve insertion order.
                 del self._refusals[next(iter(self._refusals))]
         self._notify((provider, model))
 
     def forget(self, provider: str, model: str, *params: str) -> None:
-        """Delete the refusals of these parameters, or of all parameters if none is named."""
+        """Delete the refusals of these parameters, or of all parameters if none are given."""
         with self._lock:
             remaining = [
                 refusal for refusal in self.refusals(provider, model) if params and refusal.param not in params
@@ -80,7 +85,7 @@ class RefusalMemory:
         self._notify((provider, model))
 
     def take_over(self, provider: str, model: str, refused: Refused) -> None:
-        """Replace the permanent refusals, keeping temporary ones."""
+        """Replace the permanent refusals with those of another process, and keep the temporary ones."""
         with self._lock:
             remaining = [
                 refusal

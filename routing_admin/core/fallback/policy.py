@@ -1,6 +1,6 @@
-"""Decide how to handle a failure: by the route's own rule, else by the preset.
+"""Decide what to do after a failure. The route's own rule takes precedence over its preset.
 
-This includes how long to wait before a retry, and whether a retry is worth the wait.
+This includes the wait before a retry, and whether that wait is short enough to retry at all.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from capabilities.core.wire import Failure, Fault
 from routing_admin.core.fallback.table import GROUPS, OWN_STATUS, TABLE, Action, Effect, Scope
 
 DEFAULT_RETRIES = 2
-"""Number of retries of a candidate after its first call."""
+"""Default number of retries of a candidate after its first call."""
 
 
 class ErrorPreset(StrEnum):
-    """Presets of error policies, which differ in how easily a route falls back."""
+    """Presets for error policies. They differ in which failures make a route fall back."""
 
     SEED = "seed"
     RESILIENT = "resilient"
@@ -30,7 +30,7 @@ class ErrorPreset(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How to handle a failure, and what the caller receives if no further candidate is called."""
+    """What to do after a failure, and what the caller receives if no further candidate is called."""
 
     action: Action
     effect: Effect
@@ -41,10 +41,10 @@ class Verdict:
 
 
 UNAVAILABLE = 503
-"""Status that a fire drill simulates; a route's rules for this status apply to the drill."""
+"""Status that a fire drill simulates: a route's rules for this status also apply to fire drills."""
 
 SEED_RAISES = frozenset({400, 401, 403})
-"""Statuses after which `strict` calls no further candidate, whatever the response contains (MMR-P10)."""
+"""Statuses after which the preset `strict` calls no further candidate, whatever the response contains (MMR-P10)."""
 
 STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 
@@ -53,8 +53,8 @@ STATUS_WORD = re.compile(r"[1-9][0-9]{2}")
 class Policy:
     """A route's error policy: a preset, rules that override it, and the number of retries per candidate.
 
-    `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific applies.
-    `fallback_on` lists further such names, whose faults lead to the next candidate.
+    `on_error` maps a fault code, a status (`"404"`) or a group (`"5xx"`) to an action; the most specific match applies.
+    `fallback_on` lists further codes, statuses and groups after which the next candidate is called.
     """
 
     preset: ErrorPreset = ErrorPreset.SEED
@@ -81,7 +81,7 @@ class Policy:
         return self.preset is ErrorPreset.RESILIENT and TABLE[fault].resilient is not None
 
     def own_action(self, failure: Failure) -> Action | None:
-        """Return the action of the route's most specific rule for this failure, or None if there is none."""
+        """Return the action of the route's most specific rule for this failure, or None if no rule matches."""
         for error_class in error_classes(failure):
             if error_class in self.on_error:
                 return self.on_error[error_class]
@@ -91,7 +91,8 @@ class Policy:
 
     def _action(self, failure: Failure) -> Action:
         row = TABLE[failure.fault]
-        # No rule applies to these failures: no time is left, or the caller has already received part of the answer.
+        # For these failures the route's rules are ignored: no time is left, or the caller has already received part of
+        # the answer.
         if failure.fault is Fault.DEADLINE or row.after_content:
             return Action.RAISE
         own = self.own_action(failure)
@@ -104,10 +105,10 @@ class Policy:
 
 
 def error_classes(failure: Failure) -> tuple[str, ...]:
-    """Return every name by which a route's rule can match this failure, the most specific first."""
+    """Return all names by which a route's rule can match this failure, the most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
-    # Smaller groups are more specific.
+    # A group with fewer faults is more specific.
     groups = sorted(
         (group for group, faults in GROUPS.items() if failure.fault in faults), key=lambda group: len(GROUPS[group])
     )
@@ -115,7 +116,7 @@ def error_classes(failure: Failure) -> tuple[str, ...]:
 
 
 def error_class_problem(error_class: str) -> str | None:
-    """Return why a name is not valid in an error policy, or None if it is."""
+    """Return why a name in an error policy is not valid, or None if it is valid."""
     if error_class in GROUPS or error_class in set(Fault) or STATUS_WORD.fullmatch(error_class):
         return None
     return translatable(
@@ -126,7 +127,7 @@ def error_class_problem(error_class: str) -> str | None:
 
 
 def caller_status(failure: Failure) -> tuple[int, str]:
-    """Return the status and code with which this failure is reported to the caller."""
+    """Return the HTTP status and the code with which the caller is told of this failure."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
         return row.status, row.code
@@ -136,7 +137,7 @@ def caller_status(failure: Failure) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The meaning of an error and how a policy handles it, for errors pasted into a page."""
+    """The meaning of an error that a user pasted into a page, and how a policy handles it."""
 
     fault: Fault
     meaning: str
@@ -145,25 +146,28 @@ class Explanation:
 
 
 def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
-    """Explain a failure, with the names by which a route's rule can match it."""
+    """Explain a failure, and list the names by which a route's rule can match it."""
     chosen = policy or Policy()
     return Explanation(failure.fault, TABLE[failure.fault].meaning, chosen.verdict(failure), error_classes(failure))
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait, in seconds, that is accepted when a provider asks for one."""
+"""Maximum wait in seconds; a longer wait that a provider asks for is reduced to this."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
 
 def backoff(retry_number: int, random: Callable[[], float]) -> float:
-    """Return the seconds before retry n, uniform in 0 … min(2, 0.2·2ⁿ); `random()` is in [0, 1)."""
+    """Return the seconds to wait before retry number n, uniform in 0 … min(2, 0.2·2ⁿ); `random()` is in [0, 1)."""
     longest: float = min(BACKOFF_CAP, BACKOFF_BASE * 2**retry_number)
     return random() * longest
 
 
 def named_wait(failure: Failure) -> float | None:
-    """Return the wait that the provider asked for, at most an hour; None if it asked for no positive, finite wait."""
+    """Return the wait that the provider asked for, at most an hour.
+
+    None if it asked for none, or if the wait is not positive and finite.
+    """
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
         return None
@@ -175,10 +179,13 @@ def is_long(seconds: float, time_left: float) -> bool:
 
 
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
-    """Return the failure with a validated wait; a 429 is also classified by whether its wait allows a retry."""
+    """Return the failure with a validated wait.
+
+    For a 429, the fault then also says whether the wait is too long to retry.
+    """
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)
-    # The preset `strict` retries every 429, however long its wait is.
+    # The preset `strict` retries after every 429, no matter how long the wait is.
     if failure.fault not in (Fault.HTTP_429, Fault.HTTP_429_WAIT) or preset is ErrorPreset.STRICT:
         return failure
     waits = seconds is not None and is_long(seconds, time_left)
@@ -188,7 +195,7 @@ def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Fail
 def pause(
     failure: Failure, retry_number: int, preset: ErrorPreset, time_left: float, random: Callable[[], float]
 ) -> float | None:
-    """Return the seconds before retry n of the same candidate, or None to call the next candidate instead."""
+    """Return the seconds to wait before retry number n of a candidate, or None to call the next candidate instead."""
     seconds = named_wait(failure)
     if seconds is not None and not is_long(seconds, time_left):
         return seconds

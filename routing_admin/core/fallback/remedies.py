@@ -1,6 +1,6 @@
 """Advice that several rows of the fault table share.
 
-For faults caused by the caller, the advice is to change the request; it never refers to a chain or a provider.
+If the caller caused the fault, the advice is to change the request, and does not mention a chain or a provider.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which an administrator can act; the value is the page's URL name."""
+    """The page on which an administrator can correct the cause; the value is the page's URL name."""
 
     NONE = ""
     PROVIDER = "provider"
@@ -22,7 +22,7 @@ class Remedy(StrEnum):
 
 
 class Advice(NamedTuple):
-    """A sentence about `%(provider)s` and `%(model)s`, and the page on which to act."""
+    """A sentence with the placeholders `%(provider)s` and `%(model)s`, and the page on which to act."""
 
     sentence: str
     page: Remedy = Remedy.NONE

@@ -1,8 +1,8 @@
-"""The fallback loop: a generator that yields `Call` and `Wait` and receives an answer or a `Failure`.
+"""The fallback loop: a generator that yields `Call` and `Wait`, and receives an answer or a `Failure`.
 
-The asynchronous driver, the synchronous driver and the tests all run this code. It does no I/O: it only uses a clock,
-randomness and the cooldowns. For a stream, the answer is a stream with its first content. After that no further
-candidate is called, whatever happens to the stream.
+The asynchronous driver, the synchronous driver and the tests all run this code. It performs no I/O: it uses only a
+clock, randomness and the cooldowns. For a stream, the answer is the stream with its first content. From then on no
+further candidate is called, whatever happens to the stream.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ logger = logging.getLogger("routing_admin.routing")
 T = TypeVar("T")
 
 CLOCK_SLACK = 0.02
-"""Tolerance in seconds for timers, which may fire slightly before the clock reaches their time."""
+"""Tolerance in seconds, because a timer may fire slightly before the clock reaches its time."""
 
 
 class FallbackRun(Generic[T]):
-    """A request's run along its chain; `attempts` grows with each completed candidate, and can be read at any time.
+    """The run of a request along its chain; `attempts` grows with each completed candidate and can be read at any time.
 
-    For a `stream`, `end_stream` reports the result to the cooldowns, not the first content.
+    With `stream`, the first content does not count as a success yet: `end_stream` reports the result to the cooldowns.
     """
 
     def __init__(self, plan: Plan, run_context: RunContext, *, stream: bool = False) -> None:
@@ -65,10 +65,11 @@ class FallbackRun(Generic[T]):
         return self._ms(self._context.clock())
 
     def steps(self) -> Generator[Step, Any, RunResult[T]]:
-        """Yield `Call` (receives `T`, `Failure` or a `Reply` with either) and `Wait` (receives anything).
+        """Yield `Call` and `Wait` steps.
 
-        Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run immediately,
-        `AggregateRouterError` if no candidate is left or the total time is over.
+        The driver answers a `Call` with a `T`, a `Failure` or a `Reply` that contains one of them, and a `Wait` with
+        anything. Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run immediately, or
+        `AggregateRouterError` if no candidate or no time is left.
         """
         last_resort = self._find_last_resort()
         seen: set[tuple[str, str]] = set()
@@ -79,7 +80,7 @@ class FallbackRun(Generic[T]):
                 continue
             if self.attempts and self._time_left() <= 0:
                 raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-            # The last resort, a candidate that is called although it is cooling down, is not retried.
+            # The last resort is a candidate that is called although it is cooling down. It is not retried.
             retries = 0 if candidate == last_resort else self.plan.policy.retries
             result = yield from self._ask(candidate, retries)
             if result is not None:
@@ -102,8 +103,8 @@ class FallbackRun(Generic[T]):
         return None if cooling is None else cooling_attempt(candidate, cooling, now)
 
     def _find_last_resort(self) -> PlannedCandidate | None:
-        # If every callable candidate is cooling down, the first to recover is called once as a last resort, unless its
-        # quota is exhausted, because then the call would fail too.
+        # If every callable candidate is cooling down, the first one to recover is called once as a last resort. A
+        # candidate whose quota is exhausted is not, because the call would fail again.
         cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -119,7 +120,8 @@ class FallbackRun(Generic[T]):
         run_context, model_key = self._context, (candidate.provider, candidate.model)
         trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
-            # Parameters with known refusals are sent again, because nothing may be omitted from this request.
+            # No parameter of this request may be omitted, so parameters are sent even if the model is known to refuse
+            # them.
             trial.without_params = frozenset()
         try:
             call, outcome = yield from self._tries(trial)
@@ -131,7 +133,7 @@ class FallbackRun(Generic[T]):
         if isinstance(outcome, Failure):
             self._record_failure(trial, outcome)
             return None
-        # The success of a stream is known only at its end, so `end_stream` reports it.
+        # Whether a stream succeeds is known only at its end, so `end_stream` reports it.
         if self._stream:
             run_context.cooldowns.release_probe(*model_key)
         else:
@@ -153,7 +155,7 @@ class FallbackRun(Generic[T]):
                 return call, outcome
             failure = self._refine(self._own_time(outcome))
             if trial.key is not None:
-                # Another key is tried within the same attempt, so a refused key does not make the candidate fail.
+                # If the key was refused, another key is tried within the same attempt, so the candidate does not fail.
                 of_all_keys = self._next_key(trial, trial.key, failure)
                 if of_all_keys is None:
                     continue
@@ -188,7 +190,7 @@ class FallbackRun(Generic[T]):
     def _may_adjust(self, failure: Failure) -> bool:
         if self.plan.verbatim:
             return False
-        # Renaming the token limit drops nothing, unlike any other adjustment of parameters.
+        # Renaming the token limit drops nothing. All other adjustments of parameters do.
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 
@@ -215,8 +217,8 @@ class FallbackRun(Generic[T]):
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
-        # The candidate exceeded its own total timeout, which is shorter than the request's, so there is still time for
-        # other candidates.
+        # The candidate exceeded its own total timeout, which is shorter than that of the request, so there is still
+        # time for other candidates.
         if failure.fault is Fault.DEADLINE and self._time_left() > CLOCK_SLACK:
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
@@ -238,7 +240,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        # If nothing may be dropped and a parameter is refused, call the next candidate.
+        # If a parameter is refused that may not be dropped, call the next candidate.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)
@@ -249,8 +251,8 @@ class FallbackRun(Generic[T]):
         self.attempts.append(attempt)
         following = self.plan.candidates[len(self.attempts) :]
         logger.log(
-            # Log the switch to the next candidate (MMR-E4). Skipped candidates are logged only at DEBUG, because during
-            # an outage every request would repeat the message.
+            # Log the switch to the next candidate (MMR-E4). Skipped candidates are logged only at DEBUG level, because
+            # during an outage every request would repeat the message.
             logging.WARNING if attempt.tries else logging.DEBUG,
             "route %s: %s/%s %s after %d tries; %s",
             *(self.plan.task_type, attempt.provider, attempt.model, attempt.outcome, len(attempt.tries)),
@@ -291,10 +293,10 @@ class FallbackRun(Generic[T]):
 def end_stream(
     result: RunResult[T], failure: Failure | None, duration_ms: float, plan: Plan, run_context: RunContext
 ) -> tuple[Attempt, ...]:
-    """Return the attempts of a request whose stream has ended, and report the result to the cooldowns.
+    """Return the attempts of a request whose stream has ended, and report the stream's result to the cooldowns.
 
     `failure` is None if the stream ended normally or the caller disconnected. `duration_ms` is the duration of the
-    answering attempt, to the end of the stream.
+    attempt that answered, up to the end of the stream.
     """
     *before, last = result.attempts
     model_key = (result.candidate.provider, result.candidate.model)

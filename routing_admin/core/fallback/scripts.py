@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """An outcome after `seconds`: a failure, or an answer if it is None; the failure `cut` interrupts the stream."""
+    """An outcome after `seconds`: `failure`, or an answer if it is None. The failure `cut` interrupts the stream."""
 
     failure: Failure | None = None
     seconds: float = 0.8
@@ -60,29 +60,29 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
         ),
     }
 )
-"""Every outcome that a simulation offers, by its name on the page."""
+"""Every outcome that a user can choose for a simulation, by its name on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""Outcomes of the calls to each candidate, by its position in the chain. The last outcome repeats; the default is
-`200`.
+"""Outcomes of the calls to each candidate, by the candidate's position in the chain. After the last outcome in a list,
+that outcome repeats; a candidate without a list answers with `200`.
 """
 
 
-# Fire drills: an administrator makes a provider fail for a while, to test whether its routes fall back. During a drill
-# the provider is not called and no cooldown is recorded. A drill ends by the clock alone, even if the process that
-# started it stops. A clock that is set back does not prolong it.
+# In a fire drill, an administrator makes a provider fail for a short time, to test whether its routes fall back. During
+# a drill the provider is not called and no cooldown is recorded. The clock alone ends a drill, even if the process that
+# started it has stopped. If the clock is set back, the drill is not extended.
 
 CHOICES = (30, 60, 300)
-"""Durations that an administrator can choose for a fire drill, in seconds."""
+"""Durations in seconds that an administrator can choose for a fire drill."""
 USUAL_SECONDS = 60
 SKEW_SECONDS = 10.0
-"""Tolerated clock difference between machines, in seconds."""
+"""Tolerated difference between the clocks of machines, in seconds."""
 NOT_CALLED = translatable("Fire drill by %(actor)s: not called.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrillWindow:
-    """A fire drill; `began` and `ends` are seconds since 1970."""
+    """A fire drill at one provider; `began` and `ends` are seconds since 1970."""
 
     number: int
     provider: str
@@ -97,23 +97,23 @@ class DrillWindow:
         return provider == self.provider and self.lasts(now)
 
     def seconds_left(self, now: float) -> int:
-        """Return the remaining whole seconds, rounded up; 0 once the drill is over."""
+        """Return the remaining time in whole seconds, rounded up; 0 if the drill is over."""
         return max(0, -int(-(self.ends - now) // 1)) if self.lasts(now) else 0
 
     def failure(self) -> Failure:
         return Failure(Fault.FIRE_DRILL, translatable(NOT_CALLED, actor=self.actor))
 
 
-# The two drivers execute a run's steps; all decisions are made in `run.py`.
+# The two drivers execute the steps of a run; `run.py` makes all decisions.
 
 T = TypeVar("T")
 
 Outcome: TypeAlias = Union[T, Failure, Reply[T]]  # noqa: UP007  # a generic alias has no other spelling on 3.11
-"""What a call returns to its driver: an answer, a failure, or a `Reply` with either."""
+"""What a call returns to the driver: an answer, a failure, or a `Reply` that contains one of them."""
 
 
 def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callable[[float], object]) -> RunResult[T]:
-    """Run the chain synchronously; return or raise the run's result."""
+    """Run the chain synchronously; return its result or raise its error."""
     steps = run.steps()
     sent: Outcome[T] | None = None
     try:
@@ -137,7 +137,10 @@ def drive(run: FallbackRun[T], call: Callable[[Call], Outcome[T]], sleep: Callab
 async def drive_async(
     run: FallbackRun[T], call: Callable[[Call], Awaitable[Outcome[T]]], sleep: Callable[[float], Awaitable[object]]
 ) -> RunResult[T]:
-    """Run the chain on the event loop; cancellation closes the run, which records the attempt as cancelled."""
+    """Run the chain on the event loop.
+
+    If the task is cancelled, the run is closed and records its attempt as cancelled.
+    """
     steps = run.steps()
     sent: Outcome[T] | None = None
     try:
@@ -160,7 +163,6 @@ async def drive_async(
 
 
 def _throw(steps: Generator[Step, Any, Any], error: Exception) -> None:
-    # Tell the run that an error outside the run ended the attempt. If the run raised the error itself, it has already
-    # ended.
+    # Tell the run that an error outside it ended the attempt. A run that raised the error itself has already ended.
     with suppress(type(error), StopIteration):
         steps.throw(error)

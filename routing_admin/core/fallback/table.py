@@ -1,7 +1,7 @@
-"""The fault table: all consequences of a fault, in one row. A test checks that every `Fault` has a row.
+"""The fault table: one row contains all consequences of a fault. A test checks that every `Fault` has a row.
 
-The column `strict` is the seed's plain rule. `seed` refines it where a retry of the same candidate cannot help.
-`docs/faults.md` is generated from this table.
+The column `strict` is the simple rule of the original programs (seeds). The column `seed` refines it for faults after
+which a retry of the same candidate cannot help. `docs/faults.md` is generated from this table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from routing_admin.core.fallback.remedies import (
 
 
 class Action(StrEnum):
-    """Consequence of a failure: a retry, the next candidate, or an immediate error."""
+    """What to do after a failure: retry, call the next candidate, or return an error immediately."""
 
     RETRY = "retry"
     NEXT = "next"
@@ -38,10 +38,10 @@ class Action(StrEnum):
 
 
 class Effect(StrEnum):
-    """Effect of a failure on its candidate's cooldown.
+    """Effect of a failure on the cooldown of its candidate.
 
-    `count` starts a cooldown at the third failure in a row, `now` immediately. `minute` starts a cooldown of one
-    minute, `long` of ten minutes, and `exact` one that lasts as long as the provider asked for.
+    `count` starts a cooldown after the third failure in a row, `now` immediately. `minute` starts a cooldown of one
+    minute, `long` one of ten minutes, and `exact` one that lasts as long as the provider asked for.
     """
 
     NONE = "none"
@@ -53,14 +53,17 @@ class Effect(StrEnum):
 
 
 class Scope(StrEnum):
-    """What is cooling down: one of the provider's models, or the whole provider."""
+    """What a cooldown applies to: one of the provider's models, or the whole provider."""
 
     MODEL = "model"
     PROVIDER = "provider"
 
 
 class Group(StrEnum):
-    """Names for several faults in a route's rules, in addition to three-digit statuses and the faults' own codes."""
+    """Names for groups of faults in a route's rules.
+
+    Rules can also use three-digit statuses and the faults' own codes.
+    """
 
     CLIENT_ERROR = "4xx"
     SERVER_ERROR = "5xx"
@@ -79,7 +82,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""Marks that the caller receives the status with which the provider answered."""
+"""Value of `status` with which the caller receives the status of the provider's response."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -91,45 +94,45 @@ LIMIT_CODE = "upstream_429"
 
 @dataclass(frozen=True, slots=True)
 class FaultRow:
-    """One fault; a row sets only what differs from the defaults."""
+    """One fault; each row sets only the fields that differ from the defaults."""
 
     meaning: str
     advice: Advice
-    """How to correct the cause of a request that ended with this fault."""
+    """How to correct the cause if a request ends with this fault."""
 
     _: KW_ONLY
     seed: Action = RETRY
     strict: Action | None = None
-    """Actions under the presets `strict` and `resilient`; None means the same as under `seed`. `resilient` falls back
-    even after some refusals, and flags these attempts for an administrator.
+    """Actions under the presets `strict` and `resilient`; None means the same action as under `seed`. `resilient` falls
+    back even after some refusals, and flags these attempts for an administrator.
     """
     resilient: Action | None = None
 
     effect: Effect = COUNT
-    """Effect on the candidate's cooldown."""
+    """Effect of the fault on the candidate's cooldown."""
     cools_when_passed_on: bool = False
-    """Whether the cause is in our configuration, which means that the next request would fail in the same way: if the
-    route falls back, the candidate cools down.
+    """Whether the cause lies in this installation's configuration, so that the next request would fail in the same way.
+    If the route falls back, the candidate then cools down.
     """
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Effect on the key's cooldown if the provider has several keys; another key is then used. `NONE` means that the
+    """Effect on the cooldown of the key if the provider has several; another key is then used. `NONE` means that the
     key is not the cause.
     """
 
     status: int = 502
     code: str = BUSY
-    """Status and code for the caller if this fault is raised."""
+    """HTTP status and code that the caller receives if this fault ends the request."""
     exhausted: int = 502
-    """Status if every candidate of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
+    """HTTP status if all candidates of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
     groups: tuple[Group, ...] = ()
-    """Names, besides its own code, by which a route's rule can match this fault."""
+    """Groups by which a route's rule can match this fault, in addition to its own code."""
     is_callers: bool = False
-    """Whether the request's contents cause the fault, and therefore says nothing about the provider's health."""
+    """Whether the request's contents cause the fault, which then says nothing about the provider's health."""
     after_content: bool = False
-    """Whether the fault occurs after the first content. In that case no further candidate is called, whatever the
-    route's rules say.
+    """Whether the fault occurs after the first content. No further candidate is called then, whatever the route's rules
+    say.
     """
 
     alert: bool = False
@@ -137,13 +140,13 @@ class FaultRow:
     alert_kind: AlertKind | None = None
 
     message: str = ""
-    """Message of a fault that the gateway itself detects, by default its meaning. A provider's response has a message
-    of its own.
+    """Message of a fault that the gateway itself detects; the default is `meaning`. Faults in a provider's response
+    have the provider's message.
     """
 
     @property
     def is_out_of_quota(self) -> bool:
-        """Whether only time can end the refusal, which makes a call to the candidate as a last resort pointless."""
+        """Whether only time can end the refusal, so that calling the candidate as a last resort is pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 
@@ -295,8 +298,8 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
         seed=RAISE, resilient=NEXT, effect=NONE, scope=PROVIDER, key_effect=LONG, code="upstream_forbidden",
         groups=(Group.CLIENT_ERROR, Group.AUTH), alert=True, alert_kind=AlertKind.KEY_REFUSED,
     ),
-    # 404, 413, 415 and 422 are raised by default, because the request or the configuration is wrong, and another
-    # provider's answer would hide that.
+    # By default 404, 413, 415 and 422 are returned to the caller, because the request or the configuration is wrong. An
+    # answer from another provider would hide that.
     Fault.HTTP_404: FaultRow(
         translatable("The provider has no such model or path"),
         Advice(translatable("%(provider)s has no model %(model)s. Correct the name or the base URL."), Remedy.PROVIDER),
@@ -380,7 +383,7 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
         code=EMPTY_CODE, groups=(Group.EMPTY,),
         message=translatable("The provider's stream ended without content."),
     ),
-    # The caller has received part of the answer, so no other candidate can continue it.
+    # The caller has already received part of the answer, which no other candidate can continue.
     Fault.STREAM_STALL: FaultRow(
         translatable("The stream fell silent after content"), BROKE_OFF,
         seed=RAISE, code="stream_stalled", exhausted=504, after_content=True,
@@ -417,7 +420,7 @@ TABLE: Mapping[str, FaultRow] = MappingProxyType({
     ),
 })
 # fmt: on
-"""Rows by fault. Outcomes that are not faults have none."""
+"""The rows by fault. Outcomes that are not faults have no row."""
 
 GROUPS: Mapping[str, frozenset[Fault]] = MappingProxyType(
     {group.value: frozenset(fault for fault in Fault if group in TABLE[fault].groups) for group in Group}
@@ -426,6 +429,6 @@ CALLERS_FAULTS = frozenset(fault for fault in Fault if TABLE[fault].is_callers)
 
 
 def is_key_fault(outcome: str) -> bool:
-    """Return whether an outcome concerns a single key, in which case another key of the provider may work."""
+    """Return whether an outcome concerns only a single key, so that another key of the provider may work."""
     row = TABLE.get(outcome)
     return row is not None and row.key_effect is not Effect.NONE

@@ -1,4 +1,4 @@
-"""The state of a candidate's attempt, and the attempt that records that a candidate is cooling down."""
+"""The state of one candidate's attempt, and the attempt that records that a candidate is cooling down."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""Maximum number of parameters that one attempt omits; after that, the request is not adjusted any more."""
+"""Maximum number of parameters that one attempt may omit; a refusal beyond that is treated as a failure."""
 
 logger = logging.getLogger("routing_admin.routing")
 
 COOLING = translatable("Cooling down for another %(seconds)s s after %(fault)s: %(said)s")
 COOLING_WITHOUT_MESSAGE = translatable("Cooling down for another %(seconds)s s after %(fault)s")
-"""Reasons for skipping a cooling candidate; `said` is the message of its failure, if known."""
+"""Templates of the reason for skipping a candidate that is cooling down; `said` is its failure's message, if any."""
 
 
 @dataclass(slots=True)
 class CandidateRun:
-    """One candidate's attempt so far: tries, waits, and adjustments of the request.
+    """The attempt with one candidate so far: its calls, waits, and adjustments of the request.
 
     `described` is set once content was replaced by descriptions, `renamed` once the token limit was sent under its
-    other name. If the provider has several keys, `key` is the one in use and `refused_keys` holds the marks of refused
-    keys.
+    other name. If the provider has several keys, `key` is the one in use, and `refused_keys` contains the marks of
+    refused keys.
     """
 
     candidate: PlannedCandidate
@@ -60,7 +60,7 @@ class CandidateRun:
 
     @classmethod
     def from_memory(cls, memory: RefusalMemory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
-        """Start an attempt, with the request already adjusted to known refusals."""
+        """Start an attempt whose request is already adjusted to the refusals in `memory`."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(refusal.param for refusal in known if refusal.sent_as is None)
         name = next((refusal.sent_as for refusal in known if refusal.sent_as is not None), None)
@@ -72,11 +72,11 @@ class CandidateRun:
         return Call(self.candidate, number, timeouts, *left_out, limit_name=self.limit_name, key=self.key)
 
     def adjust(self, failure: Failure, memory: RefusalMemory) -> bool:
-        """Adjust the next call to a refusal; return False if nothing can be adjusted.
+        """Adjust the next call after a refusal; return False if nothing can be adjusted.
 
-        The token limit is renamed and content is described, each at most once. Other parameters are omitted: all
-        parameters named in one refusal at the same time, and others after further refusals. If the model refused the
-        number of tools, the next candidate is called.
+        The token limit is renamed and content is replaced by descriptions, each at most once. Other parameters are
+        omitted: all that one refusal names at the same time, and more after further refusals. If the model refused the
+        number of tools, the request is not adjusted.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:
             return self._rename(failure.param, memory)
@@ -90,7 +90,7 @@ class CandidateRun:
 
     def _leave_out(self, failure: Failure, memory: RefusalMemory) -> bool:
         named = dict.fromkeys((failure.param or "", *failure.further_params))
-        # The token limit is renamed, never omitted.
+        # The token limit may be renamed but never omitted.
         new_params = [param for param in named if param not in self.without_params and param not in LIMIT_NAMES]
         if not new_params or len(self.stripped) + len(new_params) > MAX_OMISSIONS:
             return False
@@ -101,13 +101,13 @@ class CandidateRun:
         return True
 
     def _rename(self, refused: str, memory: RefusalMemory) -> bool:
-        # The token limit is never omitted. Its other name is tried once.
+        # The token limit is never omitted; its other name is tried once.
         model_key = (self.candidate.provider, self.candidate.model)
         other_name = other_limit_name(self.candidate.protocol, refused)
         if other_name is None:
             return False
         if self.renamed:
-            memory.forget(*model_key, refused, other_name)  # Neither name helps, so neither refusal is stored.
+            memory.forget(*model_key, refused, other_name)  # Neither name was accepted, so neither refusal is stored.
             return False
         self.renamed, self.limit_name = True, other_name
         memory.refuse(*model_key, refused, other_name)
@@ -116,7 +116,7 @@ class CandidateRun:
 
 
 def cooling_attempt(candidate: PlannedCandidate, cooling: Cooling, at_ms: float) -> Attempt:
-    """Return the attempt that records that a candidate is cooling down, with the time left and the reason."""
+    """Return the attempt for a candidate that is cooling down, with the time left and the reason."""
     cause = cooling.failure
     facts = {"seconds": f"{cooling.seconds:.0f}", "fault": cause.fault.value}
     sentence = (
