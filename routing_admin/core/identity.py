@@ -1,4 +1,4 @@
-"""Single sign-on: the identity providers configured in the environment, and which accounts may sign in."""
+"""Single sign-on: read the identity providers from the environment, and decide which accounts may sign in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.translatable import translatable
 PREFIX = "ROUTING_ADMIN_"
 DOMAIN = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+")
 NEWCOMER_ROLES = ("none", "viewer", "editor")
-"""Roles that a user may get by signing in for the first time without an invitation."""
+"""Roles that a user can get by signing in for the first time without an invitation."""
 OIDC = "oidc"
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -23,7 +23,9 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "dingtalk": ("dingtalk", translatable("DingTalk")),
     "weixin": ("weixin", translatable("Weixin")),
 }
-"""Each identity provider's id in URLs and variables → its django-allauth provider and the label of its button."""
+"""Maps the id of each identity provider, as in URLs and variables, to its django-allauth provider and its button's
+label.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True)
 class IdentityRules:
-    """The configured identity providers, the role of new users, and the e-mail domains that new users must have."""
+    """The configured identity providers, the role of new users, and the e-mail domains that new users may have."""
 
     providers: tuple[IdentityProvider, ...] = ()
     newcomers: str = "none"
@@ -49,7 +51,7 @@ class IdentityRules:
 
 
 def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
-    """Read the rules from environment variables; raise `ValueError` with one line if they are incomplete."""
+    """Read the rules from environment variables; raise `ValueError` with a one-line message if they are incomplete."""
     providers = tuple(
         provider for provider_id in KINDS if (provider := _read_provider(variables, provider_id)) is not None
     )
@@ -65,7 +67,10 @@ def read_identity_rules(variables: Mapping[str, str]) -> IdentityRules:
 
 
 def package_settings(rules: IdentityRules) -> dict[str, Any]:
-    """Return django-allauth's settings for the identity providers, with PKCE for OpenID Connect."""
+    """Return the settings for django-allauth with these identity providers.
+
+    OpenID Connect uses PKCE.
+    """
     found: dict[str, Any] = {}
     for provider in rules.providers:
         app: dict[str, Any] = {"client_id": provider.client_id, "secret": provider.secret, "name": provider.name}
@@ -86,7 +91,7 @@ def _read_provider(variables: Mapping[str, str], provider_id: str) -> IdentityPr
     kind, name = KINDS[provider_id]
     if provider_id != OIDC:
         return IdentityProvider(id=provider_id, kind=kind, name=name, client_id=client_id, secret=secret)
-    # Only OpenID Connect needs the URL of the identity provider.
+    # Only OpenID Connect needs the identity provider's URL.
     url = variables.get(_variable(provider_id, "URL"), "").rstrip("/")
     if urlsplit(url).scheme not in ("https", "http") or not urlsplit(url).hostname:
         raise ValueError(
@@ -113,7 +118,7 @@ NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An account at an identity provider; `subject` is its permanent id at that provider.
+    """A user's account at an identity provider; `subject` is its permanent id there.
 
     `email` is empty unless the provider has verified it.
     """
@@ -131,14 +136,14 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user to whom an identity is linked; `id` is the user's primary key."""
+    """The user to whom an account at an identity provider is linked; `id` is the user's primary key."""
 
     id: int
     is_active: bool
 
 
 class Admission(StrEnum):
-    """Result of signing in with an identity."""
+    """Result of an attempt to sign in with an account at an identity provider."""
 
     SIGN_IN = "sign_in"
     LINK = "link"
@@ -155,9 +160,9 @@ ADMITTED = frozenset({Admission.SIGN_IN, Admission.LINK, Admission.CREATE})
 def decide_admission(
     identity: Identity, owner: Owner | None, claimant: int | None, *, newcomers: bool, domains: tuple[str, ...] = ()
 ) -> Admission:
-    """Decide the result of a sign-in with an identity.
+    """Decide the result of a sign-in with an account at an identity provider.
 
-    `claimant` is the user whose invitation was opened, or the signed-in user who links the identity.
+    `claimant` is the user whose invitation was opened, or the signed-in user who wants to link the account.
     """
     if owner is not None:
         if claimant not in (None, owner.id):
@@ -173,8 +178,8 @@ def decide_admission(
 
 
 def suggest_username(identity: Identity) -> str:
-    """Return a valid user name for a new user; it may already be taken."""
+    """Return a valid user name for a new user; another user may already have it."""
     candidates = (identity.username, identity.email.partition("@")[0], identity.name, identity.provider)
-    # Leave five characters for a number that makes the name unique.
+    # Reserve five characters for a number that makes the name unique.
     names = (NOT_IN_NAMES.sub("-", candidate).strip("-")[: MAX_NAME - 5] for candidate in candidates)
     return next(name for name in names if name)

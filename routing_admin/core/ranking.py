@@ -1,4 +1,4 @@
-"""Rank search results: by how well names match, then by kind, with a limit per kind."""
+"""Rank search results by how well their names match, then by kind, with a maximum number for each kind."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from enum import IntEnum, StrEnum
 
 MAX_OF_KIND = 6
 MAX_RESULTS = 24
-"""Maximum results per kind and in total."""
+"""Maximum number of results, for each kind (`MAX_OF_KIND`) and in total."""
 
 
 class FoundKind(StrEnum):
-    """Kinds of results; their order here is the order of equally good matches."""
+    """Kinds of search results. Equally good matches are listed in this order."""
 
     PAGE = "page"
     ACT = "act"
@@ -46,11 +46,11 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.SETTING: ("setting", "设置"),
     FoundKind.DOCUMENT: ("documentation", "docs", "runbook", "文档"),
 }
-"""Words, in addition to names, that match every result of a kind: `channel deepseek` finds a provider."""
+"""Words besides names that match all results of a kind: `channel deepseek` finds a provider."""
 
 
 class MatchQuality(IntEnum):
-    """How well a typed word matches, the best first."""
+    """How well a typed word matches; the best quality comes first."""
 
     EXACT = 0
     BEGINNING = 1
@@ -71,20 +71,20 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The results to show, the best first, and the number of matches per kind."""
+    """The results to show, the best first, and the number of matches for each kind."""
 
     shown: tuple[Findable, ...]
     matches: Mapping[FoundKind, int]
 
     @property
     def cut(self) -> dict[FoundKind, tuple[int, int]]:
-        """Each kind of which not all matches are shown → the number shown and the number of matches."""
+        """Maps each kind with matches that are not shown to the number of shown results and the number of matches."""
         shown = Counter(item.kind for item in self.shown)
         return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
 
 
 def rank(typed: str, items: Iterable[Findable]) -> Ranking:
-    """Return the results that match every typed word, the best first; none for an empty query."""
+    """Return the results that match all typed words, the best first; an empty query has no results."""
     fits = [(fit, item) for item in items if (fit := find_match(typed, item)) is not None]
     order = list(FoundKind)
     fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))
@@ -102,7 +102,10 @@ MAX_TYPED = 200
 
 
 def find_match(typed: str, item: Findable) -> MatchQuality | None:
-    """Return how well a result matches the whole query, or else its worst word; None if a word does not match."""
+    """Return how well a result matches the whole query, otherwise how well its worst word matches.
+
+    None means that one of the words does not match.
+    """
     query = " ".join(typed[:MAX_TYPED].casefold().split())
     names = [name.casefold() for name in item.names if name]
     if not query:
@@ -117,13 +120,13 @@ def find_match(typed: str, item: Findable) -> MatchQuality | None:
 
 
 def without_kind_words(typed: str, kind: FoundKind) -> str:
-    """Return the query without the words that stand for a kind, for searching a list of only this kind."""
+    """Return the query without words that stand for a kind, to search a list that contains only this kind."""
     names = KIND_WORDS[kind]
     return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 
 
 def _match_word(word: str, names: Sequence[str], kind_words: Sequence[str]) -> MatchQuality | None:
-    # A word starts where no letter or digit precedes it, so `flash` is a word of `gemini-3-flash`.
+    # A word starts where no letter or digit precedes it, so `flash` is a word in `gemini-3-flash`.
     if any(re.search(rf"(?<![^\W_]){re.escape(word)}", name) for name in names):
         return MatchQuality.WORD
     if any(word in name for name in names):

@@ -1,7 +1,7 @@
 """Derive a call URL, a base URL, an origin and a provider's name from an endpoint.
 
-If the endpoint's path ends in a call of its protocol (such as `/chat/completions`), the endpoint is used unchanged.
-Otherwise the call is appended. `/v1` is never inserted, because some endpoints end in `/v3` or `/v4`.
+If the endpoint's path already ends in a call path of its protocol (such as `/chat/completions`), the endpoint is used
+unchanged. Otherwise the call path is appended. `/v1` is never inserted, because some endpoints end in `/v3` or `/v4`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z0-9]+")
 
 
 def base_url(endpoint: str) -> str:
-    """Return the base URL, without a final slash and a call's path but with its query."""
+    """Return the base URL: the endpoint without a call path and a trailing slash, but with its query."""
     parts = split_url(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
@@ -50,13 +50,13 @@ def same_origin(first: str, second: str) -> bool:
 
 
 def provider_name(endpoint: str, names: Collection[str]) -> str:
-    """Return a new provider's name, from its preset or host."""
+    """Return a name for a new provider, derived from the preset for its host or from the host name."""
     parts = split_url(endpoint)
     preset = preset_for_host(parts.hostname or "")
     name = preset.name if preset else _host_name(parts.hostname or "")
     if name not in names:
         return name
-    # If the name is taken, words from the URL's path are appended, then a number.
+    # If the name is taken, append words from the URL's path, then a number.
     for word in WORD.findall(parts.path.lower()):
         name = f"{name}-{word}"
         if name not in names:
@@ -74,7 +74,7 @@ def _host_name(host: str) -> str:
 
 
 def split_url(url: str) -> SplitResult:
-    """Return the URL's parts; text that is not a URL is treated as a path."""
+    """Return the parts of a URL; text that is not a URL is treated as a path."""
     try:
         parts = urlsplit(url)
         _ = parts.hostname, parts.port
@@ -89,8 +89,9 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
-# A service's base URL is its provider's, as spelled in the service's own file. A base URL at another host would combine
-# the provider's key with that host, also in exports, so only other spellings are stored.
+# A service has the base URL of its provider, but a file may spell it differently for each service. Only such spellings
+# are stored. A base URL at another host is not, because the provider's key would then be used with that host, also in
+# exports.
 
 
 def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -98,20 +99,20 @@ def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str
 
 
 def provider_base_url(provider: ProviderSpec) -> str:
-    """Return a provider's base URL as in a service's entry: its endpoint without a call's path."""
+    """Return a provider's base URL as written in a service's entry: its endpoint without the call path."""
     base = base_url(provider.endpoint)
     return provider.endpoint if provider.endpoint.rstrip("/") == base else base
 
 
 def own_spelling(url: str, provider: ProviderSpec | None) -> str:
-    """Return the service's own spelling of its provider's base URL, or "" if it is the same as the provider's."""
+    """Return how the service spells its provider's base URL, or "" if it spells it as the provider does."""
     if provider is None or url == provider_base_url(provider) or base_url(url) != base_url(provider.endpoint):
         return ""
     return url
 
 
 def without_foreign_base_urls(configuration: Configuration) -> Configuration:
-    """Return the configuration without services' base URLs that belong to another provider."""
+    """Return the configuration without those base URLs of services that belong to another provider."""
     services = tuple(_without_foreign_base_url(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 
@@ -122,13 +123,12 @@ def _without_foreign_base_url(service: ServiceSpec, configuration: Configuration
 
 
 def address_problems(configuration: Configuration, value: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield a problem for each service in a file whose provider has another base URL."""
+    """Yield a problem for each service in a file whose base URL differs from that of its provider."""
     for index, raw in enumerate(value["services"]):
         provider = configuration.provider(raw.get("providerName") or "")
         if provider is None or base_url(raw["baseURL"]) == base_url(provider.endpoint):
             continue
-        # The problem is an error if the entry has a key, because the key would be stored for a provider at another
-        # origin.
+        # The problem is an error if the entry contains a key: the key would be stored for a provider at another origin.
         has_key = classify_key(raw["apiKey"]) is KeyNotation.LITERAL and not same_origin(
             raw["baseURL"], provider.endpoint
         )

@@ -1,7 +1,7 @@
-"""Read and write a single provider, service or route for scripts, by the rules for whole files. Its name is in the URL.
+"""Read and write a single provider, service or route for scripts, by the rules for whole files.
 
-A provider's entry without a key leaves the stored key unchanged. A service names its provider, and needs no key and
-usually no base URL.
+The name of the entry is in the URL. A provider's entry without a key leaves the stored key unchanged. A service's entry
+names its provider, has no key, and usually needs no base URL.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from routing_admin.core.files.llmservices import read_service, validate_services
 
 
 class EntryKind(StrEnum):
-    """Kinds of entries, named as in configuration changes."""
+    """Kinds of entries, named like the kinds in configuration changes."""
 
     PROVIDER = "provider"
     SERVICE = "service"
@@ -43,11 +43,11 @@ NAME_FIELDS: Mapping[EntryKind, str] = {
     EntryKind.SERVICE: "id",
     EntryKind.ROUTE: "taskType",
 }
-"""Each kind of entry → the field that repeats the name in the URL."""
+"""Maps each kind of entry to the field that repeats the name in the URL."""
 
 
 def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dict[str, Any] | None:
-    """Return the entry with that name, its keys written as `${…}`, or None if it does not exist."""
+    """Return the entry with this name, with keys as `${…}`, or None if it does not exist."""
     if kind is EntryKind.PROVIDER:
         provider = configuration.provider(name)
         return write_provider(provider) if provider else None
@@ -66,7 +66,7 @@ def write_entry(configuration: Configuration, kind: EntryKind, name: str) -> dic
 def merge_entry(
     current: Configuration, kind: EntryKind, name: str, value: object, key_context: KeyContext, mark: Fingerprint
 ) -> Imported:
-    """Return the configuration with this entry added or replaced; the paths of problems are relative to the entry."""
+    """Return the configuration with this entry added or replaced; paths in problems are relative to the entry."""
     if not isinstance(value, Mapping):
         return Imported(configuration=current, keys={}, problems=(wrong_type("body", translatable("an object")),))
     field = NAME_FIELDS[kind]
@@ -83,8 +83,8 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`. If a script sends an empty one back, it is dropped unless the file contained
-    # it.
+    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the file
+    # contained an empty one, too.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}
@@ -97,7 +97,7 @@ def _merge_provider(
     if value.get("apiKey") is None:
         entry["apiKey"] = _own_key(current, name, value)
     file = {"providers": [entry]}
-    # The file built from this entry has no routes, so the check assumes that a default route exists.
+    # The file that is built from this entry has no routes, so let the check assume that a default route exists.
     existing = ExistingNames(
         {provider.name: provider.env_name or None for provider in current.providers}, frozenset({DEFAULT_ROUTE})
     )
@@ -112,7 +112,8 @@ def _merge_provider(
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
     old = current.provider(name)
     env_name = value.get("envName")
-    # A provider's entry without `apiKey` keeps the stored key; a new provider's key is read from its own variable.
+    # A provider's entry without `apiKey` keeps the stored key. For a new provider, the key is read from its own
+    # variable.
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 
@@ -128,7 +129,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
     if provider is None or problem:
         return Imported(configuration=current, keys={}, problems=(problem or unknown_provider("provider", str(at)),))
     base = service_base_url(old, provider) if old and old.provider == provider.name else provider_base_url(provider)
-    # Fill in fields that are required in files but optional in a single entry.
+    # Fill in the fields that files require but that are optional in a single entry.
     defaults = {"name": name, "baseURL": base, "capabilityTags": [], "description": ""}
     entry = {**defaults, **{key: item for key, item in value.items() if key != "provider"}, "id": name}
     entry |= {"apiKey": key_text(provider), "providerName": provider.name}
@@ -144,24 +145,27 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
 
 def _within(problem: Problem, prefix: str) -> Problem:
     field = problem.field.removeprefix(prefix).lstrip(".")
-    # Replace the file's path by the entry's, in both field and message.
+    # Replace the path in the file with the path in the entry, in both the field and the message.
     message = str(problem.message).replace(problem.field, field or "the entry")
     return replace(problem, field=field or "body", message=message.replace(f"{prefix}.", ""))
 
 
-# Entity tags: the `ETag` of an entry, and the tags in the `If-Match` header.
+# Entity tags (RFC 9110): the `ETag` of an entry, and the tags in an `If-Match` header.
 
 ANY_ENTRY = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Entity tags that the caller accepts; `*` accepts any existing entry, and None also accepts a missing one."""
+    """Entity tags that the caller accepts.
+
+    `*` accepts any existing entry; None accepts everything, even a missing entry.
+    """
 
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Return whether the entry matches; `entry` is None if it does not exist."""
+        """Return whether the caller accepts this entry; `entry` is None if it does not exist."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or entity_tag(entry) in self.tags)
@@ -171,20 +175,23 @@ NO_EXPECTATION = Expectation()
 
 
 def entity_tag(entry: Mapping[str, Any]) -> str:
-    """Return 32 hexadecimal digits that depend on an entry's contents but not on their order."""
+    """Return 32 hexadecimal digits that depend on an entry's fields, but not on their order."""
     text = json.dumps(entry, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def parse_if_match(header: str) -> Expectation:
-    """Parse an `If-Match` header; an empty header accepts everything."""
+    """Parse an `If-Match` header. An empty header accepts everything."""
     if not header.strip():
         return NO_EXPECTATION
     return Expectation(frozenset(tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")))
 
 
 def side_by_side(old: Configuration, new: Configuration, *, context: int = 3) -> tuple[SideBySideRow, ...]:
-    """Return both configurations as rows of their files; unchanged parts are reduced to `context` lines."""
+    """Return both configurations as lines of their files, side by side.
+
+    Only `context` lines of unchanged text are kept around each difference.
+    """
     return (
         *compare_lines(write_document(routing_value(old)), write_document(routing_value(new)), context=context),
         *compare_lines(write_document(services_value(old)), write_document(services_value(new)), context=context),

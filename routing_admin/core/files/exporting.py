@@ -1,4 +1,4 @@
-"""Write a configuration as files: complete (`full`), for the seed programs, or with this gateway as the provider.
+"""Write a configuration as files: complete, for the original programs (seeds), or with this gateway as the provider.
 
 Files never contain keys, only `${LLM_PROVIDER_{NAME}_API_KEY}`. Equal configurations produce identical bytes.
 """
@@ -34,7 +34,8 @@ from routing_admin.core.planning.model_names import task_name
 from routing_admin.core.planning.plan import is_taken
 
 GATEWAY = "routing-admin"
-"""Name of this gateway as a provider in a file; the agent key's variable is then `LLM_PROVIDER_ROUTING_ADMIN_API_KEY`.
+"""Name of this gateway as a provider in exported files. The environment variable for the agent key is therefore
+`LLM_PROVIDER_ROUTING_ADMIN_API_KEY`.
 """
 
 
@@ -46,7 +47,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A file's text, and a sentence for everything that it cannot express."""
+    """The text of a file, and a sentence for each part of the configuration that the file cannot express."""
 
     text: str
     left_out: tuple[str, ...] = ()
@@ -57,8 +58,8 @@ def export(
 ) -> Export:
     """Export one file.
 
-    `public_url` is this installation's URL, such as `http://127.0.0.1:8000`. Raise `ValueError` if it is missing in
-    mode `gateway`.
+    `public_url` is this installation's URL, such as `http://127.0.0.1:8000`. The mode `gateway` needs it, and raises
+    `ValueError` without it.
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")
@@ -73,7 +74,7 @@ def export(
 
 
 def _missing_keys(configuration: Configuration) -> Iterator[str]:
-    # Stored keys are never written to a file, so the export names the variables that must supply them.
+    # Stored keys are never written to a file, so the message names the providers whose keys are missing.
     names = tuple(
         provider.name
         for provider in configuration.providers
@@ -121,7 +122,7 @@ def services_value(configuration: Configuration) -> dict[str, Any]:
 
 def _point_at_us(configuration: Configuration, base: str) -> Configuration:
     key = KeySpec(KeyKind.ENV, key_variable(GATEWAY))
-    # In the exported files, every task type and service keeps its name but is answered by this installation.
+    # In the exported files, every task type and service keeps its name, but this installation is the provider.
     gateway = ProviderSpec(GATEWAY, f"{base}/chat/completions", task_name(DEFAULT_ROUTE), key=key)
     routes = (
         RouteSpec(route.task_type, (CandidateSpec(GATEWAY, task_name(route.task_type)),), extra=route.extra)

@@ -1,4 +1,4 @@
-"""Rules for the fields of both files; a violation is a `Problem` with its path."""
+"""Rules for the fields of both files. Each violation yields a `Problem` with the field's path."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCHEMES = ("http", "https", "echo")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A field's key, its check, and whether it is required; null counts as absent for an optional field."""
+    """The key of a field, its check, and whether it is required. An optional field may also be null."""
 
     key: str
     check: Check
@@ -47,7 +47,7 @@ class Rule:
 
 
 def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    """Yield an object's problems; fields without a rule are ignored."""
+    """Yield the problems of an object's fields. Fields without a rule are ignored."""
     for rule in rules:
         field_path = child(path, rule.key)
         if rule.key not in value:
@@ -72,7 +72,7 @@ def filled(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key_name(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value is a short text on one line, which may be empty."""
+    """Yield a problem unless the value is a short text on one line. The text may be empty."""
     yield from text(path, value)
     if isinstance(value, str) and (len(value) > MAX_KEY_NAME or value != value.strip() or not value.isprintable()):
         yield out_of_range(path, translatable("a name of at most 60 characters on one line"))
@@ -99,7 +99,7 @@ def content(path: str, value: Any) -> Iterator[Problem]:
 
 
 def text_limit(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value limits the text of a file for a model, such as `200000` or `30%`."""
+    """Yield a problem unless the value is a valid limit for a file's text, such as `200000` or `30%`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif problem := find_problem(value):
@@ -128,11 +128,11 @@ def choice(allowed: tuple[str, ...]) -> Check:
 
 
 def number(minimum: float, maximum: float, expected: str, *, whole: bool = False) -> Check:
-    """Return a check for numbers in [minimum, maximum]; `whole` accepts 4096 and 4096.0 but not 0.5."""
+    """Return a check for numbers in [minimum, maximum]; with `whole`, it accepts 4096 and 4096.0 but not 0.5."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         is_accepted_type = isinstance(value, int) or (isinstance(value, float) and (value.is_integer() or not whole))
-        # In Python, bool is a kind of int.
+        # In Python, `bool` is a subclass of `int`.
         if isinstance(value, bool) or not is_accepted_type:
             yield wrong_type(path, expected)
         elif not minimum <= value <= maximum:
@@ -144,13 +144,13 @@ def number(minimum: float, maximum: float, expected: str, *, whole: bool = False
 temperature = number(*TEMPERATURE, translatable("a number from 0 to 2"))
 max_tokens = number(*MAX_TOKENS, translatable("a whole number from 1 to %(most)s", most=MAX_TOKENS[1]), whole=True)
 retries = number(*RETRIES, translatable("a whole number from 0 to 10"), whole=True)
-# `math.ulp(0.0)` is the smallest number above 0, so 0 is rejected.
+# `math.ulp(0.0)` is the smallest positive number, so 0 is rejected.
 seconds = number(math.ulp(0.0), MAX_SECONDS, translatable("a number of seconds above 0, at most a day"))
 keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to a day"))
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object whose values are seconds; an unknown timeout yields only a warning."""
+    """Yield the problems of an object whose values are seconds; an unknown timeout name only causes a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         item_path = child(path, key)
@@ -160,7 +160,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of a deadline: seconds for the answer, or an object with `total` and `firstContent`."""
+    """Yield the problems of a deadline: a number of seconds, or an object with `total` and `firstContent`."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:
@@ -168,7 +168,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an error policy, which is a preset's name or a table of error → action."""
+    """Yield the problems of an error policy: the name of a preset, or a table of error → action."""
     if isinstance(value, str):
         yield from choice(PRESETS)(path, value)
         return
@@ -186,7 +186,7 @@ def _error_rule(path: str, error_class: str, value: Any) -> Iterator[Problem]:
         yield from (_no_effect(path, sentence) for sentence in map(error_class_problem, known) if sentence)
     else:
         yield from choice(ACTIONS)(path, value)
-        # A rule for an unknown error has no effect, so it only causes a warning.
+        # A rule for an unknown error class has no effect, so it only causes a warning.
         sentence = error_class_problem(error_class)
         if sentence:
             yield _no_effect(path, sentence)
@@ -198,7 +198,7 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of compatibility options; an unknown option yields only a warning."""
+    """Yield the problems of compatibility options; an unknown option only causes a warning."""
     yield from check_quirks(value, path)
 
 
@@ -210,7 +210,7 @@ def url(path: str, value: Any) -> Iterator[Problem]:
     try:
         parts = urlsplit(value)
         is_valid = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:  # The URL has an invalid port or bracket.
+    except ValueError:  # The URL contains an invalid port or bracket.
         is_valid = False
     if not is_valid:
         yield wrong_type(
@@ -226,7 +226,7 @@ def proxy(path: str, value: Any) -> Iterator[Problem]:
 
 
 def key(path: str, value: Any) -> Iterator[Problem]:
-    """Yield a problem unless the value is a key that a header can contain, or a whole `${VARIABLE}`."""
+    """Yield a problem unless the value is a key that can be sent in a header, or exactly `${VARIABLE}`."""
     if not isinstance(value, str):
         yield wrong_type(path, translatable("a text"))
     elif classify_key(value) is KeyNotation.INVALID:

@@ -1,6 +1,6 @@
-"""Merge files into a configuration: the result, the keys in the files, and every problem.
+"""Merge files into a configuration: return the result, the keys in the files, and every problem.
 
-This module stores nothing: its caller shows the difference and applies it. A single error leaves the configuration
+This module stores nothing; its caller shows the difference and applies it. A single error leaves the configuration
 unchanged (MMR-E3). Keys from files are returned in `keys`, by provider, never inside the configuration.
 """
 
@@ -49,8 +49,8 @@ class FileFormat(StrEnum):
 class Imported:
     """Result of an import; `configuration` is unchanged if `problems` contains an error.
 
-    `keys` maps each provider to its first key in plaintext, `further_keys` contains the plaintexts of additional keys.
-    `kept_unknown` contains the paths of unknown fields, which are preserved.
+    `keys` maps providers to their first key in plaintext, `further_keys` to their additional keys in plaintext.
+    `kept_unknown` lists the paths of unknown fields, which are preserved.
     """
 
     configuration: Configuration
@@ -65,12 +65,15 @@ class Imported:
 
 
 def sha256(key: str) -> str:
-    """Return an unkeyed fingerprint of a key; installations use a keyed function instead."""
+    """Return an unkeyed hash of a key, as the default fingerprint.
+
+    Installations use an HMAC instead.
+    """
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def detect_format(value: object) -> FileFormat | None:
-    """Return the file format of a JSON value, judged by its top-level fields, or None."""
+    """Return the file format of a JSON value, determined from its top-level fields, or None if it has neither."""
     if isinstance(value, Mapping):
         if "providers" in value or "routing" in value:
             return FileFormat.ROUTING
@@ -119,17 +122,18 @@ def import_values(
     key_context: KeyContext = NOWHERE,
     languages: Collection[str] = LANGUAGES,
 ) -> Imported:
-    """Import parsed JSON values like `import_files`.
+    """Import parsed JSON values in the same way as `import_files`.
 
-    `fingerprint_at(key, endpoint)` is used if given, because fingerprints of stored keys depend on the origin.
+    `fingerprint_at(key, endpoint)` takes precedence over `fingerprint`, because the fingerprint of a stored key depends
+    on the provider's origin.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
-    # Files with providers come first, so that services find their providers.
+    # Files with providers come first, so that providers exist when services refer to them.
     sorted_values = sorted(values, key=_import_order)
     current_codes = (language.code for language in current.languages)
-    # A file may use languages that the same import adds.
+    # A file may use languages that another file in the same import adds.
     known = (*languages, *current_codes, *(code for value in sorted_values for code in languages_in(value)))
-    # With pruning, files may refer only to each other, because everything that they do not mention is removed.
+    # With pruning, files may refer only to each other, because everything that they do not mention will be removed.
     context, existing = (
         with_stored_keys(current, key_context),
         _existing_names(Configuration() if prune else current, sorted_values),
@@ -154,7 +158,7 @@ def import_values(
     problems += [*broken_references(result), *lost_aliases(result, sorted_values)]
     if errors(problems):
         return Imported(configuration=current, keys={}, problems=tuple(problems), kept_unknown=unknown)
-    # Drop keys whose provider was removed by pruning.
+    # Drop keys whose provider was pruned.
     remaining_keys = {name: key for name, key in keys.items() if result.provider(name)}
     return Imported(
         configuration=result,
@@ -166,7 +170,7 @@ def import_values(
 
 
 def _first_problems(problems: Iterable[Problem]) -> list[Problem]:
-    # Of very many problems, report only the first ones and an error that says so.
+    # If there are very many problems, report only the first ones, and an error that says so.
     first = list(islice(problems, MAX_PROBLEMS))
     if len(first) == MAX_PROBLEMS:
         first.append(
@@ -176,7 +180,7 @@ def _first_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _import_order(value: object) -> int:
-    # Import files with providers first, then files with only routes, and files with services last.
+    # Import files with providers first, then files that contain only routes, and files with services last.
     if detect_format(value) is not FileFormat.ROUTING:
         return 2
     return 0 if isinstance(value, Mapping) and "providers" in value else 1
@@ -198,7 +202,7 @@ def find_problems(
     languages: Collection[str] = LANGUAGES,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a file's JSON value; `existing` are the names with which the file is merged."""
+    """Return every problem of a file's JSON value; `existing` are the names that already exist where it is merged."""
     match detect_format(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, key_context=key_context, existing=existing)
@@ -255,13 +259,13 @@ def _unknown_in_list(path: str, value: object, fields: Collection[str]) -> Itera
 def merge_routing(
     current: Configuration, value: Mapping[str, Any], prune: bool, fingerprint: Fingerprint
 ) -> tuple[Configuration, dict[str, str], dict[str, tuple[str, ...]]]:
-    """Merge a valid `llm-routing.json`; return the configuration, and the first and the additional keys in the file."""
+    """Merge a valid `llm-routing.json`; return the configuration, and the first and additional keys in the file."""
     keys: dict[str, str] = {}
     further_keys: dict[str, tuple[str, ...]] = {}
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
-        # A stored key is reused only at its origin, so that it is never sent to another host.
+        # Reuse a stored key only if the origin is unchanged, so that it is never sent to another host.
         unmoved = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
         key, plaintext = key_from_file(
@@ -270,7 +274,8 @@ def merge_routing(
         if plaintext is not None:
             keys[raw["providerName"]] = plaintext
         existing_keys = unmoved.more_keys if unmoved else ()
-        # A merged file without `keys`, such as a seed's, leaves the additional keys unchanged.
+        # If a file without `keys` is merged, such as a file of the original programs, the additional keys stay
+        # unchanged.
         if "keys" not in raw and not prune:
             more_keys = existing_keys
         else:
@@ -314,7 +319,7 @@ def _task_type(route: RouteSpec) -> str:
 
 
 def _prune(current: Configuration, mentioned: Mapping[str, ProviderSpec]) -> tuple[ProviderSpec, ...]:
-    # List the providers in the file first, followed by those that services still need.
+    # First list the providers in the file, then others that services still use.
     used = {service.provider for service in current.services} - mentioned.keys()
     rest = (replace(item, in_routing_file=False) for item in current.providers if item.name in used)
     return (*mentioned.values(), *rest)

@@ -1,4 +1,4 @@
-"""Interpret a key field in a file: what it means for the provider's key."""
+"""Interpret the key field of a file: decide which key the provider has after an import."""
 
 from __future__ import annotations
 
@@ -31,24 +31,26 @@ from routing_admin.core.configuration.specs import (
 from routing_admin.core.documents.problem_sentences import forbidden_variable, placeholder, unset_variable
 
 Fingerprint = Callable[[str, str], str]
-"""Function that fingerprints a key for an endpoint; the result depends on the key and on the endpoint's origin."""
+"""Function that returns the fingerprint of a key for an endpoint. It depends on the key and on the
+endpoint's origin.
+"""
 
 
 def key_from_file(
     text: str, endpoint: str, own_variable: str, existing: KeySpec | None, fingerprint: Fingerprint
 ) -> tuple[KeySpec, str | None]:
-    """Return the key after an import, and its plaintext if the file contains a new one.
+    """Return the key that a provider has after an import, and its plaintext if the file contains a new key.
 
     `existing` is the key that the provider already has for the same origin.
     """
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
         mark = fingerprint(text, endpoint)
-        # The file contains the stored key, so there is nothing to encrypt.
+        # The file contains the key that is already stored, so there is nothing to encrypt.
         if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
             return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
-    # A stored key is replaced only by another key, not by an empty field, a mask, a placeholder or `${…}`.
+    # Only another key replaces a stored key; an empty field, a mask, a placeholder or `${…}` does not.
     if existing and existing.kind is KeyKind.STORED:
         return existing, None
     if form is KeyNotation.NOT_NEEDED:
@@ -63,35 +65,38 @@ def further_keys_from_file(
     existing: Sequence[KeySpec],
     fingerprint: Fingerprint,
 ) -> tuple[tuple[KeySpec, ...], tuple[str, ...]]:
-    """Return a provider's additional keys after an import, matched by name, and the plaintexts in the file."""
+    """Return the additional keys that a provider has after an import, and those that the file contains in plaintext.
+
+    Existing keys are matched by name.
+    """
     chosen = (referenced_variable(entry["apiKey"]) or "" for entry in entries)
     by_name, keys, plaintexts = {key.name: key for key in existing}, list[KeySpec](), list[str]()
     for number, (entry, variable) in enumerate(zip(entries, further_variables(first_variable, chosen), strict=True), 2):
         # Unnamed keys are numbered from 2, because the provider's first key is not in this list.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # An additional key without a value would be no key at all.
+        if key.kind is KeyKind.NONE:  # An additional key without a value is read from its variable.
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []
     return tuple(keys), tuple(plaintexts)
 
 
-# Warnings about keys and endpoints that are read from environment variables.
+# The rest of this module yields warnings about endpoints, and about keys in environment variables.
 
 
 def never_refused(endpoint: str) -> str | None:
-    """Accept every endpoint; used where the allowed origins are unknown."""
+    """Accept every endpoint, because the allowed origins are unknown."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class KeyContext:
-    """Context for validating keys and endpoints.
+    """What is known about the environment when keys and endpoints are validated.
 
-    `env` contains the environment variables, or is None to skip their checks. `allowed` are names of variables that may
-    be read in addition to `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return why an endpoint or a proxy may
-    not be used.
+    `env` contains the environment variables, or is None if they should not be checked. `allowed` are names of variables
+    that may be read in addition to `LLM_PROVIDER_*_API_KEY`. `refusal` and `proxy_refusal` return why an endpoint or a
+    proxy may not be used.
     """
 
     env: Mapping[str, str] | None = None
@@ -100,11 +105,11 @@ class KeyContext:
     proxy_refusal: Callable[[str], str | None] = never_refused
 
     def endpoint_warnings(self, path: str, endpoint: str) -> Iterator[Problem]:
-        """Yield a warning if this deployment does not allow the endpoint."""
+        """Yield a warning if this installation does not allow the endpoint."""
         yield from _origin_warning(path, self.refusal(endpoint))
 
     def proxy_warnings(self, path: str, proxy: str) -> Iterator[Problem]:
-        """Yield a warning if this deployment does not allow the proxy."""
+        """Yield a warning if this installation does not allow the proxy."""
         yield from _origin_warning(path, self.proxy_refusal(proxy))
 
 
@@ -119,9 +124,9 @@ NOWHERE = KeyContext()
 def key_warnings(
     path: str, text: str, key_context: KeyContext, provider: str | None = None, env_name: str | None = None
 ) -> Iterator[Problem]:
-    """Yield why the provider has no key: a placeholder, a forbidden variable, or an unset one."""
+    """Yield a warning if the provider has no key: it is a placeholder, or its variable is forbidden or not set."""
     env = key_context.env or {}
-    # If the override variable is set, it supplies the key in all three cases.
+    # If the provider's own variable is set, it supplies the key in all three cases.
     if provider and read_variable(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
@@ -137,14 +142,14 @@ OPENAI_URL = "https://api.openai.com/v1/chat/completions"
 
 
 class MissingConfigurationError(Exception):
-    """No configuration, and no provider in the environment (MMR-E2); the message names the variable to set."""
+    """There is no configuration, and no provider in the environment (MMR-E2); the message names the variable to set."""
 
 
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:
-    """Return a provider and the route `default`, from LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT and LLM_MODEL.
+    """Return a configuration with the provider that environment variables describe, and the route `default` to it.
 
-    The configuration contains the key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is
-    not set.
+    The variables are LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT and LLM_MODEL. The configuration contains the name of the
+    key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is not set.
     """
     if not env.get("LLM_API_KEY"):
         raise MissingConfigurationError(

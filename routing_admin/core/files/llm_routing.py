@@ -1,7 +1,7 @@
 """Read and write the objects of `llm-routing.json` (seed 003).
 
-The objects to read must have passed `llm_routing_checks.validate`. Fields that the seed lacks are written only if they
-differ from their default, so a seed's file is returned unchanged.
+Objects must pass `llm_routing_checks.validate` before they are read. Fields that the original programs (seeds) lack are
+written only if they differ from their default, so that a file of these programs is exported unchanged.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ CANDIDATE_KEYS = ("provider", "model", *PARAMETER_KEYS)
 
 
 def key_text(provider: ProviderSpec) -> str:
-    """Return an export's key field: `NOT_NEEDED` or `${…}`, never a key."""
+    """Return the key field for an export: `NOT_NEEDED` or `${…}`, never a key."""
     if provider.key.kind is KeyKind.NONE:
         return "NOT_NEEDED"
     return reference(provider.key.variable or key_variable(provider.name, provider.env_name))
 
 
 def list_variables(provider: ProviderSpec) -> tuple[str, ...]:
-    """Return the variable of each of the provider's keys, whether or not it is used."""
+    """Return the name of the environment variable for each of the provider's keys, whether or not it is used."""
     first = key_variable(provider.name, provider.env_name)
     return (first, *further_variables(first, (key.variable for key in provider.more_keys)))
 
 
 def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
-    """Return an export's `keys` entry: the name and `${…}` placeholder of each additional key."""
+    """Return the field `keys` for an export: the name and the `${…}` placeholder of each additional key."""
     return [
         {"name": key.name, "apiKey": reference(variable), **({} if key.enabled else {"enabled": False})}
         for key, variable in zip(provider.more_keys, list_variables(provider)[1:], strict=True)
@@ -69,16 +69,16 @@ def further_keys_json(provider: ProviderSpec) -> list[dict[str, Any]]:
 
 
 def read_provider(raw: Mapping[str, Any], key: KeySpec, more_keys: tuple[KeySpec, ...] = ()) -> ProviderSpec:
-    """Return the provider that an entry of `providers` describes; its keys must have been resolved before."""
+    """Return the provider described by an item of `providers`; `key` and `more_keys` are its keys after the import."""
     provider = replace(_provider_fields(raw, key), more_keys=more_keys)
     return replace(provider, extra=find_leftovers(raw, _provider_canonical(provider)))
 
 
 def write_provider(provider: ProviderSpec) -> dict[str, Any]:
-    """Return the entry of `providers`, with keys as `${…}`."""
+    """Return the item of `providers` that describes this provider, with keys as `${…}`."""
 
     def same(raw: Mapping[str, Any]) -> bool:
-        # An empty key field from the file must not be kept once the provider has a key.
+        # An empty key field from the file must not be kept if the provider now has a key.
         if raw["apiKey"] == "" and provider.key.kind is not KeyKind.NONE:
             return False
         if bool(raw.get("keys")) != bool(provider.more_keys):
@@ -134,7 +134,7 @@ def _provider_canonical(provider: ProviderSpec) -> dict[str, Any]:
 
 
 def read_route(task_type: str, raw: Mapping[str, Any], providers: Collection[str]) -> RouteSpec:
-    """Return the route that an entry of `routing` describes; its fallbacks may name any of `providers`."""
+    """Return the route described by an entry of `routing`; its fallbacks may name any of `providers`."""
     route = _route_fields(task_type, raw, providers)
     return replace(route, extra=find_leftovers(raw, _route_canonical(route, providers)))
 
@@ -194,7 +194,10 @@ def _route_canonical(route: RouteSpec, providers: Collection[str]) -> dict[str, 
 
 
 def resolve_candidate(text: str, providers: Collection[str]) -> tuple[str, str | None]:
-    """Split a fallback's text into provider and model at the first `/`; a provider's name alone has no model."""
+    """Split a fallback's text into provider and model at the first `/`.
+
+    The model is None if the text is a provider's name.
+    """
     head, slash, tail = text.partition("/")
     if text not in providers and slash and tail and head in providers:
         return head, tail
@@ -209,7 +212,7 @@ def read_candidate(entry: str | Mapping[str, Any], providers: Collection[str]) -
 
 
 def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str | dict[str, Any]:
-    """Return the entry of `fallback`: a string if that is enough, else an object."""
+    """Return the item of `fallback` for a candidate: a string if that is sufficient, otherwise an object."""
     text = candidate.provider if candidate.model is None else f"{candidate.provider}/{candidate.model}"
     bare = CandidateSpec(candidate.provider, candidate.model)
     if candidate == bare and resolve_candidate(text, providers) == (candidate.provider, candidate.model):
@@ -222,7 +225,7 @@ def write_candidate(candidate: CandidateSpec, providers: Collection[str]) -> str
 
 
 def _read_primary(raw: Mapping[str, Any]) -> CandidateSpec:
-    # The first candidate's provider and model are fields of the route itself; its parameters are in `primary`.
+    # The provider and model of the first candidate are fields of the route itself; its parameters are in `primary`.
     named = {key: raw[key] for key in ("provider", "model") if raw.get(key)}
     return read_candidate({**(raw.get("primary") or {}), **named}, ())
 

@@ -1,4 +1,4 @@
-"""Check `llm-routing.json`, and return every problem of any JSON value instead of raising (MMR-P3, MMR-P4)."""
+"""Check `llm-routing.json`: return every problem of any JSON value instead of raising (MMR-P3, MMR-P4)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _primary(path: str, value: Any) -> Iterator[Problem]:
     yield from rule.mapping(path, value)
     if isinstance(value, Mapping):
         yield from broken(PARAMETER_RULES, value, path)
-        # The route itself contains the provider and model of its first candidate.
+        # The provider and model of the first candidate are fields of the route itself.
         for key in ("provider", "model"):
             if key in value:
                 message = translatable("%(path)s belongs into the route itself. Move it there.", path=child(path, key))
@@ -100,7 +100,7 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class ExistingNames:
-    """Names with which a file is merged: providers by name with their `envName`, and task types.
+    """Names that already exist where a file is merged: providers with their `envName`, and task types.
 
     With `may_have_no_route`, a configuration without routes is valid.
     """
@@ -110,7 +110,7 @@ class ExistingNames:
     may_have_no_route: bool = False
 
     def with_names_in(self, value: object) -> ExistingNames:
-        """Return these names and those of the providers and task types in another file."""
+        """Return these names together with those of the providers and task types in another file."""
         if not isinstance(value, Mapping):
             return self
         routing = value.get("routing")
@@ -134,9 +134,9 @@ def validate(
     key_context: KeyContext = NOWHERE,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a parsed `llm-routing.json`; `languages` are the codes of languages with a directive.
+    """Return every problem of a parsed `llm-routing.json`; `languages` are codes of languages that have a directive.
 
-    A file need not repeat what `existing` contains, so it may consist of a single route.
+    A file need not repeat what is in `existing`, so it may consist of a single route.
     """
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with providers and routing."), "type")]

@@ -1,8 +1,8 @@
-"""Check, read and write `llmservices.json` (seed 000). An entry's `capabilities` are the declared capabilities.
+"""Check, read and write `llmservices.json` (seed 000).
 
-`capabilitySources` adds capabilities that were probed or found in the catalogue, and capabilities disabled by hand:
-`{"input": {"vision": "probed", "audio": "declared no"}}`. An import keeps the stored values if its file lacks the
-field.
+The field `capabilities` of an entry contains the declared capabilities. `capabilitySources` adds capabilities that were
+probed or found in the catalogue, and capabilities that an administrator disabled: `{"input": {"vision": "probed",
+"audio": "declared no"}}`. An import keeps the stored values if the file lacks this field.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from routing_admin.core.files.llm_routing import key_text
 
 SIDES = ("input", "output")
 NO = " no"
-"""Suffix of the source of a capability that the model lacks."""
+"""Suffix of the source for a capability that the model does not have."""
 SOURCE_VALUES = (*(source.value for source in Source), *(f"{source.value}{NO}" for source in Source))
 
 FIELD = "capabilitySources"
 
 
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object that maps each side (`input`, `output`) to sources by capability."""
+    """Yield the problems of an object that maps each side (`input`, `output`) to an object of capability → source."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
         return
@@ -60,7 +60,10 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
-    """Return the declared capabilities, without probed and catalogued ones; None if nothing was declared."""
+    """Return the declared capabilities, without those that were probed or found in the catalogue.
+
+    None means that nothing was declared.
+    """
     capabilities = service.capabilities
     if capabilities is None:
         return None
@@ -76,7 +79,7 @@ def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
 
 
 def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
-    """Return the value of `capabilitySources`, empty if every capability is declared."""
+    """Return the value for the field `capabilitySources`, which is empty if every capability is declared."""
     declared = declared_capabilities(service)
     return {side: sources for side in SIDES if (sources := _side(service, side, declared))}
 
@@ -84,7 +87,7 @@ def write_findings(service: ServiceSpec) -> dict[str, dict[str, str]]:
 def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dict[str, str]:
     capabilities: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
     first: tuple[str, ...] = getattr(declared, side) if declared else ()
-    # Declared capabilities are also listed if omitting them would change the order of the inputs or outputs.
+    # Declared capabilities are also listed if the order of inputs or outputs would otherwise be lost.
     is_in_order = capabilities[: len(first)] == first
     found = {
         capability: source.value
@@ -99,7 +102,10 @@ def _side(service: ServiceSpec, side: str, declared: Capabilities | None) -> dic
 
 
 def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service with the capability sources in its entry, else those of the same model before the import."""
+    """Return the service with the capability sources in its entry.
+
+    Without that field, keep the sources that the same model had before the import.
+    """
     findings = raw.get(FIELD)
     if findings is None and old and (old.provider, old.model) == (service.provider, service.model):
         findings = write_findings(old)
@@ -108,13 +114,13 @@ def with_findings(service: ServiceSpec, raw: Mapping[str, Any], old: ServiceSpec
     for side in SIDES:
         declared: tuple[str, ...] = getattr(service.capabilities, side) if service.capabilities else ()
         entries = (findings or {}).get(side) or {}
-        # A model has a capability if it was probed or catalogued, or if the entry itself declares it.
+        # A model has a capability that was probed or catalogued, or that the entry itself declares.
         present = [
             capability
             for capability, source in entries.items()
             if not source.endswith(NO) and _holds(source, capability, declared)
         ]
-        # A field that lists every declared capability also defines their order.
+        # If the field lists every declared capability, it also defines the order of all capabilities.
         ordered = (
             present
             if set(declared) <= set(present)
@@ -141,7 +147,7 @@ SERVICE_OWN_KEYS = (
 )
 SERVICE_KEYS = SERVICE_SEED_KEYS + SERVICE_OWN_KEYS
 IDENTITY = ("providerName",)
-"""Fields whose value the spec stores completely, however a file spells it."""
+"""Fields that never need to be preserved as spelled in a file, because the parsed service contains their value."""
 
 RULES = (
     Rule("id", rule.filled),
@@ -181,7 +187,8 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
     yield from found
     if not isinstance(raw, Mapping):
         return
-    # For each field, report the problems by the seed's rules, or else those by our own rules.
+    # For each field, report problems by the rules of the original programs, and only if there are none, by our own
+    # rules.
     fields = {problem.field for problem in found}
     rule_problems = [problem for problem in broken(RULES, raw, path) if problem.field not in fields]
     yield from rule_problems
@@ -196,20 +203,23 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service that an entry describes, at its provider, which must be resolved first.
+    """Return the service that an entry describes, at its provider, which must be found first.
 
-    Capabilities that were probed, catalogued or disabled for the same model are kept if the entry does not mention
-    them.
+    Capabilities that were probed, found in the catalogue or disabled for the same model are kept if the entry does not
+    mention them.
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    entry = {**raw, "baseURL": canonical["baseURL"]}  # This drops a base URL other than the provider's.
+    entry = {**raw, "baseURL": canonical["baseURL"]}  # Use the provider's base URL if the entry has a different one.
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 
 
 def write_service(service: ServiceSpec, provider: ProviderSpec, *, is_named: bool = False) -> dict[str, Any]:
-    """Return the entry of `services`; with `is_named` it names the provider, for ambiguous base URLs and keys."""
+    """Return the entry of `services` for a service.
+
+    With `is_named`, it contains the provider's name, because base URL and key do not identify the provider.
+    """
     key = key_text(provider)
 
     def same(raw: Mapping[str, Any]) -> bool:
@@ -233,7 +243,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
         provider=provider.name,
         model=raw["model"],
         base_url=own_spelling(raw["baseURL"], provider),
-        # Invalid capabilities count as undeclared.
+        # Invalid capabilities count as not declared.
         capabilities=capabilities if raw.get("capabilities") and not warnings else None,
         capability_tags=tuple(tag for tag in raw["capabilityTags"] if isinstance(tag, str)),
         description=raw["description"],
@@ -248,7 +258,7 @@ def _fields(raw: Mapping[str, Any], provider: ProviderSpec) -> ServiceSpec:
 
 
 def write_canonical(service: ServiceSpec, provider: ProviderSpec, key: str) -> dict[str, Any]:
-    """Return every field of an entry that differs from its default, in canonical spelling."""
+    """Return an entry with required fields and fields that differ from their default, in canonical spelling."""
     declared = declared_capabilities(service)
     return {
         "id": service.id,

@@ -1,7 +1,8 @@
-"""Fields of `llm-routing.json` that the seeds lack: aliases, agents, languages, budgets, exchange rates, the catalogue.
+"""Sections of `llm-routing.json` that the original programs (seeds) lack.
 
-Empty fields are not written. A field that a file lacks stays unchanged, even if the import removes everything that its
-files do not mention. No file contains agent keys. Limits of agents and labels have the format of database rows.
+They contain aliases, agents, languages, label budgets, exchange rates and the catalogue. Empty sections are not
+written. A section that a file lacks stays unchanged, even if the import prunes everything that its files do not
+mention. No file contains agent keys. Limits of agents and labels have the same format as in database rows.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ LIMIT_NAMES = (MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for met
 
 
 def limits(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an agent's or a label's limits, as listed in `docs/automation.md`."""
+    """Yield the problems of the limits of an agent or label, as documented in `docs/automation.md`."""
     yield from rule.mapping(path, value)
     if not isinstance(value, Mapping):
         return
@@ -78,7 +79,7 @@ def _currency(path: str, value: Any) -> Iterator[Problem]:
 
 def _money(path: str, value: Any) -> Iterator[Problem]:
     try:
-        # Database rows store amounts as decimal text.
+        # Amounts are decimal text, as in database rows.
         is_good = isinstance(value, str) and value.isascii() and 0 < Decimal(value) <= MAX_MONEY
     except InvalidOperation:
         is_good = False
@@ -98,13 +99,13 @@ LIMIT_RULES = (
 
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
-"""Last day for which a file may contain exchange rates. Only the page knows the current date and refuses future
-days.
+"""Last day for which a file may contain exchange rates. Only the page rejects future days, because it knows the current
+date.
 """
 
 
 def single_line(max_length: int) -> Check:
-    """Return a check for one-line text of at most `max_length` characters, the width of the database column."""
+    """Return a check for one-line text that fits into a database column of `max_length` characters."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         if isinstance(value, str) and (len(value) > max_length or any(character in value for character in "\r\n")):
@@ -126,7 +127,10 @@ AGENT_KEYS = tuple(dict.fromkeys(agent_rule.key for agent_rule in AGENT_RULES))
 
 
 def agents(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of a list of agents: ids must be unique, and each has a service, a task type or neither."""
+    """Yield the problems of a list of agents.
+
+    Ids must be unique, and no agent may have both a service and a task type.
+    """
     yield from rule.listing(path, value)
     ids: set[str] = set()
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -149,7 +153,7 @@ def agents(path: str, value: Any) -> Iterator[Problem]:
 
 
 def texts(longest_name: int, longest: int) -> Check:
-    """Return a check for an object that maps names to strings, each with a maximum length."""
+    """Return a check for an object that maps names to strings, both with a maximum length."""
 
     def check(path: str, value: Any) -> Iterator[Problem]:
         yield from rule.mapping(path, value)
@@ -162,7 +166,7 @@ def texts(longest_name: int, longest: int) -> Check:
 
 
 def budgets(path: str, value: Any) -> Iterator[Problem]:
-    """Validate an object that maps labels to limits, and yield the problems found in it."""
+    """Yield the problems of an object that maps labels to limits."""
     yield from rule.mapping(path, value)
     for name, item in value.items() if isinstance(value, Mapping) else ():
         yield from _name(path, name, 130)
@@ -173,7 +177,7 @@ def budgets(path: str, value: Any) -> Iterator[Problem]:
 
 
 def rates(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of a list of exchange rates, which must all convert into one currency."""
+    """Yield the problems of a list of exchange rates, which must all convert to the same currency."""
     yield from rule.listing(path, value)
     valid: list[ExchangeRate] = []
     for index, raw in enumerate(value if isinstance(value, list) else ()):
@@ -201,9 +205,9 @@ def _name(path: str, name: str, longest: int) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class OwnSection:
-    """A configuration field that only our own file format has.
+    """A section of the file that only our own format has.
 
-    `field` is its name in the configuration, `key` its name in the file. `name` returns an item's name.
+    `field` is its name in the configuration, `key` its name in the file. `name` returns the name of an item.
     """
 
     field: str
@@ -221,7 +225,7 @@ def _write_agent(agent: AgentSpec) -> dict[str, Any]:
             "description": agent.description or None,
             "serviceId": agent.service_id,
             "taskType": agent.task_type,
-            # Sorted, because databases return the fields of JSON objects in no particular order.
+            # Sort the limits, because databases return the fields of JSON objects in no particular order.
             "limits": dict(sorted(agent.limits.items())) or None,
         }
     )
@@ -286,14 +290,17 @@ def without_own_sections(configuration: Configuration) -> Configuration:
 
 
 def merge_own_sections(current: Configuration, value: Mapping[str, Any], prune: bool) -> Configuration:
-    """Return the configuration with a valid file's fields merged; missing fields stay unchanged."""
+    """Return the configuration with the sections of a valid file merged into it.
+
+    Sections that it lacks stay unchanged.
+    """
     changes: dict[str, Any] = {CATALOGUE: value[CATALOGUE] or None} if value.get(CATALOGUE) is not None else {}
     for part in OWN_SECTIONS:
         if value.get(part.key) is not None:
             old = getattr(current, part.field)
             new = {part.name(item): item for item in part.read(value[part.key])}
             changes[part.field] = tuple(new.values()) if prune else merge_items(old, new, part.name)
-    if "agents" in changes:  # No file contains agent keys, so their settings do not change.
+    if "agents" in changes:  # No file contains agent keys, so the settings of existing keys are kept.
         keys_by_agent = {agent.id: agent.keys for agent in current.agents}
         changes["agents"] = tuple(
             replace(agent, keys=keys_by_agent.get(agent.id, agent.keys)) for agent in changes["agents"]

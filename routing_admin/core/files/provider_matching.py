@@ -1,7 +1,7 @@
-"""Match services with providers: by name, else by base URL and key.
+"""Match services with providers: by the provider's name, otherwise by base URL and key.
 
-Repeated imports have the same result: the first choice is a provider with that base URL and key, the second is the
-provider that the same services used before, and the last is a new provider, named after its host.
+The first choice is a provider with the same base URL and key. The second choice is the provider that the same services
+used before, and the last a new provider, named after its host. In this way a repeated import has the same result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.files.llmservices import read_service
 
 @dataclass(frozen=True, slots=True)
 class KeyedAddress:
-    """A base URL and what identifies a key: its variable's name or its fingerprint, never the key itself."""
+    """A base URL, and the name of a key's variable or the key's fingerprint, but never the key itself."""
 
     base: str
     form: KeyNotation
@@ -32,7 +32,10 @@ class KeyedAddress:
 
 
 def keyed_address(raw: Mapping[str, Any], fingerprint: Fingerprint) -> KeyedAddress:
-    """Return a service's base URL and its key's mark; all placeholders and masks count as one unknown key."""
+    """Return the base URL and the key's variable or fingerprint.
+
+    All placeholders and masks count as the same unknown key.
+    """
     text, base = raw["apiKey"], base_url(raw["baseURL"])
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
@@ -51,7 +54,7 @@ def merge_services(
 ) -> tuple[Configuration, dict[str, str]]:
     """Merge a valid `llmservices.json`; return the configuration and the keys in the file.
 
-    `keep` names the providers that pruning must not remove.
+    `keep` names providers that pruning must not remove.
     """
     groups: dict[KeyedAddress | str, list[Mapping[str, Any]]] = {}
     for raw in value["services"]:
@@ -66,7 +69,7 @@ def merge_services(
         if plaintext is not None:
             keys[name] = plaintext
         found |= {raw["id"]: read_service(raw, providers[name], current.service(raw["id"])) for raw in entries}
-    # Grouping has changed the order, so restore that of the file.
+    # Grouping has changed the order of the services, so restore the order of the file.
     found = {raw["id"]: found[raw["id"]] for raw in value["services"]}
     result = replace(
         current,
@@ -84,7 +87,7 @@ def _provider_at(
     existing = current.provider(name)
     old = existing or _new_provider(name, raw)
     is_known = (
-        # If an entry names an existing provider, only a different key changes that provider.
+        # If an entry names an existing provider, that provider changes only if the entry contains another key.
         _matches(old, address)
         if isinstance(address, KeyedAddress)
         else classify_key(raw["apiKey"]) != KeyNotation.LITERAL
@@ -99,7 +102,7 @@ def _provider_at(
 
 
 def drop_orphans(configuration: Configuration, keep: Collection[str] = ()) -> Configuration:
-    """Return the configuration without unused providers that only services introduced."""
+    """Return the configuration without unused providers that were created for services."""
     used = set(keep) | {service.provider for service in configuration.services}
     used |= {candidate.provider for route in configuration.routes for candidate in route.candidates}
     rest = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
@@ -117,7 +120,7 @@ def _new_provider(name: str, raw: Mapping[str, Any]) -> ProviderSpec:
 
 def _names(current: Configuration, groups: Mapping[KeyedAddress, list[Mapping[str, Any]]]) -> dict[KeyedAddress, str]:
     names: dict[KeyedAddress, str] = {}
-    # Look for exact matches of all groups first, so that a weaker match cannot take the provider of an exact one.
+    # First look for exact matches of all groups, so that a weaker match cannot take the provider of an exact one.
     for find in (_find_by_key, _find_previous, _find_by_stored_key):
         for address, entries in groups.items():
             found = None if address in names else find(current, address, entries, set(names.values()))
@@ -138,7 +141,7 @@ def _matches(provider: ProviderSpec, address: KeyedAddress) -> bool:
     return {
         KeyNotation.LITERAL: key.kind is KeyKind.STORED and key.fingerprint == address.mark,
         KeyNotation.REFERENCE: (key.kind is KeyKind.ENV and key.variable == address.mark)
-        # Exports write a stored key as a reference to its provider's variable.
+        # In exports, a stored key is written as a reference to its provider's variable.
         or (key.kind is KeyKind.STORED and address.mark == own),
         KeyNotation.PLACEHOLDER: key.kind is KeyKind.ENV and key.variable == own,
         KeyNotation.NOT_NEEDED: key.kind is KeyKind.NONE,
@@ -156,7 +159,7 @@ def _find_by_key(
 def _find_previous(
     current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """Return the provider, at this base URL, that one of these services used before; its key may have changed."""
+    """Return the provider at this base URL that one of these services used before; its key may have changed."""
     for name in _providers_before(current, entries):
         provider = current.provider(name)
         if provider and name not in names and base_url(provider.endpoint) == address.base:
@@ -167,7 +170,7 @@ def _find_previous(
 def _find_by_stored_key(
     current: Configuration, address: KeyedAddress, entries: list[Mapping[str, Any]], names: set[str]
 ) -> str | None:
-    """Return a provider with a stored key at the same base URL, for an entry whose key is a placeholder."""
+    """Return a provider with a stored key at the same base URL, for an entry whose key is only a placeholder."""
     if address.form is not KeyNotation.PLACEHOLDER:
         return None
     stored = (item for item in current.providers if item.key.kind is KeyKind.STORED and item.name not in names)
@@ -179,21 +182,24 @@ def _providers_before(current: Configuration, entries: list[Mapping[str, Any]]) 
     return list(dict.fromkeys(service.provider for service in current.services if service.id in ids))
 
 
-# An import of an export must recognise every provider and service. The seeds' files identify a service's provider only
-# by base URL and key. Where that is not enough (two providers at one base URL, or settings that no service's entry
-# contains), exports name the provider.
+# An import of an export must recognise every provider and service. The original programs identify a service's provider
+# only by base URL and key. Where that is not sufficient (two providers at one base URL, or settings that no service's
+# entry contains), exports name the provider.
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenIdentity:
-    """The providers that an export must list, and the providers that its services must name."""
+    """The providers that an export must list, and the names of providers that its services must mention."""
 
     providers: tuple[ProviderSpec, ...]
     with_names: frozenset[str] = frozenset()
 
 
 def written_identity(configuration: Configuration) -> WrittenIdentity:
-    """Return the seeds' minimum if importing it restores every provider and service, else everything."""
+    """Return the minimum that restores every provider and service when it is imported.
+
+    If base URLs and keys do not identify the providers, list all providers, and let services name ambiguous ones.
+    """
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)
     if _are_distinct(configuration, listed):
@@ -208,7 +214,7 @@ def written_identity(configuration: Configuration) -> WrittenIdentity:
 
 
 def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, ...]) -> bool:
-    # Test whether services without provider names, imported with these providers, are restored.
+    # Import the services without provider names, together with these providers, and compare the result.
     start = without_stored_keys(replace(EMPTY, providers=providers))
     value = {"services": [write_bare(service, configuration) for service in configuration.services]}
     made, _ = merge_services(start, value, False, lambda key, _endpoint: key)
@@ -219,7 +225,7 @@ def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, .
 
 
 def without_stored_keys(configuration: Configuration) -> Configuration:
-    """Return the configuration as an installation without the stored keys would import it."""
+    """Return the configuration as it would be imported by an installation without the stored keys."""
     return replace(configuration, providers=tuple(map(_as_imported, configuration.providers)))
 
 
@@ -235,7 +241,7 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
 
 
 def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, Any]:
-    """Return the part of a service's entry that identifies its provider."""
+    """Return the fields of a service's entry that identify its provider, with placeholders for the others."""
     provider = configuration.provider(service.provider)
     assert provider is not None  # noqa: S101 - checked with every change
     names = {"id": service.id, "name": service.name, "model": service.model, "description": "", "capabilityTags": []}

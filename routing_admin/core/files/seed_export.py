@@ -1,7 +1,7 @@
-"""Export files for the seed programs, and list what their format cannot express.
+"""Export files for the original programs (seeds), and list what their format cannot express.
 
-In the seeds' files, an endpoint is the full call URL, a fallback is a provider's name, and a provider has one model.
-Therefore each (provider, model) that a fallback uses becomes a provider entry of its own.
+In their files, an endpoint is the full call URL, a fallback is a provider's name, and a provider has only one model.
+Therefore each (provider, model) that a fallback uses becomes a separate provider.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
 SEED_PROTOCOLS = ("openai", "anthropic", "gemini")
-"""Protocols whose call URL the seeds' adapter supports; for Gemini, this is its OpenAI-compatible URL."""
+"""Protocols for which the original programs can build requests; for Gemini, at its OpenAI-compatible URL."""
 
 UNSUPPORTED_SERVICE_FIELDS: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}
 )
-"""Service fields that the seeds' format lacks, with their defaults."""
+"""Service fields that the original format lacks, with their defaults."""
 
 UNSUPPORTED_PROVIDER_FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ UNSUPPORTED_ROUTE_FIELDS: Mapping[str, str] = MappingProxyType(
         "keep_alive_seconds": translatable("seconds until keep-alive comments"),
     }
 )
-"""Route fields that the seeds' programs lack, with the names that users see."""
+"""Route fields that the original format lacks, with the names that users see."""
 UNSUPPORTED_SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "agents": translatable("agents"),
@@ -68,7 +68,7 @@ Written = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def seed_routing(configuration: Configuration) -> Written:
-    """Return `llm-routing.json` in the seed's format, and a sentence for everything that it cannot express."""
+    """Return `llm-routing.json` in the original format, and a sentence for everything that it cannot express."""
     expressible = (item for item in configuration.providers if item.enabled and item.protocol in SEED_PROTOCOLS)
     providers = {item.name: found for item in expressible if (found := with_enabled_key(item))}
     chains = {
@@ -91,7 +91,7 @@ def seed_routing(configuration: Configuration) -> Written:
 
 
 def seed_services(configuration: Configuration) -> Written:
-    """Return `llmservices.json` with base URLs and only the seed's fields, and a sentence per omitted setting."""
+    """Return `llmservices.json` with only the original fields, and a sentence for each omitted setting."""
     providers = {item.name: item for item in configuration.providers}
     entries, left_out = [], []
     for service in configuration.services:
@@ -114,7 +114,7 @@ def seed_services(configuration: Configuration) -> Written:
 
 
 def with_enabled_key(provider: ProviderSpec) -> ProviderSpec | None:
-    """Return the provider with its first enabled key, or None if all its keys are disabled."""
+    """Return the provider with its first enabled key as its only key, or None if all its keys are disabled."""
     pairs = zip((provider.key, *provider.more_keys), list_variables(provider), strict=True)
     found = next(((key, variable) for key, variable in pairs if key.enabled), None)
     if found is None:
@@ -144,7 +144,7 @@ def _drop_our_keys(entry: Mapping[str, Any], own_keys: Collection[str]) -> dict[
 
 
 def _drop_repeats(candidates: tuple[CandidateSpec, ...]) -> list[CandidateSpec]:
-    # Keep only the first of repeated candidates, because requests would skip the others.
+    # If a candidate is repeated, keep only the first occurrence, because requests would skip the others.
     return list({(item.provider, item.model): item for item in reversed(candidates)}.values())[::-1]
 
 
@@ -153,7 +153,7 @@ def _entries(
 ) -> dict[tuple[str, str], str]:
     used = {item.provider for chain in chains.values() for item in chain}
     listed = [item for item in providers.values() if item.in_routing_file or item.name in used]
-    # A provider's own entry contains its default model; each further model needs another entry.
+    # A provider's own entry contains its default model. Each further model needs an entry of its own.
     names = {(item.name, item.default_model): item.name for item in listed}
     taken = {item.name for item in configuration.providers}
     for candidate in (item for chain in chains.values() for item in chain[1:]):
@@ -188,7 +188,7 @@ def _route(
     entries: Mapping[tuple[str, str], str],
 ) -> dict[str, Any]:
     fallback = [entries[item.provider, item.model or providers[item.provider].default_model] for item in chain[1:]]
-    # The first candidate's parameters go to the route, because the seed stores parameters only there.
+    # The first candidate's parameters become those of the route, because the original format has no others.
     temperature = route.temperature if chain[0].temperature is None else chain[0].temperature
     max_tokens = route.max_tokens if chain[0].max_tokens is None else chain[0].max_tokens
     return (
@@ -283,7 +283,7 @@ def _list_route_losses(route: RouteSpec, chain: list[CandidateSpec]) -> Iterator
 
 def _is_primary_cut(route: RouteSpec, chain: list[CandidateSpec]) -> bool:
     first = chain[0]
-    # In the seed's format, parameters belong to a route and apply to every candidate.
+    # In the original format, parameters belong to the route and apply to all of its candidates.
     own = [(first.temperature, route.temperature), (first.max_tokens, route.max_tokens)]
     would_spread = len(chain) > 1 and any(
         candidate_value is not None and candidate_value != route_value for candidate_value, route_value in own

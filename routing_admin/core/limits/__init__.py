@@ -1,1 +1,1 @@
-"""Limits on agents: request rates, budgets and concurrent calls."""
+"""Limits for agents: request rates, budgets and concurrent calls."""

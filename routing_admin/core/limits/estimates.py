@@ -1,6 +1,6 @@
-"""Estimate what a call will use, and account for what it used.
+"""Estimate the tokens and cost of a call before it is made, and determine its usage afterwards.
 
-The estimate is reserved before the call; the real usage settles the reservation afterwards.
+The estimate is reserved before the call. Afterwards the actual usage replaces it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Media, Usage
 
 IMAGE_TOKENS = 1290
-"""Gemini's token count for a generated image; other vendors count about as much."""
+"""Number of tokens that Gemini counts for a generated image; other vendors count about the same number."""
 SOUND_BYTES = 2000
-"""Bytes of generated audio per token: vendors count 20 to 25 tokens per second of 48,000 bytes."""
+"""Bytes of generated audio per token: vendors count 20 to 25 tokens for one second, which has 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
-"""Estimated tokens of an answer whose request sets no limit."""
+"""Estimated tokens of an answer if the request sets no limit."""
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
@@ -28,17 +28,17 @@ def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int,
 
 
 def total_tokens(usage: Usage | None) -> int | None:
-    """Return the provider's total token count, or None if it reported none."""
+    """Return the total number of tokens that the provider reported, or None if it reported none."""
     if usage is None or (usage.prompt_tokens is None and usage.completion_tokens is None):
         return usage.total_tokens if usage is not None else None
     return (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
 
 
 def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, is_cut: bool = False) -> Usage:
-    """Return a call's usage as reported by its provider, with missing counts estimated from the request and the reply.
+    """Return the usage that the provider reported for a call, with missing counts estimated from request and reply.
 
-    The usage is zero if there is neither a report nor a reply. For a reply that was cut off, the larger of the report
-    and the estimate is used.
+    Without a report and without a reply, the usage is zero. If the reply was cut off, the larger of the reported and
+    the estimated count is used.
     """
     counted = usage or Usage()
     if reply is None:
@@ -47,7 +47,7 @@ def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, 
     if completion is None or is_cut:
         received = answer_tokens(reply)
         rest = None if total is None or prompt is None or is_cut else max(total - prompt, 0)
-        # The report on a reply that was cut off covers at most its beginning, so count what was received.
+        # If the reply was cut off, the report covers at most its beginning, so count the tokens that were received.
         completion = max(completion or 0, received) if rest is None else rest
     if prompt is None:
         prompt = question if total is None else max(total - completion, 0)
@@ -76,7 +76,7 @@ def price_usage(usage: Usage, price: Price | None, currency: str) -> int | None:
 
 
 def counted_nanos(usage: Usage, price: Price | None, limits: AgentLimits) -> int:
-    """Return the cost to charge to a budget: by `price` if known, else by the budget's own price, else 0."""
+    """Return the cost to charge to a budget: by `price` if known, otherwise by the budget's own price, otherwise 0."""
     nanos = price_usage(usage, price, limits.currency)
     if nanos is None:
         nanos = price_usage(usage, limits.own_price, limits.currency)

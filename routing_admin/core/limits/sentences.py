@@ -1,4 +1,4 @@
-"""Messages for callers that reached a limit."""
+"""Messages for callers that have reached a limit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ LIMIT_SENTENCES: Mapping[Meter, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedNeed:
-    """A limit that a request would exceed: `left` is what `who` may still use, `need` is what the request requires."""
+    """A limit that a request would exceed: `who` may still use `left`, but the request needs `need`."""
 
     who: str
     meter: Meter
@@ -62,7 +62,7 @@ class RefusedNeed:
 
 
 def refusal_sentence(refused: RefusedNeed, ends_at: datetime | None, now: datetime) -> Translatable:
-    """Return why a request is refused, and when the limit resets: `ends_at`, in the caller's time zone."""
+    """Return why a request is refused and when the limit resets, which is at `ends_at` in the caller's time zone."""
     wait = format_duration(ends_at - now) if ends_at else ""
     reset = f"{ends_at:%Y-%m-%d %H:%M %Z}" if ends_at else ""
     amounts = {"limit": refused.limit, "left": refused.left, "asked": refused.need}
@@ -75,7 +75,7 @@ def format_amount(meter: Meter, amount: int, currency: str) -> str:
 
 
 def format_duration(time: timedelta) -> str:
-    """Format a duration as OpenAI's rate limit headers do: `12s`, `6m0s`, `1h0m5s`; at least one second."""
+    """Format a duration like OpenAI's rate limit headers: `12s`, `6m0s`, `1h0m5s`. The minimum is one second."""
     seconds = max(1, -int(-time.total_seconds() // 1))
     hours, minutes = seconds // 3600, seconds % 3600 // 60
     parts = [f"{hours}h"] if hours else []

@@ -1,8 +1,8 @@
-"""A process's share of a limit: the amounts drawn from the ledger, reserved for calls, and used.
+"""One process's share of a limit: how much it has drawn from the ledger, reserved for calls, and used.
 
-Calls reserve before they start and settle afterwards, so the shares together never exceed the limit. Two amounts become
-debt, which the ledger books regardless of how much of the limit is left: usage beyond a reservation, and extensions of
-a share while the ledger did not respond.
+The ledger records how much of each limit all processes have drawn. Calls reserve an amount before they start and settle
+it afterwards, so that all shares together never exceed the limit. The ledger books two amounts as debt, even if nothing
+is left of the limit: usage beyond a reservation, and an extension of a share while the ledger did not respond.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.services.agent_limits import Meter
 
 
 class Period(StrEnum):
-    """Period over which usage is summed; `NOW` counts a call while it is running."""
+    """Period over which usage is summed; `NOW` counts calls while they are running."""
 
     NOW = "now"
     MINUTE = "minute"
@@ -38,7 +38,7 @@ PERIODS: Mapping[Meter, Period] = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One minute, day or month with a unique name; the window of `Period.NOW` never ends."""
+    """One minute, day or month, with a unique name. The window of `Period.NOW` never ends."""
 
     name: str
     ends_at: datetime | None = None
@@ -51,12 +51,12 @@ MOMENT = Window("now")
 
 
 def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
-    """Return the window that contains `now`; days and months follow `zone`, minutes UTC."""
+    """Return the window that contains `now`. Days and months begin in the time zone `zone`, minutes in UTC."""
     if period is Period.NOW:
         return MOMENT
     if period is Period.MINUTE:
         # Windows are clock minutes, so a caller may use up two of them within sixty seconds. A token bucket or weighted
-        # windows would admit nearly as much.
+        # windows would allow almost as much.
         minute = now.astimezone(UTC).replace(second=0, microsecond=0)
         return Window(f"{minute:%Y-%m-%dT%H:%MZ}", minute + timedelta(minutes=1))
     today = now.astimezone(zone).date()
@@ -67,21 +67,22 @@ def window_at(period: Period, now: datetime, zone: tzinfo) -> Window:
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
-    # `datetime.combine` yields midnight in the zone even on days when its clocks change.
+    # `datetime.combine` returns midnight in the zone even on days on which its clocks change.
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 
 GRANT_DIVISOR = 16
-"""A process draws 1/16 of what is left, or what its calls need if that is more. This leaves enough for other processes,
-and near the limit each process draws only what its calls need.
+"""A process draws 1/16 of what is left of a limit, or more if its calls need more. Enough is then left for other
+processes. Near the limit, each process draws only what its calls need.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The share of one process in a window; `drawn` is the total of all processes as last reported by the ledger.
+    """One process's share of a limit in one window.
 
-    `last` is the size of the last draw, `extension` the amount added without the ledger.
+    `drawn` is how much all processes have drawn, as last reported by the ledger. `last` is the size of the last draw,
+    `extension` an amount that was added without the ledger.
     """
 
     limit: int
@@ -95,12 +96,12 @@ class Share:
 
     @property
     def committed(self) -> int:
-        """The amount that has been used or that running calls may still use."""
+        """The amount that calls have used, or may still use while they are running."""
         return self.used + self.reserved
 
     @property
     def free(self) -> int:
-        # The result is negative once calls used more than they had reserved.
+        # The result is negative if calls used more than they had reserved.
         return self.granted + self.extension - self.committed
 
     @property
@@ -109,11 +110,14 @@ class Share:
 
     @property
     def remaining(self) -> int:
-        """Amount of the limit that is left as far as this process knows; other processes' draws count as used."""
+        """Amount that is left of the limit, as far as this process knows.
+
+        What other processes have drawn counts as used.
+        """
         return max(0, self.limit - max(self.drawn, self.granted) + min(self.granted, self.free))
 
     def reserve(self, amount: int) -> Share | None:
-        """Return the share with `amount` reserved, or None if less than that is free."""
+        """Return the share with `amount` reserved, or None if less than `amount` is free."""
         return replace(self, reserved=self.reserved + amount) if amount <= self.free else None
 
     def settle(self, reserved: int, used: int) -> Share:
@@ -123,10 +127,10 @@ class Share:
         return replace(self, granted=granted, drawn=drawn, last=last or self.last, extension=0)
 
     def extend(self) -> Share | None:
-        """Return the share extended without the ledger.
+        """Return the share with an amount added without asking the ledger.
 
-        It grows by the amount of a regular draw, and at least by the size of the last one. Return None if the share was
-        already extended since the ledger last responded, or if nothing was ever drawn.
+        The amount is that of a regular draw, and at least that of the last draw. Return None if the share was already
+        extended since the ledger last responded, or if the share never drew anything.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))
@@ -137,19 +141,19 @@ class Share:
 
 
 def grant_size(limit: int, drawn: int, want: int, least: int) -> int:
-    """Return how much to grant: `want` or more, or else all that is left, but 0 if less than `least` is left."""
+    """Return how much to grant: at least `want`, otherwise all that is left, or 0 if less than `least` is left."""
     left = limit - drawn
-    # While much is left, grant more than requested, so that the next calls need no exchange with the ledger.
+    # While much is left, grant more than was requested, so that the next calls need no exchange with the ledger.
     return 0 if left < max(least, 1) else min(left, max(want, left // GRANT_DIVISOR))
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One process's report on, and request for, one limit of a holder (named as in `limit_holders`).
+    """A process's message to the ledger about one limit of a holder (named as in `limit_holders`).
 
-    `granted` is what the process holds. `committed` is what it used or reserved, which may exceed that. `reported` is
-    the commitment in its previous order. `give` is returned to the ledger, `want` is requested, and `least` is the
-    smallest useful grant.
+    `granted` is how much the process holds. `committed` is how much it has used or reserved, which may be more.
+    `reported` is `committed` in its previous order. The process returns `give` and requests `want`; a grant of less
+    than `least` would be useless.
     """
 
     holder: str
@@ -166,9 +170,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """The ledger's state after an order: the amount held by the process, drawn by all processes, and granted now.
+    """The ledger's state after an order: how much the process holds, all processes have drawn, and was granted now.
 
-    `in_demand` says that another process's order was refused a moment ago.
+    `in_demand` says that an order of another process was refused a moment ago.
     """
 
     granted: int
@@ -178,19 +182,19 @@ class Booking:
 
 
 def book(drawn: int, held: int | None, order: Order) -> Booking:
-    """Apply an order to a ledger from which all processes drew `drawn`, and of which this process holds `held`.
+    """Apply a process's order to the ledger, which records that all processes drew `drawn` and this one holds `held`.
 
-    `held` is None once the lease has expired.
+    `held` is None if the process's lease has expired.
     """
     if held is None:
-        # When its lease expires, a process loses everything that it has not reported as committed, and its whole share
-        # of the limit on concurrent calls, whose window never ends. Usage that is reported later is booked below as
-        # debt.
+        # A process whose lease has expired loses everything that it had not reported as committed. It also loses its
+        # whole share of the limit on concurrent calls, whose window never ends. Usage that it reports later is booked
+        # below as debt.
         held = min(order.reported, order.granted) if order.window.ends_at is not None else 0
     else:
         give = max(0, min(order.give, held - order.committed))
         held, drawn = held - give, drawn - give
-    # Book debt regardless of how much of the limit is left, because the amount has already been used.
+    # Book debt even if nothing is left of the limit, because the amount has already been used.
     debt = max(0, order.committed - held)
     held, drawn = held + debt, drawn + debt
     grant = grant_size(order.limit, drawn, order.want, order.least) if order.want else 0
@@ -198,16 +202,16 @@ def book(drawn: int, held: int | None, order: Order) -> Booking:
 
 
 class Ledger(Protocol):
-    """Account of all draws, shared by the processes.
+    """Record of how much of each limit all processes have drawn.
 
-    A process that sends nothing for a whole lease loses what it has not used.
+    If a process sends nothing for the duration of a lease, it loses what it has not used.
     """
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> Sequence[Booking]:
-        """Book all orders, or none. Raise an error if the ledger does not respond."""
+        """Book all orders, or none of them. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Return everything that a stopping process holds but has neither used nor reserved.
+        """Return everything that a process holds but has neither used nor reserved, because it stops.
 
         Raise an error if the ledger does not respond.
         """

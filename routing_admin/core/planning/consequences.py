@@ -1,4 +1,4 @@
-"""Consequences of a configuration change for the routes and agents that requests use."""
+"""Consequences that a configuration change has for the routes and agents that requests use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, str] = {
     "video": translatable("videos"),
     "file": translatable("files"),
 }
-"""Each capability in `MEDIA` → the content that a model with this capability can read."""
+"""Maps each capability in `MEDIA` to the content that a model with this capability can read."""
 Notice = tuple[Gravity, str]
 ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 
@@ -31,9 +31,9 @@ ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 def consequences(
     before: Configuration, after: Configuration, unusable: Mapping[str, Unusable] | None = None
 ) -> tuple[Consequence, ...]:
-    """Return every consequence of replacing `before` by `after`, the most serious first.
+    """Return all consequences of replacing `before` by `after`, the most serious first.
 
-    `unusable` are the providers that cannot be called, whether before or after the change.
+    `unusable` contains the providers that cannot be called, either before or after the change.
     """
     old, new = _Reach(before, unusable or {}), _Reach(after, unusable or {})
     changed = _changed_providers(before, after)
@@ -47,7 +47,7 @@ def consequences(
 
 
 class _Reach:
-    """The candidates that a configuration makes available to routes and agents. Each route is checked only once."""
+    """The candidates that routes and agents can reach under one configuration. Each route is checked only once."""
 
     def __init__(self, configuration: Configuration, unusable: Mapping[str, Unusable]) -> None:
         self.configuration = configuration
@@ -60,7 +60,7 @@ class _Reach:
         return self._chains[route.task_type]
 
     def agent_route(self, agent: AgentSpec) -> RouteSpec | None:
-        """Return the route that an agent's requests take, or None if it names no route or none can be used."""
+        """Return the route that an agent's requests use, or None if the agent has no route or no route is usable."""
         if agent.task_type is None:
             return None
         try:
@@ -112,7 +112,7 @@ def _changed_providers(before: Configuration, after: Configuration) -> set[str]:
 
 
 def _differ(first: object, second: object) -> bool:
-    # The configurations share most of their objects, so compare by identity before comparing by value.
+    # Most objects belong to both configurations, so compare by identity before comparing by value.
     return first is not second and first != second
 
 
@@ -133,7 +133,7 @@ def _route_notice(route: RouteSpec, after: Configuration, *, is_there: bool) -> 
 
 
 def _chain_notices(route: str, old: ChainLint, new: ChainLint) -> Iterator[Notice]:
-    # A chain that could not answer before the change has nothing to lose.
+    # A chain that could not answer before the change loses nothing.
     if not old.callable:
         return
     if not new.callable:
@@ -161,7 +161,7 @@ def _candidate_notices(route: str, old: ChainLint, new: ChainLint, lost_by_all: 
     for candidate in new.callable:
         earlier = before.get(_key(candidate))
         lost = [
-            # `_chain_notices` has already reported what the whole route loses.
+            # `_chain_notices` already reports capabilities that the whole route loses.
             capability
             for capability in _read([earlier] if earlier else [])
             if not candidate.capabilities.has(capability) and capability not in lost_by_all
@@ -178,7 +178,7 @@ def _candidate_notices(route: str, old: ChainLint, new: ChainLint, lost_by_all: 
 
 def _alias_consequences(before: Configuration, after: Configuration) -> Iterator[Consequence]:
     for alias in before.aliases:
-        # An alias that had no target before the change has nothing to lose.
+        # An alias that had no target before the change loses nothing.
         if alias in after.aliases and is_target(before, alias.target) and not is_target(after, alias.target):
             yield Consequence(
                 Gravity.STOPS,
@@ -234,7 +234,7 @@ def _language_consequences(before: Configuration, after: Configuration) -> Itera
     for code, directive in _directives(before.languages).items():
         if now.get(code) == directive:
             continue
-        # Requests in a removed language use another language.
+        # If a language was removed, its requests use another language.
         fallback = resolve_language(code, after.default_language, now)
         if fallback == code:
             text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])
@@ -266,12 +266,12 @@ def _name(candidate: CheckedCandidate) -> str:
     return candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
 
 
-# The remaining functions determine how each upcoming retirement affects routes and agents, in order of date.
+# The remaining functions determine how each upcoming retirement affects routes and agents, in the order of dates.
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEnding:
-    """A model's retirement, whether its date has passed, and its consequences."""
+    """The retirement of a model, whether its date has passed, and its consequences."""
 
     end: ModelEnd
     is_over: bool
@@ -284,13 +284,13 @@ def foresee_endings(
     unusable: Mapping[str, Unusable] | None = None,
     catalogue: Catalogue | None = None,
 ) -> tuple[ModelEnding, ...]:
-    """Return the retirements within `NOTICE` that affect a route or an agent, the earliest first."""
+    """Return the retirements within the period `NOTICE` that affect a route or an agent, the earliest first."""
     found, before = [], configuration
     for end in list_ends(configuration, catalogue):
         if end.retirement.day > today + NOTICE:
             break
         after = without_model(before, end)
-        # Compare with the configuration after earlier retirements, so that each one reports only its own effects.
+        # Compare with the configuration after all earlier retirements, so that each one reports only its own effects.
         effects = consequences(before, after, unusable)
         if effects:
             found.append(ModelEnding(end, end.retirement.day <= today, effects))
@@ -299,7 +299,7 @@ def foresee_endings(
 
 
 def without_model(configuration: Configuration, end: ModelEnd) -> Configuration:
-    """Return the configuration with a model's services disabled and its candidates removed."""
+    """Return the configuration with the model's services disabled and its candidates removed from all chains."""
     defaults = {provider.name: provider.default_model for provider in configuration.providers}
 
     retired = (end.provider, end.model)

@@ -1,6 +1,6 @@
 """Compare the requests of changed routes before and after a revision.
 
-Shares vary by chance, so a trend is reported only if chance is unlikely to explain it. Small samples are not compared.
+Shares vary by chance, so a trend is reported only if chance is an unlikely explanation. Small samples are not compared.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
 MIN_REQUESTS = 20
-"""Minimum number of requests on each side of a comparison."""
+"""Minimum number of requests before the revision and after it; smaller samples are not compared."""
 MIN_STANDARD_ERRORS = 2.6
-"""Number of standard errors beyond which a difference counts; chance alone exceeds it in one of a hundred cases."""
+"""Number of standard errors from which a difference counts; chance alone exceeds it in one of a hundred cases."""
 MIN_RATIO = 1.1
-"""Ratio of median durations up to which a duration counts as unchanged, whatever the number of requests."""
+"""Two median durations with a ratio up to this count as equal, regardless of the number of requests."""
 
 DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
 )
-"""Fields of a provider or service that do not affect requests."""
+"""Fields of a provider or service that have no influence on requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSample:
-    """A request in the comparison: whether it failed, whether a fallback answered it, and its duration."""
+    """One request in a comparison: whether it failed, whether a fallback answered it, and its duration."""
 
     has_failed: bool
     fell_back: bool
@@ -50,7 +50,7 @@ class EffectTrend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """A measure before and after a revision: a share from 0 to 1, or the median duration of answered requests in ms.
+    """A measure before and after a revision: a share from 0 to 1, or the median duration in ms of answered requests.
 
     A value is None if no request was answered.
     """
@@ -63,7 +63,10 @@ class EffectLine:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEffect:
-    """The number of requests before and after a revision, and their measures, none below `MIN_REQUESTS`."""
+    """The number of requests before and after a revision, and their measures.
+
+    There are no measures if either number is below `MIN_REQUESTS`.
+    """
 
     before: int
     after: int
@@ -98,14 +101,14 @@ def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLin
     then, now = (median(values) if values else None for values in (before, after))
     trend = EffectTrend.SAME
     if then is not None and now is not None and not then / MIN_RATIO < now < then * MIN_RATIO:
-        # Test whether more than half of the later requests took longer than the earlier median; ties count half.
+        # Test whether more than half of the later requests took longer than the earlier median; ties count as half.
         slower = sum((ms > then) + (ms == then) / 2 for ms in after) / len(after)
         trend = _trend(0.5, slower, len(before), len(after))
     return EffectLine(EffectMeasure.DURATION, then, now, trend)
 
 
 def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
-    # Two-proportion z-test with the pooled share.
+    # This is a two-proportion z-test with the pooled share.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
     # The standard error is 0 if both shares are 0 or both are 1.
@@ -115,9 +118,9 @@ def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
 
 
 def changed_routes(changes: Iterable[Mapping[str, Any]], *configurations: Configuration) -> frozenset[str]:
-    """Return the task types whose requests a revision's changes may affect in these configurations.
+    """Return the task types whose requests a revision's changes may affect under these configurations.
 
-    A change has `kind`, `name` and `field`, as stored with a revision. A changed route affects itself, and a changed
+    A change has `kind`, `name` and `field`, as stored with a revision. A changed route affects itself. A changed
     provider or service affects every route that contains it. Other changes affect no route.
     """
     names, providers, services = set[str](), set[str](), set[str]()

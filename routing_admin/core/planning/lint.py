@@ -1,4 +1,4 @@
-"""Check the candidates of a saved or draft chain for problems, without calling anything.
+"""Check the candidates of a saved or draft chain for problems, without calling any provider.
 
 Each finding concerns a single candidate, because a later candidate may read what an earlier one cannot.
 """
@@ -18,14 +18,14 @@ from routing_admin.core.fallback.chain import SkipReason
 from routing_admin.core.planning.plan import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities that a model needs to receive the content itself instead of a description."""
+"""Capabilities without which a model receives a description instead of the content itself."""
 NOTICE = timedelta(days=120)
-"""How long before a model's retirement it is first reported."""
+"""How long before its date a model's retirement is first reported."""
 
 
 class Finding(StrEnum):
     MISSING = "missing"
-    """There is no provider with this name, so the candidate is skipped."""
+    """No provider has this name, so the candidate is skipped."""
     DISABLED = "disabled"
     """The provider or the model service is disabled, so the candidate is skipped."""
     NO_KEY = "no_key"
@@ -35,29 +35,29 @@ class Finding(StrEnum):
     UNREACHABLE = "unreachable"
     """An earlier candidate has the same provider and model, so this one is skipped."""
     TEXT_ONLY = "text_only"
-    """No model service declares the model's capabilities, so the model counts as text-only."""
+    """No model service states the model's capabilities, so it counts as a text-only model."""
     PRIMARY = "primary"
-    """The candidate is the first that is not skipped."""
+    """The candidate is the first one that is not skipped."""
     CROSS_MODEL = "cross_model"
-    """The candidate is the first with a model other than the primary's; answers may differ in style."""
+    """The candidate is the first one with a model other than the primary's, so its answers may differ in style."""
     READS_MORE = "reads_more"
-    """The candidate reads content that all earlier candidates receive only as a description."""
+    """The candidate reads content that all earlier candidates receive only as descriptions."""
     DOUBTFUL = "doubtful"
-    """The model declares a capability that it refused in a request, or that a probe did not confirm."""
+    """The model refused a capability that it declares, or a probe did not confirm that capability."""
     STOPPED = "stopped"
     """The nightly probe found that the model has lost a capability."""
     ENDED = "ended"
     """The vendor has retired the model."""
     ENDS = "ends"
-    """The vendor will retire the model within `NOTICE`."""
+    """The vendor will retire the model within the period `NOTICE`."""
     LAST = "last"
-    """The candidate is the last one, so its error is returned to the caller."""
+    """The candidate is the last one, so the caller receives its error."""
 
 
 SKIPS = frozenset(
     {Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE},
 )
-"""Findings that cause a candidate to be skipped."""
+"""Findings because of which a candidate is skipped."""
 OF_SKIP: Mapping[SkipReason, Finding] = {
     SkipReason.NO_KEY: Finding.NO_KEY,
     SkipReason.ORIGIN_REFUSED: Finding.ORIGIN_REFUSED,
@@ -68,9 +68,9 @@ OF_SKIP: Mapping[SkipReason, Finding] = {
 class CheckedCandidate:
     """A candidate with its findings; `detail` says why its provider cannot be called.
 
-    `loses` are media capabilities of an earlier candidate that this one lacks, so that it receives a description
-    instead. `gains` are media capabilities that no earlier candidate has. `drifts` are recent observations of
-    capabilities. `retirement` is set if its model has ended or ends within `NOTICE`.
+    `loses` are media capabilities that an earlier candidate has and this one lacks, so that it receives descriptions.
+    `gains` are media capabilities that no earlier candidate has. `drifts` are recent observations that contradict the
+    capabilities. `retirement` is set if the model has ended or will end within the period `NOTICE`.
     """
 
     spec: CandidateSpec
@@ -94,7 +94,7 @@ class CheckedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ChainLint:
-    """A checked chain, and the capabilities that all callable candidates share."""
+    """A checked chain, and the capabilities that all callable candidates have."""
 
     candidates: tuple[CheckedCandidate, ...]
     guaranteed: Capabilities
@@ -113,10 +113,10 @@ def lint(
     today: date | None = None,
     catalogue: Catalogue | None = None,
 ) -> ChainLint:
-    """Return the findings about the candidates of a route, saved or not.
+    """Return the findings about the candidates of a route, which may be unsaved.
 
-    `unusable` maps the providers that cannot be called to the reason; `drifts` are recent observations of models. With
-    `today`, retirements within `NOTICE` are looked up in `catalogue`, by default the shipped one.
+    `unusable` maps the providers that cannot be called to the reasons. `drifts` are recent observations of models. With
+    `today`, retirements within the period `NOTICE` are looked up in `catalogue`, which defaults to the shipped one.
     """
     checked = [_add_drifts(candidate, drifts) for candidate in _check_candidates(configuration, route, unusable or {})]
     if today is not None:
@@ -133,7 +133,7 @@ def lint(
             continue
         readable = {capability for capability in MEDIA if candidate.capabilities.has(capability)}
         loses = tuple(capability for capability in MEDIA if capability in read - readable)
-        # The first candidate has no earlier candidate to compare with.
+        # There is no candidate before the first one with which to compare it.
         gains = tuple(capability for capability in MEDIA if capability in readable - read and at != live[0])
         findings = (*candidate.findings, *_check_place(checked, live, at, bool(gains)))
         candidates.append(replace(candidate, findings=findings, loses=loses, gains=gains))

@@ -1,6 +1,6 @@
-"""Resolve model names by the table in docs/data-plane.md, in its order, and check which ones a caller may use.
+"""Resolve model names in the order documented in docs/data-plane.md, and check which of them a caller may use.
 
-Permissions apply to routes and services, by whatever name they are requested.
+Permissions apply to routes and services, whatever name a request uses for them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from routing_admin.core.planning.plan import resolve_route
 TASK = "task:"
 AUTO = "auto"
 CATCH_ALL = "*"
-"""Alias for every name that matches nothing else."""
+"""Alias for every name that nothing else matches."""
 MAX_NAME = 300
 """Maximum length of a model name, in characters."""
 
 
 class UnknownModelError(LookupError):
-    """No rule matches the requested model name; `sentence` says which names can be requested instead."""
+    """No rule matches the requested model name; `sentence` says which names can be requested."""
 
     def __init__(self, name: str) -> None:
         self.sentence = translatable(
@@ -35,10 +35,10 @@ class UnknownModelError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class NamedRoute:
-    """The route for a requested name; `matched` is False if it is the default route instead of the requested one.
+    """The route for a requested name; `matched` is False if the default route is used instead of the requested one.
 
-    `direct` means that the route was built for one provider/model pair or for one model service, which is then
-    `service`. `aliased` means that an alias was resolved, including the catch-all `*`.
+    `direct` means that the route was built for a single provider and model, or for a model service, which is then in
+    `service`. `aliased` means that an alias was resolved; this may be the catch-all alias `*`.
     """
 
     route: RouteSpec
@@ -49,25 +49,25 @@ class NamedRoute:
 
     @property
     def keeps_requested_name(self) -> bool:
-        """Whether answers contain the requested name instead of the name of the answering model."""
+        """Whether answers contain the requested name instead of the name of the model that answered."""
         return self.direct or self.aliased
 
     @property
     def task_type(self) -> str:
-        """The task type to log, empty for a direct route."""
+        """The task type for the request log; it is empty for a direct route."""
         return "" if self.direct else self.route.task_type
 
 
 def resolve_model(configuration: Configuration, model: str, task_type: str | None = None) -> NamedRoute:
-    """Resolve a request's model name; raise `UnknownModelError` or `NoRouteError`.
+    """Resolve the model name in a request; raise `UnknownModelError` or `NoRouteError`.
 
-    A `task_type` in the body takes precedence. A task type without a route falls back to `default` (MMR-P5). A bare
-    name without a match is an unknown model.
+    If the request contains a `task_type`, that takes precedence. A task type without a route falls back to the route
+    `default` (MMR-P5). A name without `task:` that matches nothing is an unknown model.
     """
     if task_type:
         return NamedRoute(*resolve_route(configuration, task_type))
     aliases = {alias.name: alias.target for alias in configuration.aliases}
-    # `task:…` always means the route, even if an alias has the same name.
+    # `task:…` always means a route, even if an alias has the same name.
     target = aliases.get(model) if not model.startswith(TASK) else None
     found = _find_target(configuration, target or model)
     is_alias = target is not None
@@ -79,10 +79,10 @@ def resolve_model(configuration: Configuration, model: str, task_type: str | Non
 
 
 def is_target(configuration: Configuration, name: str) -> bool:
-    """Return whether an alias may point to `name`: a route, a service, a provider's model, or `auto`."""
+    """Return whether `name` may be the target of an alias: a route, a service, a provider's model, or `auto`."""
     return (
         name == AUTO
-        # Disabled routes and services are valid targets.
+        # Disabled routes and services are valid targets, too.
         or configuration.route(name.removeprefix(TASK)) is not None
         or configuration.service(name) is not None
         or provider_and_model(configuration, name) is not None
@@ -90,11 +90,11 @@ def is_target(configuration: Configuration, name: str) -> bool:
 
 
 MAX_PROVIDER_NAME = 200
-"""Maximum length of a provider name; a slash after that does not separate provider and model."""
+"""Maximum length of a provider's name; only a slash up to this position can separate provider and model."""
 
 
 def provider_and_model(configuration: Configuration, name: str) -> tuple[str, str] | None:
-    """Split `provider/model` at the first slash that follows a provider's name, or return None."""
+    """Split `provider/model` at the first slash that follows the name of a provider; return None if there is none."""
     for at, letter in enumerate(name[:MAX_PROVIDER_NAME]):
         if letter == "/" and name[at + 1 :] and configuration.provider(name[:at]) is not None:
             return name[:at], name[at + 1 :]
@@ -121,7 +121,7 @@ def _service(configuration: Configuration, name: str) -> NamedRoute | None:
 
 
 def _bare_task(configuration: Configuration, name: str) -> NamedRoute | None:
-    # Unlike `task:…`, a bare name does not fall back to `default`.
+    # Unlike `task:…`, a name without a prefix does not fall back to the route `default`.
     route = configuration.route(name)
     return NamedRoute(route) if route is not None and route.enabled else None
 
@@ -140,17 +140,17 @@ def _direct(name: str, provider: str, model: str, service: ServiceSpec | None = 
 
 
 TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _service, _bare_task, _pair, _auto)
-"""The rules after aliases, in documented order. The catch-all alias is tried last."""
+"""The rules that follow aliases, in the documented order. The catch-all alias is tried after all of them."""
 
 
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = translatable("nothing")
 MAX_NAMES = 20
-"""Maximum number of allowed names that a refusal lists."""
+"""Maximum number of allowed names that an error message lists."""
 
 
 class ModelNotAllowedError(LookupError):
-    """The caller may not use the route or service; `sentence` lists those that it may use."""
+    """The caller may not use the requested route or service; `sentence` lists what it may use."""
 
     def __init__(self, name: str, limits: AgentLimits) -> None:
         allowed = sorted(limits.models or ()) or [NOTHING]
@@ -163,16 +163,19 @@ class ModelNotAllowedError(LookupError):
 
 
 def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
-    """Raise `ModelNotAllowedError` unless the caller may use what `name` refers to."""
+    """Raise `ModelNotAllowedError` if the caller may not use the route or service to which `name` refers."""
     if limits is None or limits.models is None:
         return
-    # Candidates are not checked, because permission for a route covers every model in its chain.
+    # The candidates are not checked: permission for a route covers every model in its chain.
     if not any(limits.allows(model_name) for model_name in target_names(configuration, target)):
         raise ModelNotAllowedError(name, limits)
 
 
 def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names that permit a target; there are none for a provider's model without a model service."""
+    """Return the names by which limits can allow a target.
+
+    A provider's model without a model service has no such name.
+    """
     if not target.direct:
         return (task_name(target.route.task_type),)
     first = target.route.primary

@@ -14,14 +14,14 @@ from routing_admin.core.fallback.chain import Call
 
 @value_class
 class Params:
-    """Sampling parameters, None if unset; a temperature of 0 counts as set."""
+    """Sampling parameters, each None if it is not set; a temperature of 0 counts as set."""
 
     temperature: float | None = None
     max_tokens: int | None = None
 
 
 def pick_effective(*levels: Params) -> Params:
-    """Return each parameter's value from the first level that sets it; levels are in order of precedence (MMR-P7)."""
+    """Return each parameter from the first level that sets it; levels are in order of precedence (MMR-P7)."""
     return Params(
         next((level.temperature for level in levels if level.temperature is not None), None),
         next((level.max_tokens for level in levels if level.max_tokens is not None), None),
@@ -49,8 +49,8 @@ OUR_NAMES: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("temperature", "parallel_tool_calls")},
     }
 )
-"""Vendors' parameter names → the request's fields; any other name is one of the request's extra parameters. The token
-limit is missing on purpose, because it is never dropped.
+"""Maps vendors' parameter names to fields of the request. Any other name is one of the request's extra parameters. The
+token limit is missing on purpose, because it is never dropped.
 """
 
 EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
@@ -65,7 +65,7 @@ EXTRA_NAMES: Mapping[str, str] = MappingProxyType(
         "frequencyPenalty": "frequency_penalty",
     }
 )
-"""Vendors' names of extra parameters that a protocol translates → the request's names for them."""
+"""Maps vendors' names for extra parameters that a protocol translates to the names that requests use."""
 
 ADDED = frozenset({"stream_options", "include"})
 """Parameters that a protocol adds by itself, unless the request's extra parameters set them to null."""
@@ -74,11 +74,11 @@ EMPTY: Mapping[str, Any] = MappingProxyType({"stop": (), "tools": ()})
 
 
 def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
-    """Return the request without the parameters that a model refused, whichever vendor's names were used."""
+    """Return the request without the parameters that a model refused; `names` may be any vendor's names for them."""
     our_names = {OUR_NAMES[name] for name in names if name in OUR_NAMES}
     emptied: dict[str, Any] = {name: EMPTY.get(name) for name in our_names}
     refused = {EXTRA_NAMES.get(name, name) for name in names}
-    if "thinking" in refused:  # Some models express the reasoning effort in this parameter.
+    if "thinking" in refused:  # Some models accept the reasoning effort in the parameter `thinking`.
         refused.add("reasoning_effort")
     kept = {name: value for name, value in chat.extra.items() if name not in refused}
     extra = kept | dict.fromkeys(refused & ADDED)
@@ -88,17 +88,17 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 
 def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
-    """Return the request with the effective parameters for a candidate, and without the parameters that it refused."""
+    """Return the request with the effective parameters for a candidate, without those that the candidate refused."""
     effective = _apply_effective(chat, call)
     return drop_params(effective, call.without_params) if call.without_params else effective
 
 
 def list_dropped_params(chat: ChatRequest, call: Call) -> tuple[str, ...]:
-    """Return, sorted, the names of refused parameters that this request contains."""
+    """Return the sorted names of the refused parameters that this request contains."""
     if not call.without_params:
         return ()
     effective = _apply_effective(chat, call)
-    # Parameters that a protocol adds are not part of the request.
+    # Parameters that a protocol adds by itself are not part of the request.
     names = sorted(call.without_params - ADDED)
     return tuple(name for name in names if drop_params(effective, {name}) != effective)
 

@@ -1,8 +1,8 @@
-"""Logged requests, rebuilt so that the delivery of their files can be decided again.
+"""Rebuild logged requests, so that it can be decided again how their files are delivered.
 
-The log contains neither text nor bytes. A file's properties are inferred from the delivery decisions recorded for it,
-such as its width, that it was in a tool result, or that its bytes were unreadable. A conversion is assumed to succeed
-unless the log says that it failed.
+The log contains neither text nor bytes. The properties of a file are inferred from the delivery decisions recorded for
+it, such as its width, that it was in a tool result, or that its bytes could not be read. A conversion is assumed to
+succeed unless the log says that it failed.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ from capabilities.core.message import (
 from capabilities.core.vocabulary import Kind
 
 CandidateKey = tuple[str, str]
-"""The provider and the model that identify a candidate."""
+"""The provider and model that identify a candidate."""
 
 LONG = "x" * 2_000_000
-"""Placeholder text with the maximum length of text extracted from a file."""
+"""Placeholder text, as long as the longest text that is extracted from a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastFile:
-    """A file of a logged request; `size` is in bytes and `width` in pixels; values are None if unknown.
+    """A file of a logged request; `size` is in bytes, `width` in pixels. None means unknown.
 
-    `converts` and `has_text` are False once a conversion failed or no text was found. `flaw` is `locked`, `damaged` or
-    empty.
+    `converts` is False if a conversion failed, `has_text` if no text was found. `flaw` is `locked`, `damaged` or empty.
     """
 
     message: int
@@ -66,9 +65,9 @@ class PastFile:
         return self.filename or self.mime_type
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
-        """Return a key of all properties that may affect a delivery decision."""
-        # The exact size of a small file affects no decision unless the file is empty; text may be truncated by its
-        # size.
+        """Return a key of all properties that may affect how the file is delivered."""
+        # The exact size of a small file affects no decision, only whether it is empty. But text may be truncated
+        # according to its size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
         return (self.message, self.part, self.kind, self.mime_type, self.role, size, *known, self.flaw)
@@ -76,7 +75,7 @@ class PastFile:
 
 @dataclass(frozen=True, slots=True)
 class PastTry:
-    """A candidate's outcome and status, and whether parameters were dropped for it."""
+    """The outcome and status of a candidate, and whether parameters were dropped for it."""
 
     outcome: str
     status: int | None = None
@@ -85,7 +84,7 @@ class PastTry:
 
 @dataclass(frozen=True, slots=True)
 class PastRequest:
-    """A request that reached at least one candidate: its id, start and files, and each candidate's attempt."""
+    """A request that reached at least one candidate: its id, time and files, and the attempt with each candidate."""
 
     id: str
     at: datetime
@@ -93,10 +92,10 @@ class PastRequest:
     tries: Mapping[CandidateKey, PastTry] = field(default_factory=dict)
 
     def shape(self, room: int) -> tuple[Any, ...]:
-        """Return a key that is the same for all requests that any chain would treat alike.
+        """Return a key that is equal for requests that every chain would treat in the same way.
 
-        `room` is the number of bytes on the wire that every candidate accepts. The key omits exact sizes of files that
-        fit.
+        `room` is a number of bytes on the wire that every candidate accepts. The key omits the exact sizes of files
+        that fit into it.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]
@@ -104,7 +103,7 @@ class PastRequest:
 
 
 def files_in(attempts: Iterable[Sequence[Mapping[str, Any]]]) -> tuple[PastFile, ...]:
-    """Return a request's files in order, from the deliveries logged for each of its attempts."""
+    """Return a request's files in order, as reconstructed from the deliveries logged for its attempts."""
     found: dict[tuple[int, int], PastFile] = {}
     for deliveries in attempts:
         for delivery in deliveries:
@@ -130,7 +129,7 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Outcomes and reasons that occur only for files in messages with one role → that role."""
+"""Maps outcomes and reasons that occur only in messages with one role to that role."""
 
 
 def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
@@ -154,7 +153,7 @@ def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:
 
 
 def rebuild(files: Sequence[PastFile]) -> ChatRequest:
-    """Return a request with these files at their positions and no text; `adapt` treats it like the real request."""
+    """Return a request that contains only these files, at their positions; `adapt` treats it like the real request."""
     messages = []
     for _, parts in groupby(files, lambda file: file.message):
         group = tuple(parts)
@@ -181,7 +180,7 @@ def _build_part(file: PastFile) -> FilePart:
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """Content of the logged size that is never read."""
+    """Content of the logged size, which is never read."""
 
     file: PastFile
 

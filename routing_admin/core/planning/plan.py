@@ -1,4 +1,4 @@
-"""Plan a request: its route, chain, parameters and language, and how each candidate would handle it now."""
+"""Plan a request: its route, chain, parameters and language, and what would happen to each candidate now."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, get_langua
 from routing_admin.core.planning.params import Params, pick_effective
 
 ALL_DISABLED = translatable("The model service %(service)s is disabled. Enable it, or use another model.")
-"""Template of the reason for skipping a candidate whose model services are all disabled."""
+"""Template of the reason for skipping a candidate if all services for its model are disabled."""
 
 Unusable = tuple[SkipReason, str]
-"""Why a provider cannot be called: the reason and its sentence."""
+"""Why a provider cannot be called: the skip reason, and a sentence that explains it."""
 
 Pools = Mapping[str, tuple[PoolKey, ...]]
-"""Keys by provider name, for providers with several keys."""
+"""The keys of each provider that has several keys, by provider name."""
 
 CannotRead = Callable[[str, str], str | None]
-"""(provider, model) → why the model is skipped for this request's content, or None."""
+"""Function that maps a provider and model to the reason for which the model cannot read the request, or None."""
 
 
 class NoRouteError(Exception):
-    """There is no `default` route; `sentence` says what to add."""
+    """There is no route `default`; `sentence` says what to add."""
 
     sentence = translatable("No route named default is configured. Add routing.default with a provider.")
 
@@ -58,10 +58,10 @@ class NoRouteError(Exception):
 
 @value_class
 class RoutingQuery:
-    """A request's routing options; fields are None or empty if the request does not set them (MMR-E5).
+    """The routing options of a request. Options that the request does not set are None or empty (MMR-E5).
 
-    `direct` means that the request names a model instead of a route. In that case it gets a language directive only if
-    it names a language.
+    `direct` means that the request names a model instead of a route. It then gets a language directive only if it names
+    a language.
     """
 
     task_type: str | None = None
@@ -70,20 +70,23 @@ class RoutingQuery:
     direct: bool = False
 
     def is_directed(self, route: RouteSpec) -> bool:
-        """Return whether to insert a directive: always for a named language, else by the route's setting."""
+        """Return whether to insert a language directive.
+
+        A request that names a language always gets one; otherwise the route decides.
+        """
         return bool(self.language) or not (self.direct or route.directive == NO_DIRECTIVE)
 
 
 def is_taken(route: RouteSpec) -> bool:
-    """Return whether requests can use the route, because it is enabled or it is `default`."""
+    """Return whether requests can use the route: it is enabled, or it is the route `default`."""
     return route.enabled or route.task_type == DEFAULT_ROUTE
 
 
 def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[RouteSpec, bool]:
-    """Return the route for a task type, and whether it is the requested route (MMR-P5, MMR-P6).
+    """Return the route for a task type, and whether it is the requested one (MMR-P5, MMR-P6).
 
-    A task type of None requests the route `default`. A disabled route counts as missing. Raise `NoRouteError` if there
-    is no default route.
+    A task type of None requests the route `default`. A disabled route is treated as missing. Raise `NoRouteError` if
+    there is no route `default`.
     """
     requested = task_type or DEFAULT_ROUTE
     route = configuration.route(requested)
@@ -96,7 +99,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 
 def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
-    """Return the default route, or an empty route, with these candidates."""
+    """Return the route `default`, or an empty route if there is none, with these candidates."""
     route = configuration.route(DEFAULT_ROUTE)
     return replace(route, candidates=candidates) if route else RouteSpec(DEFAULT_ROUTE, candidates)
 
@@ -109,7 +112,7 @@ def make_plan(
     cannot_read: CannotRead | None = None,
     preset: ErrorPreset = ErrorPreset.SEED,
 ) -> Plan:
-    """Plan a request without calling anything; the error preset `preset` applies to routes that set none."""
+    """Plan a request without calling any provider; `preset` is the error preset for routes that set none."""
     route, matched = resolve_route(configuration, query.task_type)
     return plan_route(
         configuration, route, query, matched=matched, unusable=unusable, cannot_read=cannot_read, preset=preset
@@ -127,8 +130,8 @@ def plan_route(
     preset: ErrorPreset = ErrorPreset.SEED,
     pools: Pools = MappingProxyType({}),
 ) -> Plan:
-    """Plan a request along a given route, stored or built for one service."""
-    # An added language may replace a built-in directive.
+    """Plan a request along the given route, which may be stored or built for a single service."""
+    # Administrators may replace the directive of a built-in language.
     directives = {**LANGUAGE_DIRECTIVES, **{language.code: language.directive for language in configuration.languages}}
     default = configuration.default_language
     candidates = tuple(
@@ -187,15 +190,15 @@ def _skip(
 
 
 def disabled_service(configuration: Configuration, provider: str, model: str) -> str | None:
-    """Return the first service's id if all services of that provider and model are disabled, else None."""
+    """Return the id of the first service if all services for this provider and model are disabled, else None."""
     services = configuration.services_at(provider, model)
     return None if any(service.enabled for service in services) or not services else services[0].id
 
 
 def find_unusable(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
-    """Return why each provider that cannot be called is unusable: a forbidden origin or a missing key.
+    """Return the providers that cannot be called, each with the reason: a forbidden origin or a missing key.
 
-    `keys` are the keys in use by provider name, without providers that need none.
+    `keys` contains the keys in use by provider name, without providers that need no key.
     """
     found: dict[str, Unusable] = {}
     for provider in configuration.providers:
@@ -217,19 +220,21 @@ def _no_key(provider: ProviderSpec) -> str:
 
 
 def route_policy(route: RouteSpec, preset: ErrorPreset = ErrorPreset.SEED) -> Policy:
-    """Return the route's error policy, from its `onError` (a preset, or a table that may name one) and retries."""
+    """Return the route's error policy.
+
+    It combines the number of retries with `onError`, which is the name of a preset, or a table that may contain one.
+    """
     retries = DEFAULT_RETRIES if route.retries is None else route.retries
     table = {"preset": route.on_error} if isinstance(route.on_error, str) else dict(route.on_error)
     named = table.pop("preset", preset)
-    # A route that skips models too small for a request also falls back if a model itself reports that the request is
-    # too large.
+    # A route that skips models whose context is too small also falls back if a model itself reports this.
     fallback_on = (*table.pop("fallbackOn", ()), *(("context_length",) if route.on_overflow == SKIP else ()))
     actions = {error_class: Action(action) for error_class, action in table.items() if action in set(Action)}
     return Policy(ErrorPreset(named) if named in set(ErrorPreset) else preset, actions, fallback_on, retries)
 
 
 def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) -> Timeouts:
-    # Without a total timeout of its own, a route uses the longest total timeout of its candidates.
+    # A route without a total timeout of its own uses the longest total timeout of its candidates.
     own = [candidate.timeouts.total for candidate in candidates if candidate.timeouts is not None]
     total = route.deadline or max([Timeouts().total, *own])
     return _override(Timeouts(), {"firstContent": route.first_content, "total": total})
@@ -237,7 +242,7 @@ def _request_timeouts(route: RouteSpec, candidates: Iterable[PlannedCandidate]) 
 
 def _candidate_timeouts(configuration: Configuration, route: RouteSpec, provider: ProviderSpec, model: str) -> Timeouts:
     service = configuration.service_at(provider.name, model)
-    # A service's timeouts override its provider's, and a route's override both.
+    # A service's timeouts override its provider's, and a route's timeouts override both.
     own = _override(_override(Timeouts(), provider.timeouts), service.timeouts if service else {})
     return _override(own, {"firstContent": route.first_content, "total": route.deadline})
 
@@ -255,16 +260,16 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
     )
 
 
-# A conversation is recognised by its opening, so that it uses the same provider key in every turn.
+# A conversation is recognised by its first messages, so that it uses the same provider key in every turn.
 
 OPENING_CHARACTERS = 4096
-"""Number of characters of each opening text that the digest covers. Conversations that differ only later may share a
-key.
+"""Number of characters of each text that the digest covers. Conversations that differ only after that may
+share a key.
 """
 
 
 def opening_text(chat: ChatRequest) -> str:
-    """Return a digest of the messages up to the first user message, which stays the same in every turn."""
+    """Return a digest of all messages up to the first user message, which are the same in every turn."""
     digest = blake2b(digest_size=16)
     for message in chat.messages:
         digest.update(f"\n{message.role.value}:".encode())
@@ -272,13 +277,13 @@ def opening_text(chat: ChatRequest) -> str:
             text = part.text[:OPENING_CHARACTERS] if isinstance(part, TextPart) else ""
             file = f"{part.artifact_id}{part.size}" if isinstance(part, FilePart) else ""
             digest.update(f"{text}\0{file}\0".encode("utf-8", "replace"))
-        # Later messages differ in every turn.
+        # The messages after this one differ in every turn.
         if message.role is Role.USER:
             break
     return digest.hexdigest()
 
 
-# File descriptions by models: whether the description route is usable, and which routes use it.
+# File descriptions by models: whether the describing route is usable, and which routes need it.
 
 
 class DescribeRouteState(StrEnum):
@@ -291,7 +296,7 @@ class DescribeRouteState(StrEnum):
 
 
 def describe_route_state(configuration: Configuration) -> DescribeRouteState:
-    """Return whether the description route exists, is enabled, and has a model that reads media."""
+    """Return whether the describing route exists, is enabled, and has a model that can read media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None:
         return DescribeRouteState.MISSING
@@ -301,9 +306,9 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether a model describes files for any of the candidates.
+    """Return whether files are described by a model for any candidate of the route.
 
-    The route's content policy applies, else the service's, else the installation's.
+    The route's content policy takes precedence over the service's, which takes precedence over the installation's.
     """
     if route.task_type == DESCRIBE_ROUTE:
         return False
@@ -328,7 +333,7 @@ READY = "ready"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedCandidate:
-    """What would happen to a candidate now: it is `ready`, or would be skipped, with the reason."""
+    """What would happen to a candidate now: it is `ready`, or it would be skipped for the given reason."""
 
     candidate: PlannedCandidate
     outcome: str
@@ -336,7 +341,10 @@ class ResolvedCandidate:
 
 
 def resolve_plan(plan: Plan, cooldowns: Cooldowns) -> tuple[ResolvedCandidate, ...]:
-    """Return what would happen to every candidate now, without calling any or claiming a cooldown probe."""
+    """Return what would happen to every candidate now.
+
+    This neither calls a candidate nor claims the probe after a cooldown.
+    """
     seen: set[tuple[str, str]] = set()
     resolved = []
     for candidate in plan.candidates:
@@ -352,7 +360,7 @@ def _resolve(candidate: PlannedCandidate, seen: set[tuple[str, str]], cooldowns:
         )
     if (candidate.provider, candidate.model) in seen:
         return ResolvedCandidate(candidate, SkipReason.DUPLICATE.value, SKIP_SENTENCES[SkipReason.DUPLICATE])
-    # Use `look`, because `enter` would claim the probe.
+    # Use `look`, because `enter` would claim the probe after a cooldown.
     cooling = cooldowns.look(candidate.provider, candidate.model)
     if cooling is None:
         return ResolvedCandidate(candidate, READY)

@@ -1,8 +1,9 @@
-"""Replay logged requests along the draft of a route, without calls and without guesses.
+"""Replay logged requests along the draft of a route.
 
-Each request is replayed along the old and the new chain. A candidate's logged attempt repeats: it fails in the same
-way, is skipped for a cooldown, or answers. The replay ends with an unknown result at a candidate that was not called.
-`adapt` decides the delivery of files, as for a real request.
+Nothing is called and nothing is guessed. Each request is replayed along the old and the new chain, and each candidate's
+logged attempt is repeated: it fails in the same way, is skipped because of a cooldown, or answers. If the replay
+reaches a candidate that was not called, the result is unknown. `adapt` decides how files are delivered, as for a real
+request.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from routing_admin.core.fallback.table import Action
 from routing_admin.core.planning.past_requests import CandidateKey, PastRequest, PastTry, rebuild
 
 TEXT_STYLE = TextStyle()
-"""Style of texts in a replay. Any style will do, because wording affects no decision."""
+"""Style of the texts in a replay. Any style would do, because wording affects no decision."""
 UNLIMITED = 1 << 62
-"""Size limit in bytes if none is known."""
+"""Size limit in bytes if no limit is known."""
 NO_READER = Reader(Slots())
 """Placeholder for the capabilities of a candidate that is not called."""
 
 
 @dataclass(frozen=True, slots=True)
 class WalkCandidate:
-    """A candidate of a chain; `is_callable` is False if the configuration skips it."""
+    """A candidate of a chain; `is_callable` is False if the configuration makes requests skip it."""
 
     provider: str
     model: str
@@ -60,7 +61,7 @@ class WalkChain:
 
 
 class WalkEnd(StrEnum):
-    """How a replayed request ends: which candidate answers it, or unknown."""
+    """How a replayed request ends: the primary or a later candidate answers it, none does, or the result is unknown."""
 
     FIRST = "first"
     LATER = "later"
@@ -70,9 +71,10 @@ class WalkEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """A request's path along a chain: the first and the last candidate called, "" if none was called.
+    """A request's path along a chain.
 
-    `place` is the position of the last candidate, None if there was no answer. `forms` contains the form in which that
+    `first` and `last` name the first and the last candidate that were called; they are empty if there was none. `place`
+    is the position of the last candidate, None if there was no answer. `forms` contains the form in which that
     candidate receives each file. `has_reader` says for each file whether any candidate receives the file itself instead
     of a description.
     """
@@ -120,7 +122,7 @@ def walk(request: PastRequest, chain: WalkChain) -> Walk:
         known = WalkEnd.LATER if at else WalkEnd.FIRST
         end = known if stride is _Step.ANSWERS else WalkEnd.UNKNOWN
         return Walk(end=end, first=first, last=place.name, place=at, forms=form, has_reader=has_reader)
-    # All candidates are cooling down, so the first to recover would be called, but the log does not say which one.
+    # All candidates are cooling down, so the one that recovers first would be called, but the log does not say which.
     if not first and first_cooling is not None:
         place = chain.places[first_cooling]
         return Walk(
@@ -144,7 +146,7 @@ def _find_step(place: WalkCandidate, chain: WalkChain, past_try: PastTry | None)
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Step.UNKNOWN
     if past_try.outcome == OK:
-        # The candidate answered a request from which something had been dropped, which the chain may forbid.
+        # The candidate answered a request from which something had been dropped; the chain may forbid that.
         return _Step.PASSES if chain.refuses_drops and past_try.drops else _Step.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
@@ -175,11 +177,13 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""How to treat, under the new configuration, a candidate that was skipped when the request was logged."""
+"""For each reason for which a candidate was skipped when the request was logged: what would happen under the new
+configuration.
+"""
 
 
 class DifferenceKind(StrEnum):
-    """Kinds of changes to a request's path, in display order."""
+    """Kinds of differences between two paths of a request, in display order."""
 
     FAILS = "fails"
     NO_READER = "no_reader"
@@ -194,14 +198,14 @@ class DifferenceKind(StrEnum):
 
 
 DifferenceKey = tuple[DifferenceKind, str]
-"""The kind of difference, and the kind of file or the candidate to which it applies, "" if neither."""
+"""The kind of difference, and the kind of file or the candidate that it concerns, or "" if neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastPair:
     """A request with its paths along the old and the new chain.
 
-    `file` is the index of the file to which a difference applies, else None.
+    `file` is the index of the file that a difference concerns, or None.
     """
 
     request: PastRequest
@@ -212,9 +216,9 @@ class PastPair:
 
 @dataclass(frozen=True, slots=True)
 class Retrospect:
-    """Effects of a route's draft: the requests with each difference, and counts of all ends and delivery forms.
+    """Effects of a route's draft: the requests with each difference, and the counts of all ends and delivery forms.
 
-    `ends` and `files` each contain the counts before and after.
+    `ends` and `files` each contain the counts for the old and for the new chain.
     """
 
     count: int
@@ -224,12 +228,12 @@ class Retrospect:
 
 
 def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: WalkChain) -> Retrospect:
-    """Replay every request along the old and the new chain."""
+    """Replay every request along the old and along the new chain."""
     memory: dict[tuple[object, ...], tuple[Walk, Walk]] = {}
     room = min(map(_max_bytes, (*before.places, *after.places)), default=0)
     pairs = []
     for request in requests:
-        # Requests with the same `shape` take the same path, so each shape is evaluated once.
+        # Requests with the same `shape` take the same path, so each shape is replayed only once.
         shape = request.shape(room)
         if shape not in memory:
             memory[shape] = walk(request, before), walk(request, after)
@@ -252,7 +256,7 @@ def compare_routes(requests: Iterable[PastRequest], before: WalkChain, after: Wa
 
 def _max_bytes(place: WalkCandidate) -> int:
     slots = place.reader.slots
-    # A request of at most this many bytes is within every limit, however the bytes are divided among kinds of files.
+    # A request up to this size is within all limits, no matter how its bytes are distributed among kinds of files.
     limits = [slots.max_request_bytes or UNLIMITED]
     for slot in slots.by_kind.values():
         limits += [slot.max_bytes or UNLIMITED, slot.max_total_bytes or UNLIMITED]
@@ -292,7 +296,7 @@ def _end_differences(before: Walk, after: Walk) -> Iterator[DifferenceKind]:
         yield DifferenceKind.FAILS
     elif before.end is WalkEnd.UNANSWERED and after.end in answered:
         yield DifferenceKind.ANSWERS
-    # The primary has position 0, so a position above 0 is a fallback.
+    # The primary has position 0, so a truthy position is that of a fallback.
     elif before.end is WalkEnd.FIRST and after.place:
         yield DifferenceKind.FALLS_BACK
     elif before.place and after.end is WalkEnd.FIRST:

@@ -1,1 +1,1 @@
-"""The interface of the seed programs, under their names, implemented by this program. No other package imports it."""
+"""The interface of the original programs (seeds), under its original names. No other package imports this one."""

@@ -1,4 +1,4 @@
-"""An agent's interface at run time: its context and the router for its messages (MCR-4.3, MCR-6.3)."""
+"""An agent's interface at run time: its context, and the router for messages that it receives (MCR-4.3, MCR-6.3)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.services.registry import LlmServiceRegistry
 
 @dataclass(frozen=True, slots=True)
 class AgentRuntime:
-    """An agent in a directory of agents; `load` reads attachments, `can_read` decides which agents can read a file."""
+    """An agent in an agent directory; `load` reads attachments, and `can_read` decides which agents can read a file."""
 
     agent: AgentProfile
     registry: LlmServiceRegistry
@@ -25,17 +25,20 @@ class AgentRuntime:
 
     @property
     def context(self) -> Mapping[str, Any]:
-        """What `GET /agents/me` returns: the agent's capabilities, and the agents that can handle other content."""
+        """Response of `GET /agents/me`: the agent's capabilities, and the agents that can handle other content."""
         return self.directory.context(self.agent.id) or AgentDirectory([self.agent]).context(self.agent.id) or {}
 
     @property
     def router(self) -> CapabilityRouter:
-        """Router that suggests other agents in its descriptions, but never this agent."""
+        """Router whose descriptions suggest other agents, but never this agent."""
         adapter = ContentAdapter(
             self.registry, self.directory, self.language, can_read=self.can_read, agent_id=self.agent.id
         )
         return CapabilityRouter(self.registry, adapter, self.load)
 
     def receive(self, message: AgentMessage) -> RoutingResult:
-        """Return the message in the form that the agent's service can read; an agent without a service reads text."""
+        """Return the message in a form that the agent's service can read.
+
+        An agent without a service can read only text.
+        """
         return self.router.route_content(message, self.agent.service_id or "")

@@ -1,7 +1,7 @@
-"""`ConfigLoader` for the routing file, with the seed's names in Python spelling (seed 003).
+"""`ConfigLoader` for the routing file, with the original names in Python spelling (seed 003).
 
-`RoutingConfig` is the file's content including keys. `Configuration` (core/configuration/specs.py) contains everything
-that is stored.
+`RoutingConfig` is the file's content, including keys. Unlike `Configuration` in core/configuration/specs.py, it does
+not contain everything that is stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Fallback = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderConfig:
-    """A provider in the file; `options` contains optional fields that the seed lacks."""
+    """A provider in the file; `options` contains optional fields that the original program lacks."""
 
     provider_name: str
     api_key: str = field(repr=False)
@@ -35,7 +35,7 @@ class ProviderConfig:
 
 @dataclass(frozen=True, slots=True)
 class TaskRoute:
-    """A route in the file; `fallback` lists providers, `provider/model`, or objects with parameters."""
+    """A route in the file; `fallback` lists provider names, `provider/model`, or objects with parameters."""
 
     provider: str
     model: str | None = None
@@ -47,7 +47,10 @@ class TaskRoute:
 
 @dataclass(frozen=True, slots=True)
 class RoutingConfig:
-    """The file: providers, routes by task type, and the default language (None if absent, which means `en`)."""
+    """The content of the file: providers, routes by task type, and the default language.
+
+    Without a default language, `en` is used.
+    """
 
     providers: tuple[ProviderConfig, ...]
     routing: Mapping[str, TaskRoute]
@@ -59,28 +62,28 @@ class ConfigLoader:
 
     @staticmethod
     def load(path: Path | str) -> RoutingConfig | None:
-        """Load the file, or return None if there is none. Raise `InvalidConfigurationError` (MMR-E3)."""
+        """Load the file, or return None if it does not exist. Raise `InvalidConfigurationError` (MMR-E3)."""
         file = Path(path)
         return _parse(file.read_bytes(), file.name) if file.is_file() else None
 
     @staticmethod
     def validate(value: object) -> list[Problem]:
-        """Return every problem of a JSON value, an empty list if it is valid (MMR-P3, MMR-P4)."""
+        """Return every problem of a JSON value, or an empty list if it is valid (MMR-P3, MMR-P4)."""
         return llm_routing_checks.validate(value)
 
     @staticmethod
     def serialize(config: RoutingConfig) -> str:
-        """Return the configuration as the file's text, including its keys."""
+        """Return the text of the file for a configuration, including its keys."""
         return write_document(_value(config))
 
     @staticmethod
     def parse(json: str | bytes) -> RoutingConfig:
-        """Parse JSON text, ignoring unknown fields (MMR-P2). Raise `InvalidConfigurationError` if invalid."""
+        """Parse JSON text, ignoring unknown fields (MMR-P2). Raise `InvalidConfigurationError` if it is invalid."""
         return _parse(json, "the configuration")
 
     @staticmethod
     def apply_env_overrides(config: RoutingConfig, env: Mapping[str, str]) -> RoutingConfig:
-        """Replace each key whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
+        """Replace the key of each provider whose `LLM_PROVIDER_{NAME}_API_KEY` is set and not empty (MMR-E1)."""
         names = {item.provider_name: item.options.get("envName") for item in config.providers}
         keys = {name: read_variable(variable, env) for name, variable in find_overrides(names).variables.items()}
         return replace(

@@ -1,4 +1,4 @@
-"""LLMRouter: the seed's interface to routing (seed 003), which uses the same planning and fallback as the gateway."""
+"""`LLMRouter`: the original program's interface to routing (seed 003), with the gateway's planning and fallback."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Caller = Callable[[Call, ChatRequest], Outcome[Answer]]
 
 @dataclass(slots=True)
 class LLMRouter:
-    """Router of requests; `unusable` maps each provider that cannot be called to the reason."""
+    """Routes requests; `unusable` maps each provider that cannot be called to the reason."""
 
     configuration: Configuration
     call: Caller
@@ -75,23 +75,23 @@ class LLMRouter:
         return make_plan(self.configuration, request.query, unusable=self.unusable)
 
     def get_provider_name(self) -> str:
-        """Return the default route's provider (MMR-E5)."""
+        """Return the provider of the default route's first candidate (MMR-E5)."""
         return resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary.provider
 
     def get_default_model(self) -> str:
-        """Return the default route's model, else its provider's (MMR-E5)."""
+        """Return the model of the default route's first candidate, or its provider's default model (MMR-E5)."""
         primary = resolve_route(self.configuration, DEFAULT_ROUTE)[0].primary
         provider = self.configuration.provider(primary.provider)
         return primary.model or (provider.default_model if provider else "")
 
     @classmethod
     def from_env(cls, env: Mapping[str, str], call: Caller) -> LLMRouter:
-        """Return a router for the one provider named by environment variables (MMR-E2)."""
+        """Return a router with the single provider that environment variables describe (MMR-E2)."""
         return cls(configuration_from_env(env), call)
 
 
 def chat_for(request: LLMRequest, plan: Plan, call: Call) -> ChatRequest:
-    """Return the request for one candidate, with its directive, prompts and effective parameters."""
+    """Return the request for one candidate, with the language directive, the prompts and the effective parameters."""
     system = (Message(Role.SYSTEM, (TextPart(request.system_prompt),)),) if request.system_prompt else ()
     messages = (*system, Message(Role.USER, (TextPart(request.prompt),)))
     return apply_params(inject_directive(ChatRequest(messages), plan.directive), call)
