@@ -1,6 +1,5 @@
-"""Plan a request, prepare it for each candidate, and send it; simulations use the same code.
+"""Plan a request, prepare it for each candidate, and send it. Simulations use the same code.
 
-The dispatch code calls a description of what a candidate's model can read a reader
-(`capabilities.core.delivery.reader`). Adapting a request means converting or describing the files that the reader does
-not accept unchanged.
+In this package, a *reader* (`capabilities.core.delivery.reader`) describes what a candidate's model can read. Adapting
+a request means converting or describing those files that the reader does not accept unchanged.
 """

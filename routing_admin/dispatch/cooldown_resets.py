@@ -1,7 +1,7 @@
-"""Reset cooldowns in every process after an administrator asks to retry providers immediately.
+"""Reset cooldowns in all processes after an administrator has asked for an immediate retry of some providers.
 
-A reset is an entry of the audit log and changes the installation's stamp, so processes read the log only after the
-stamp has changed.
+A reset is an entry in the audit log that also changes the installation's stamp. Processes therefore read the log only
+after the stamp has changed.
 """
 
 from __future__ import annotations
@@ -30,24 +30,28 @@ ProviderTargets = Mapping[str, tuple[str, ...]]
 
 @dataclass(slots=True)
 class CooldownResets:
-    """The installation's stamp at the last check, and the last audit entry whose reset this process has applied."""
+    """Applies the cooldown resets that the audit log contains.
+
+    `stamp` is the installation's stamp at the last check, `number` the last audit entry that was checked.
+    """
 
     stamp: int | None = None
     number: int = 0
     targets: ProviderTargets = field(default_factory=dict)
 
     def look(self) -> None:
-        """Apply the resets that were requested since the last call."""
+        """Apply all resets that were requested since the last call."""
         state = snapshot.newest().fresh()
         if state is None or state.stamp == self.stamp:
             return
         head, targets = find_head(), provider_targets(state)
-        # Before the first call, this process has had no failures to reset.
+        # At the first call, this process has had no failures yet that could be reset.
         if self.stamp is not None:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]
             ]
-            # A provider whose key, URL or proxy has changed counts as a new provider, so a repair needs no reset.
+            # A provider whose key, URL or proxy has changed counts as a new provider. After such a repair, no reset is
+            # needed.
             changed = [name for name, target in targets.items() if self.targets.get(name, target) != target]
             forget_failures(process_run_context(), dict.fromkeys((*requested, *changed)))
         self.stamp, self.number, self.targets = state.stamp, head.number if head else 0, targets

@@ -1,7 +1,7 @@
-"""Cache decisions that depend only on the configuration: model names, plans, endpoints.
+"""Cache decisions that depend only on the configuration: resolved model names, plans and endpoints.
 
-Agents repeat a few similar requests. A snapshot is immutable, so decisions based on it stay valid; the next snapshot
-starts with an empty cache.
+Agents repeat a small number of similar requests. Because a snapshot is immutable, decisions based on it stay valid. The
+next snapshot starts with an empty cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from routing_admin.core.planning.plan import RoutingQuery, Unusable, plan_route
 from routing_admin.dispatch.model_endpoints import endpoint_at, without_describing
 
 MAX_DECISIONS = 2000
-"""Maximum number of cached decisions of each kind, because callers choose names and parameters."""
+"""Maximum number of cached decisions of each kind; without it, callers could fill the cache with made-up names."""
 
 T = TypeVar("T")
 
@@ -30,17 +30,17 @@ class Decisions:
     def __init__(self, state: Snapshot) -> None:
         self._state = state
         self._names: dict[Hashable, NamedRoute] = {}
-        # Keys contain `id(route)`. Each value keeps a reference to its route, so that no other route can get the same
-        # id.
+        # The cache keys contain `id(route)`. Each value keeps a reference to its route, so that no other route can get
+        # the same id.
         self._plans: dict[Hashable, tuple[RouteSpec, Plan]] = {}
         self._endpoints: dict[Hashable, tuple[RouteSpec, ServiceSpec | None, ModelEndpoint]] = {}
         self.unusable = unusable_providers(state)
-        """Providers that cannot be called, with the reasons."""
+        """Providers that cannot be called, each with the reason."""
         self.pools = key_pools(state)
-        """Usable keys of each provider that has several keys."""
+        """The usable keys of each provider that has several keys."""
 
     def resolve(self, model: str, task_type: str | None) -> NamedRoute:
-        """Resolve a model name; raise `UnknownModelError` or `NoRouteError`, which are not cached."""
+        """Resolve a model name. Raise `UnknownModelError` or `NoRouteError`; these errors are not cached."""
         named_route = self._names.get((model, task_type))
         if named_route is None:
             named_route = _keep(
@@ -49,7 +49,7 @@ class Decisions:
         return named_route
 
     def plan(self, route: RouteSpec, query: RoutingQuery, *, matched: bool) -> Plan:
-        """Return the plan for sending a request without files along a route."""
+        """Return the plan for sending a request along a route; the plan ignores files in the request."""
         key = (id(route), query.language, query.params.temperature, query.params.max_tokens, query.direct, matched)
         cached = self._plans.get(key)
         if cached is None:
@@ -66,7 +66,7 @@ class Decisions:
 
     def endpoint(self, route: RouteSpec, candidate: PlannedCandidate, service: ServiceSpec | None) -> ModelEndpoint:
         """Return a candidate's endpoint. Raise `LookupError` if its provider does not exist."""
-        # Routes without rules of their own for the model share one endpoint.
+        # Routes that set neither a content policy nor extra body fields for the model share one endpoint.
         has_own_rules = bool(route.candidates[candidate.index].extra_body or route.content)
         target_key: Hashable = (id(route), candidate.index) if has_own_rules else (candidate.provider, candidate.model)
         key = (target_key, id(service))
@@ -76,7 +76,7 @@ class Decisions:
         return cached[2]
 
     def can_refuse_files(self, route: RouteSpec) -> bool:
-        """Return whether any candidate of the route might refuse files (policy `native_only`)."""
+        """Return whether any candidate of the route might refuse files, because of the content policy `native_only`."""
         configuration = self._state.configuration
         contents = [route.content, *(service.content for service in configuration.services)]
         policies = [
@@ -97,7 +97,7 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        # The describing model itself receives no descriptions by other models.
+        # A describing model itself must not receive descriptions by other models.
         if route.task_type == DESCRIBE_ROUTE:
             return without_describing(endpoint)
         return endpoint
@@ -127,4 +127,4 @@ def key_pools(state: Snapshot) -> dict[str, tuple[PoolKey, ...]]:
 
 
 cached_decisions: Callable[[Snapshot], Decisions] = lru_cache(maxsize=2)(Decisions)
-"""Return the decisions for a snapshot; only those of the last two snapshots are cached."""
+"""Return the cached decisions for a snapshot. The caches of the last two snapshots are kept."""

@@ -1,4 +1,4 @@
-"""Describe a file at an agent's request, outside any request to a model (get_artifact, agents' messages)."""
+"""Describe a file when an agent asks for it (with get_artifact, or in a message), outside any request to a model."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from routing_admin.request_log.recorder import RequestRecorder
 from routing_admin.upstream import run_sync
 
 MAX_SECONDS = 180.0
-"""Time limit of the agent's request in seconds.
+"""Time limit for the agent's request, in seconds.
 
-`descriptions.describing` sets the share of it that a description may take.
+`descriptions.describing` sets the share of this time that a description may take.
 """
 
 
 class RouteDescriber:
-    """Describe files for agents with a model, which takes time and costs tokens."""
+    """Lets a model describe files for agents, which takes time and costs tokens."""
 
     def describe(self, principal: Principal, request_id: str, file: FilePart, language: str) -> ModelDescription | None:
-        """Return the description, requesting it if necessary; None if no model can be asked."""
+        """Return a model's description of the file, requesting it if necessary; None if no model can be asked."""
         state = snapshot.current()
         if not self._may_ask(state, principal):
             return None
@@ -76,7 +76,7 @@ class RouteDescriber:
         labels = list_label_holders(state.configuration, principal.key_owner, principal.labels)
         reservation = make_reservation((*principal.holders, *labels))
         return Describing(
-            # Without a conversation, a failure is not stored, so the next call asks a model again.
+            # There is no conversation, so a failure is not stored and the next call asks a model again.
             Dispatch(planned, request_id=request_id, reservation=reservation),
             recorder,
             record_answer,

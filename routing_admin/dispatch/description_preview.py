@@ -1,4 +1,4 @@
-"""Descriptions of files for pages: look up stored descriptions, and request one on demand."""
+"""Look up stored file descriptions for pages, and request a description when a user asks for it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function that maps a model's reader to its description lookup, for requests on the default route."""
+    """Return a function that, for a model's reader, returns the lookup of its descriptions.
+
+    The lookup is that of a request on the default route.
+    """
     state = snapshot.current()
     descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))
     return lambda reader: descriptions.plan_for(reader).style.description_of
 
 
 def find_refusal(file: FilePart) -> Reason | None:
-    """Return why the first describing model cannot describe the file, or None if at least one model can."""
+    """Return why the first describing model cannot describe the file, or None if any describing model can."""
     describers = list_describers(snapshot.current())
     if not describers:
         return make_reason(ReasonCode.NO_DESCRIBER)
@@ -46,15 +49,15 @@ def find_refusal(file: FilePart) -> Reason | None:
 def estimate_description(
     state: Snapshot, describer: str, file: FilePart, language: str | None = None
 ) -> Estimate | None:
-    """Estimate the tokens that a describing model reads for this file; None if the number is unknown."""
+    """Estimate the tokens that a describing model needs to read this file; None if the number cannot be estimated."""
     endpoint = next((candidate for candidate in list_describers(state) if candidate.name == describer), None)
     return estimate_describing(file, endpoint.reader, endpoint.target.model, None, language) if endpoint else None
 
 
 def have_described(planned: PlannedRequest, recorder: RequestRecorder, request_id: str) -> ModelDescription | None:
-    """Let a model describe the file of a previewed request immediately; return None if no model can describe it."""
+    """Let a model describe the file in a previewed request now; return None if no model can describe it."""
     describing = Describing(Dispatch(planned, request_id=request_id), recorder, record_answer)
-    # A failure is normally stored for its conversation, but here a user explicitly asks for another attempt.
+    # Normally a failure is stored for its conversation. Here, a user has explicitly asked for another attempt.
     forget_failures(describing.descriptions.conversation)
     call = Call(planned.plan.candidates[0], 1, planned.plan.timeouts)
     prepared = run_sync(describing.prepare(apply_params(planned.chat, call), planned.endpoint(0), call))

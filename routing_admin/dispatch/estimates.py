@@ -26,7 +26,7 @@ from routing_admin.upstream import process_upstream, run_sync
 
 
 async def reserve_planned(reservation: Reservation, planned: PlannedRequest) -> None:
-    """Reserve the estimated usage of a request. Raise `LimitReachedError`."""
+    """Reserve the estimated usage of a planned request. Raise `LimitReachedError`."""
     if reservation.counts_usage:
         prompt_tokens, answer_tokens = estimate_planned(planned)
         usage, max_costs, unpriced = Usage(prompt_tokens, answer_tokens), dict[str, int](), dict[str, str]()
@@ -60,7 +60,7 @@ def prices_at(
 
 
 def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts: Iterable[Attempt]) -> None:
-    """Charge the agent's limits for failed calls for which providers reported usage."""
+    """Charge the agent's limits for failed calls whose providers reported usage."""
     for attempt in attempts:
         for usage in (call.usage for call in attempt.tries if call.usage is not None):
             prices = {
@@ -71,16 +71,16 @@ def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts:
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
-    """Return the estimated tokens of the request and of its answer."""
+    """Return the estimated number of tokens of the request and of its answer."""
     if planned.plan.verbatim:
-        # The structure of a request that is passed through is unknown, so all of its text is counted.
+        # A request that is passed through has an unknown structure, so the tokens of all its texts are counted.
         return sum(text_tokens(text).tokens for text in _list_texts(planned.chat.extra)), 0
     max_tokens = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, max_tokens)
 
 
 def price_at(planned: PlannedRequest, candidate: PlannedCandidate, currency: str) -> Price | None:
-    """Return the candidate's current price in `currency`, or None if the price or an exchange rate is missing."""
+    """Return the candidate's current price in `currency`, or None if there is no price or no exchange rate."""
     return _price(planned, candidate.provider, candidate.model, currency)
 
 
@@ -101,21 +101,21 @@ def _list_texts(value: Any) -> Iterator[str]:
             pending.extend(item)
 
 
-# Exact token counts, from the provider that would be called first.
+# The rest of this module asks the provider that would be called first for an exact token count.
 
 COUNT_SECONDS = Timeouts(connect=2, first_content=4, between=2, total=5)
-"""Maximum seconds to wait for the provider's token count.
+"""Timeouts for asking a provider for its token count, in seconds.
 
-Nothing is sent to a model before the count arrives, and an estimate would suffice.
+They are short, because nothing is sent to a model before the count arrives, and an estimate would be sufficient.
 """
 COUNTER_RETRY_SECONDS = 60
-"""Seconds for which a token counter is not called again after it failed to return a number."""
+"""After a token counter has failed to return a number, it is not called again for this many seconds."""
 MAX_REMEMBERED = 1000
 
 
 @dataclass(slots=True)
 class SilentCounters:
-    """Models whose token counter recently failed to return a number; `clock` is in seconds."""
+    """The models whose token counter recently failed to return a number; `clock` is in seconds."""
 
     clock: Callable[[], float] = time.monotonic
     since: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -139,12 +139,15 @@ def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
 
 
 def count_tokens(planned: PlannedRequest) -> int | None:
-    """Return the first candidate's own token count, or None if it has no counter or returns no number."""
+    """Return the token count of the first candidate's provider.
+
+    None if that provider has no token counter, or if the counter returns no number.
+    """
     candidate = first_candidate(planned)
     if candidate is None or ((model_key := (candidate.provider, candidate.model)) and silent_counters().has(model_key)):
         return None
     drill = planned.state.drill
-    # A fire drill calls no provider, not even its counter.
+    # A fire drill calls no provider, not even its token counter.
     if drill is not None and drill.stops(candidate.provider, time.time()):
         return None
     endpoint = planned.endpoint(candidate.index)
@@ -153,7 +156,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
         return None
     call = Call(candidate, 1, COUNT_SECONDS)
     try:
-        # Nothing is stored for a count, so files described in text get a placeholder reference of the same length.
+        # Counting stores no files, so a file that is described in text gets a placeholder reference of the same length.
         without_storing = replace(planned, keep=_with_placeholder_id, stream=False)
         prepared = prepare_for(without_storing, apply_params(planned.chat, call), endpoint, call)
         if isinstance(prepared, CannotRead):

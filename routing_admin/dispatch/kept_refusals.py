@@ -1,6 +1,7 @@
-"""Store the parameters that models refused, for other processes and for restarts. Requests never wait for this.
+"""Store which parameters models have refused, for other processes and for restarts.
 
-A refusal is deleted once no configured route or service uses its model, or once the provider's URL has changed.
+Requests never wait for this. A refusal is deleted once no configured route or service uses its model, or when the
+provider's URL changes.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from routing_admin.core.fallback.memory import ModelKey, RefusalMemory, Refused
 from routing_admin.dispatch.send import process_run_context
 
 READ_SECONDS = 5.0
-"""Interval between reads of the refusals that other processes have added or cleared."""
+"""Seconds between two reads of the refusals that other processes have added or cleared."""
 
 
 @dataclass(slots=True)
 class StoredRefusals:
-    """Synchronise this process's `RefusalMemory` with the rows; `look` runs periodically."""
+    """Keeps this process's `RefusalMemory` and the database rows equal; `look` is called periodically."""
 
     find_memory: Callable[[], RefusalMemory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic
@@ -43,9 +44,9 @@ class StoredRefusals:
         return memory
 
     def look(self) -> None:
-        """Write new refusals and read those of other processes.
+        """Write new refusals to the database, and read those of other processes.
 
-        After a database error, the next call writes the changes.
+        If the database fails, the next call writes the changes.
         """
         memory, state = self.begin(), snapshot.current()
         with self._lock:
@@ -62,7 +63,7 @@ class StoredRefusals:
 
     def _write(self, memory: RefusalMemory) -> None:
         for place in tuple(self._changed):
-            # Clear the flag before reading, so that a change during the read sets it again.
+            # Clear the flag before reading the memory, so that a change during the read sets it again.
             self._changed.discard(place)
             if place not in self._addresses and place not in self._stored:
                 continue
@@ -88,9 +89,9 @@ stored_refusals = owned(StoredRefusals)
 
 @dataclass(frozen=True, slots=True)
 class RefusedParameter:
-    """A refused parameter, which is sent as `sent_as`, or omitted if that is None.
+    """A parameter that a model refused; it is sent as `sent_as`, or omitted if that is None.
 
-    It is permanent if `until` is None.
+    If `until` is None, this is permanent.
     """
 
     name: str
@@ -99,7 +100,7 @@ class RefusedParameter:
 
 
 def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
-    """Return the parameters that this process currently renames or omits."""
+    """Return the parameters that this process currently renames or omits for a model."""
     run_context, now = process_run_context(), timezone.now()
     return [
         RefusedParameter(
@@ -112,7 +113,7 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
-    """Send this parameter again, in every process; raise database errors."""
-    stored_refusals().look()  # Load the rows first, so that refusals stored by other processes are also deleted.
+    """Send this parameter to the model again, in all processes. Raise database errors."""
+    stored_refusals().look()  # First read the rows, so that refusals stored by other processes are deleted, too.
     process_run_context().memory.forget(provider, model, name)
     stored_refusals().look()

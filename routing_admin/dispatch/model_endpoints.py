@@ -1,4 +1,4 @@
-"""Build model endpoints from a snapshot: for every model service, and for any (provider, model) in a chain."""
+"""Build model endpoints from a snapshot, for each model service and for any provider and model in a chain."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def endpoint_at(
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> ModelEndpoint:
-    """Return the endpoint of (provider, model), with its service's capabilities, or text only without a service.
+    """Return the endpoint for a model at a provider, with the capabilities of its service, or text only without one.
 
     `content` is the route's content policy. It overrides the service's, which overrides the installation's.
-    `extra_body` is the candidate's and is merged last.
+    `extra_body` contains the candidate's extra body fields, which override those of the service.
     """
     service = service or state.configuration.service_at(provider.name, model)
     entry = state.catalogue.entry_at(provider.name, provider.endpoint, model)
@@ -75,7 +75,7 @@ def endpoint_at(
 
 
 def find_describer(state: Snapshot, file: FilePart) -> str:
-    """Return the first model of the route `describe` that can read the file, or an empty string."""
+    """Return the name of the first model on the route `describe` that can read the file, or an empty string."""
     return next(
         (endpoint.name for endpoint in list_describers(state) if obstacle_to_describing(file, endpoint.reader) is None),
         "",
@@ -87,14 +87,14 @@ def without_describing(endpoint: ModelEndpoint) -> ModelEndpoint:
 
 
 DESCRIBER_CONTENT = {"policy": "convert+native_only"}
-"""Content policy for describing models: files are delivered unchanged, converted or as pages, or refused."""
+"""Content policy for describing models: they receive a file unchanged, converted or as page images, or refuse it."""
 
 
 @lru_cache(maxsize=2)
 def describing_route(state: Snapshot) -> RouteSpec | None:
     """Return the route that describes files, or None if it is missing or disabled.
 
-    The route `default` never replaces it.
+    Unlike for other task types, the route `default` does not replace it.
     """
     route = state.configuration.route(DESCRIBE_ROUTE)
     return replace(route, content=DESCRIBER_CONTENT) if route is not None and route.enabled else None
@@ -102,7 +102,7 @@ def describing_route(state: Snapshot) -> RouteSpec | None:
 
 @lru_cache(maxsize=2)
 def list_describers(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return the models of the describing route that can be called, in the order of its chain."""
+    """Return the endpoints of the describing route that can be called, in the order of its chain."""
     route = describing_route(state)
     endpoints = []
     for candidate in route.candidates if route else ():
@@ -148,7 +148,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 @lru_cache(maxsize=2)
 def build_registry(state: Snapshot) -> LlmServiceRegistry:
-    """Return the services as an `LlmServiceRegistry`, the type that the requirements define, without keys."""
+    """Return the services as an `LlmServiceRegistry`, a type defined by the requirements, without keys."""
     return LlmServiceRegistry(
         LlmServiceConfig(
             id=service.id,
@@ -167,10 +167,10 @@ def build_registry(state: Snapshot) -> LlmServiceRegistry:
 
 @dataclass(frozen=True, slots=True)
 class KeyNote:
-    """A provider's key for display, without the key itself.
+    """Information about a provider's key for display, without the key.
 
     `source` is not_needed, override, environment, stored or missing. `reason` says why the provider cannot be called.
-    `unconfirmed` is the origin that an administrator must first allow for the key in `variable`.
+    `unconfirmed` is the origin to which the key in `variable` is not sent until an administrator allows it.
     """
 
     source: str
@@ -185,7 +185,7 @@ def build_key_note(key: KeyState) -> KeyNote:
 
 
 def list_key_notes() -> Mapping[str, KeyNote]:
-    """Return the current source of each provider's key, by provider name."""
+    """Return the source of each provider's key, by provider name."""
     return {name: build_key_note(key) for name, key in snapshot.current().keys.items()}
 
 
@@ -194,7 +194,7 @@ def default_language() -> str:
 
 
 def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
-    """Return an endpoint per enabled service, with the default route's content policy."""
+    """Return an endpoint for each enabled service, with the default route's content policy."""
     content = default_route_to(state.configuration).content
     return tuple((_list_endpoints(state, content) if content else list_endpoints(state)).values())
 
@@ -202,9 +202,9 @@ def default_endpoints(state: Snapshot) -> tuple[ModelEndpoint, ...]:
 def list_readers(
     state: Snapshot, file: FilePart, but: str | None = None, *, only_configured: bool = False
 ) -> list[str]:
-    """Return the ids of agents whose model can read the file itself, without the requesting agent `but`.
+    """Return the ids of agents whose model can read the file itself, except for the requesting agent `but`.
 
-    With `only_configured`, agents created at run time are omitted, because their number changes constantly.
+    With `only_configured`, agents created at run time are left out, because they come and go frequently.
     """
     endpoints = list_endpoints(state)
 

@@ -26,19 +26,19 @@ from routing_admin.dispatch.decisions import cached_decisions
 from routing_admin.dispatch.model_endpoints import list_readers, without_describing
 from routing_admin.request_log.recorder import RequestRecorder
 
-# Skip candidates whose context window is too small for a request, if the route allows this and another candidate's is
-# large enough.
+# If the route allows it, skip candidates whose context window is too small for a request, provided that another
+# candidate's is large enough.
 
 
 def pass_overflowed_by(
     plan: Plan, chat: ChatRequest, style: TextStyle, endpoint: Callable[[int], ModelEndpoint]
 ) -> Plan:
-    """Return the plan in which candidates too small for the request are skipped, each with its reason."""
+    """Return the plan with a skip reason for each candidate whose context window is too small for the request."""
     called = [candidate for candidate in plan.candidates if candidate.skip is None]
     obstacles = {
         candidate.index: _find_obstacle(candidate, chat, style, endpoint(candidate.index)) for candidate in called
     }
-    # An estimate alone must not refuse a request: if it seems too large for every candidate, let the models decide.
+    # An estimate alone must not make a request fail: if it seems too large for all candidates, let the models decide.
     if all(obstacles.values()):
         return plan
     candidates = tuple(_judge_overflow(candidate, obstacles.get(candidate.index)) for candidate in plan.candidates)
@@ -57,17 +57,20 @@ def _judge_overflow(candidate: PlannedCandidate, obstacle: Translatable | None) 
 
 
 WOULD_DROP = translatable("It would leave out %(names)s.")
-"""Reason for skipping a candidate on a route that forbids dropping anything."""
+"""Template of the reason for skipping a candidate on a route that forbids dropping anything."""
 
 Keep = Callable[[FilePart], FilePart]
-"""Function that stores media of a request and returns the part with its reference, which a description needs."""
+"""Function that stores a file of a request and returns it with its artifact id, so that a description can
+refer to it.
+"""
 
 
 @value_class
 class PlannedRequest:
-    """A planned request that has not been sent; `chat` is canonical and contains the language directive.
+    """A planned request that has not been sent.
 
-    For calls other than chats, `passing` replaces the candidates' own protocols. `agent` is the caller.
+    `chat` is in the canonical format and contains the language directive. For calls that are not chats, `passing`
+    replaces the protocols of the candidates. `agent` is the caller.
     """
 
     state: Snapshot
@@ -86,16 +89,17 @@ class PlannedRequest:
         return spec.proxy if spec else "default"
 
     def endpoint(self, index: int) -> ModelEndpoint:
-        """Return the endpoint of the candidate at `index`; raise `LookupError` if its provider is missing."""
+        """Return the endpoint of the candidate at `index`; raise `LookupError` if its provider does not exist."""
         endpoint = cached_decisions(self.state).endpoint(self.route, self.plan.candidates[index], self.service)
         return endpoint if self.passing is None else replace(endpoint, protocol=self.passing)
 
     def with_affinity(self, conversation: str, agent: str) -> PlannedRequest:
-        """Return the request with its conversation's id, so that the whole conversation uses the same provider key.
+        """Return the request with the id of its conversation, so that all its turns use the same provider key.
 
-        The id is derived from the agent's own name for it, `conversation`, else from the conversation's opening.
+        If the agent names its conversation, the id is derived from `conversation`, otherwise from the conversation's
+        opening.
         """
-        opening = "" if self.plan.verbatim else opening_text(self.chat)  # Only chats are conversations.
+        opening = "" if self.plan.verbatim else opening_text(self.chat)  # Only chat requests belong to conversations.
         name = f"{agent} {conversation}" if conversation else opening
         return replace(self, plan=replace(self.plan, affinity=name))
 
@@ -116,13 +120,13 @@ def plan_request(
     refuses_drops: bool = False,
     passing: WireProtocol | None = None,
 ) -> PlannedRequest:
-    """Plan a request along a route, stored or a draft, without calling anything.
+    """Plan a request along a route, which may be stored or a draft, without calling any provider.
 
-    `agent` is the caller, so it is never suggested as another agent that can read a file. For simulations, `unusable`
-    replaces the providers that cannot be called because of their keys. `service` is the service requested by name if
-    several share a provider and model. With `direct`, the request names a model instead of a route. With
-    `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that need a chat's
-    content are omitted.
+    `agent` is the caller, and is therefore never suggested as another agent that can read a file. For simulations,
+    `unusable` replaces the providers that cannot be called because of their keys. `service` is the service that the
+    request names, needed if several share a provider and model. With `direct`, the request names a model instead of a
+    route. With `refuses_drops`, candidates that would drop something are skipped. With `passing`, decisions that depend
+    on the content of a chat are omitted.
     """
     query = RoutingQuery(route.task_type, language, Params(chat.temperature, chat.max_tokens), direct)
     decisions = cached_decisions(state)
@@ -162,7 +166,7 @@ def _judge(planned: PlannedRequest, candidate: PlannedCandidate) -> PlannedCandi
 
 
 def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | None:
-    """Return why the policy `native_only` skips a model that cannot read these files, or None."""
+    """Return why the policy `native_only` skips a model that cannot read the request's files, or None if it can."""
     index = next(
         number
         for number, candidate in enumerate(planned.plan.candidates)
@@ -178,7 +182,7 @@ def _cannot_read(planned: PlannedRequest, provider: str, model: str) -> str | No
 
 
 def record_plan(recorder: RequestRecorder, planned: PlannedRequest, task_type: str) -> None:
-    """Log the plan. The request's text is logged only if bodies are recorded."""
+    """Log the plan, with the text of the request only if bodies are recorded."""
     recorder.add_plan(
         planned.plan,
         task_type=task_type,
@@ -199,8 +203,8 @@ def prepare_for(
         stream=planned.stream,
         without_capabilities=call.without_capabilities,
     )
-    # Media that becomes text must be stored first, so that the text can contain its reference. Only a first attempt
-    # shows whether any media becomes text, so the request may be prepared twice.
+    # A file that becomes text must be stored first, so that the text can refer to it. Only preparing the request shows
+    # whether any file becomes text, so the request may be prepared twice.
     prepared = prepare_chat(chat)
     if isinstance(prepared, CannotRead) or planned.keep is None:
         return prepared
@@ -209,7 +213,7 @@ def prepare_for(
 
 
 def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str, ...]:
-    """Return everything that this call drops: fields that the protocol does not have, and refused parameters."""
+    """Return the names of everything that this call drops: fields unknown to the protocol, and refused parameters."""
     names = prepared.request.dropped_params + list_dropped_params(chat, call)
     return abbreviate_names(names) if names else names
 
@@ -217,7 +221,7 @@ def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str
 def _needs_name(delivery: PartDelivery) -> bool:
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    # A description or an excerpt of a file must contain a reference to the whole file.
+    # A description or an excerpt of a file must refer to the complete file.
     is_cut = delivery.delivery.loss is not None
     return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 

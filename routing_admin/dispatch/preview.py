@@ -1,8 +1,8 @@
-"""Preview how an artifact is delivered to every model service, with the decision and payload of a real dispatch.
+"""Preview how an artifact would be delivered to each model service, with the decision and payload of a real request.
 
-The previewed request has one user message with only the file, as a call of `auto` would send it if the default route
-led to that service, including its language directive and parameters. The preview also contains the answer of
-get_artifact for the same service. Nothing is sent, and file data is replaced by `<N bytes>`.
+The previewed request has one user message that contains only the file. It is built like a request for the model `auto`
+whose default route leads to the service, with that route's language directive and parameters. The preview also contains
+the result of get_artifact for the same service. Nothing is sent, and `<N bytes>` replaces file data.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from routing_admin.dispatch import description_preview
 from routing_admin.dispatch.model_endpoints import build_registry, default_endpoints, default_language, list_readers
 
 REQUEST = "one user message that holds this file and nothing else, sent on as model auto"
-"""Describes the previewed request, for pages and the API."""
+"""Description of the previewed request, for pages and the API."""
 
 TYPE_MISMATCH = "type_mismatch"
-"""Code of the warning that the content's type differs from the declared type."""
+"""Code of the warning that the detected type of the content differs from the declared type."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptionPreview:
-    """A description by another model: its describer, its state, and the estimated tokens.
+    """A description by a model: the model's name, the state, and the estimated number of tokens.
 
-    After a failed attempt, `fault` is the reason.
+    If the last attempt failed, `fault` is the reason.
     """
 
     describer: str
@@ -83,14 +83,14 @@ class DescriptionPreview:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPreview:
-    """A file's delivery to one service: outcome, reason, payload without data, and size.
+    """How a file is delivered to one service.
 
-    `result` is get_artifact's answer for the same service, without its data. `text` replaces the file in the message
-    and is None for media. `bytes` is the length of the body on the wire. `estimate` counts the tokens of the file or
-    its text, None if unknown. `loss` is what is not delivered, and `images` is the number of images made from the file.
-    `payload` is None if the service would be skipped. `prefix` says what another such file would change in the next
-    turn's prompt; it is empty if the service would be skipped. `description` is set if another model describes the
-    file, `not_described` if a model should describe it but cannot.
+    `result` is the result of get_artifact for the same service, without data. `text` replaces the file in the message;
+    it is None for media. `bytes` is the length of the request body. `estimate` counts the tokens of the file or its
+    text, or is None if unknown. `loss` says what is not delivered. `images` is the number of images made from the file.
+    `payload` is the request body without file data. `prefix` says how another such file would change the prompt of the
+    next turn. If the service would be skipped, `payload` is None and `prefix` is empty. `description` is set if a model
+    describes the file, `not_described` if a model should describe it but cannot.
     """
 
     service_id: str
@@ -114,7 +114,10 @@ class DeliveryPreview:
     not_described: Reason | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the delivery as JSON; `contentType`, `routing` and `content` come from get_artifact."""
+        """Return the delivery as JSON.
+
+        `contentType`, `routing` and `content` are taken from the result of get_artifact.
+        """
         content = {} if self.result.content is None else {"content": self.result.content}
         text = {} if self.text is None else {"text": self.text}
         return {
@@ -143,7 +146,7 @@ class DeliveryPreview:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Previews of an artifact's delivery to every service, in display order.
+    """How an artifact is delivered to all services, in display order.
 
     `readers` are the agents whose models can read the artifact.
     """
@@ -156,26 +159,26 @@ class Preview:
 
     @property
     def best(self) -> DeliveryPreview | None:
-        """The first service that receives the file itself instead of a description."""
+        """The delivery to the first service that receives the file itself instead of a description."""
         return next((delivery for delivery in self.deliveries if delivery.form is not DeliveryForm.DESCRIBED), None)
 
 
 def loss_as_json(loss: Loss | None) -> dict[str, Any] | None:
-    """Return as JSON what is not delivered: how it is lost, the lost share in percent, and the replaced bytes.
+    """Return as JSON how content is lost, the lost share in percent, and the number of replaced bytes.
 
-    It is lost by being `cut`, `scaled` or `replaced`. A number is null if it is unknown or 0.
+    Content is lost by being `cut`, `scaled` or `replaced`. A number is null if it is unknown or 0.
     """
     return {"kind": loss.kind.value, "percent": loss.percent, "replaced": loss.count or None} if loss else None
 
 
 def preview(row: Artifact, *, language: str | None = None, agent: str | None = None) -> Preview:
-    """Preview the artifact's delivery to every enabled service; `agent` is never listed among the readers."""
+    """Preview how the artifact is delivered to all enabled services; `agent` is never listed among the readers."""
     previewer = Previewer(row, language=language, agent=agent)
     return previewer.preview(previewer.endpoints)
 
 
 class Previewer:
-    """Previews the delivery of one artifact.
+    """Previews how one artifact is delivered.
 
     Services whose models can read the same content share one adapted request.
     """
@@ -206,7 +209,7 @@ class Previewer:
         return _first_delivery(self._adapt(endpoint)).delivery.form
 
     def must_draw(self, endpoint: ModelEndpoint) -> bool:
-        """Return whether a document's pages must be drawn before `form_at` is known, which can take seconds."""
+        """Return whether `form_at` must first draw a document's pages, which can take seconds."""
         try:
             with disable_drawing():
                 self._adapt(endpoint)
@@ -244,7 +247,7 @@ class Previewer:
         if (
             ContentPolicy.DESCRIBER not in reader.policies
             or not is_facts
-            # Unreadable bytes cannot be described.
+            # A file whose bytes cannot be read cannot be described either.
             or delivery.reason.code is ReasonCode.UNREADABLE
         ):
             return None
@@ -290,7 +293,7 @@ class Previewer:
 
 def _adaptation_key(reader: Reader) -> Hashable:
     slots = reader.slots
-    # Slots contain dictionaries, which cannot be hashed, so their items are compared.
+    # Slots contain dictionaries, which cannot be hashed, so use their items.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
     own = (reader.policies, reader.tool_media, reader.text_limit, reader.html_source, reader.window)
     return parts, reader.capabilities, *own
@@ -301,7 +304,7 @@ def _first_delivery(prepared: Prepared | Adapted | CannotRead) -> PartDelivery:
 
 
 def lead_by_default(state: Snapshot, chat: ChatRequest, language: str | None) -> ChatRequest:
-    """Return the request with the default route's language directive and parameters."""
+    """Return the request with the language directive and the parameters of the default route."""
     route = default_route_to(state.configuration)
     plan = plan_route(state.configuration, route, RoutingQuery(language=language))
     return inject_directive(replace(chat, temperature=route.temperature, max_tokens=route.max_tokens), plan.directive)
@@ -343,11 +346,11 @@ def _delivery(
 
 
 class ContentReadOnce:
-    """Content that computes its text and its conversions only once, for all services."""
+    """Content whose text and conversions are computed only once for all services."""
 
     def __init__(self, content: Content) -> None:
         self.blob, self.text, self.convert = content.blob, cache(content.text), cache(content.convert)
-        # Stored descriptions are looked up by this hash.
+        # Stored descriptions are found by this hash.
         if sha256 := getattr(content, "sha256", ""):
             self.sha256 = sha256
         if isinstance(content, Rendered):
@@ -364,7 +367,7 @@ def read_once(artifact: StoredArtifact) -> StoredArtifact:
 
 @dataclass(frozen=True, slots=True)
 class _WithoutData:
-    """Content whose bytes are hidden but whose text is available."""
+    """Content whose bytes are hidden, but whose text is available."""
 
     content: Content
 
@@ -382,7 +385,7 @@ class _WithoutData:
 
 
 def route_without_data(artifact: StoredArtifact, service_id: str, language: str | None) -> ContentRouteResult:
-    """Return get_artifact's answer for that service, with `<N bytes>` in place of file data."""
+    """Return the result of get_artifact for a service, with `<N bytes>` instead of file data."""
     artifact_without_data = replace(artifact, content=_WithoutData(artifact.content) if artifact.content else None)
     result = ArtifactContentRouter(build_registry(snapshot.current())).route_content(
         artifact_without_data, service_id, language=language

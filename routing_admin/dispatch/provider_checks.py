@@ -1,4 +1,4 @@
-"""Call providers for administrators: connection tests, model lists and probes."""
+"""Call providers on behalf of administrators: connection tests, model lists and probes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ T = TypeVar("T", bound=Hashable)
 
 QUICK_TIMEOUTS = Timeouts(connect=5, first_content=20, between=10, total=30)
 PATIENT_TIMEOUTS = Timeouts(connect=5, first_content=60, between=30, total=90)
-"""Longer timeouts for requests that may cause a model to reason."""
+"""Longer timeouts, for requests that may make a model reason before it answers."""
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
-"""Number of quirks that a test adds in response to refusals before it gives up."""
+"""Maximum number of quirks that a test adds after refusals before it gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """Result of a call to a provider; `fault` is empty if the provider answered, and `ms` is the time it took.
+    """Result of a call to a provider; `fault` is empty if the provider answered, and `ms` is the duration of the call.
 
-    `models` are the ids of the provider's list, `entries` its raw entries. `quirks` are the options that were needed to
-    obtain an answer.
+    `models` are the ids in the provider's model list, `entries` its raw entries. `quirks` are the compatibility options
+    without which the provider would not have answered.
     """
 
     ms: float
@@ -63,10 +63,10 @@ class CheckResult:
 
 
 class ModelList:
-    """Protocol of the call `GET …/models`; the answer's text contains the entries as JSON."""
+    """Protocol of the call `GET …/models`. The text of the answer contains the entries as JSON."""
 
     def decode(self, status: int, headers: Mapping[str, str], body: bytes) -> Answer | Failure:
-        """Return the entries in `data` (OpenAI, Anthropic) or `models` (Gemini), or the failure."""
+        """Return the entries in `data` (OpenAI, Anthropic) or in `models` (Gemini), or the failure."""
         try:
             value = read_repaired_json(body) if status == 200 else None
         except (ValueError, RecursionError):
@@ -98,12 +98,12 @@ class ProviderChecker:
         return run_sync(self._greet(*_find_provider(provider), model))
 
     def test_each(self, models: Mapping[str, str]) -> Mapping[str, CheckResult]:
-        """Send a minimal chat request to one model of each provider, concurrently."""
+        """Send a minimal chat request to one model of each provider, all at the same time."""
         targets = {provider: _find_provider(provider) for provider in models}
         return _run_concurrently({name: self._greet(*targets[name], model) for name, model in models.items()})
 
     def test_keys(self, provider: str, model: str, names: Collection[str] = ()) -> Mapping[str, CheckResult]:
-        """Send a minimal chat request with each key, and update the keys' cooldowns according to the results."""
+        """Send a minimal chat request with each key, and update the cooldowns of the keys according to the results."""
         state, spec = _find_provider(provider)
         every = state.provider_keys[provider].every
         keys = [key for key in every if not names or key.name in names]
@@ -116,7 +116,7 @@ class ProviderChecker:
         choice = PoolKey(key.name, key.mark)
         endpoint = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
         prepared = prepare(GREETING, endpoint, TextStyle())
-        if isinstance(prepared, CannotRead):  # Every model can read text.
+        if isinstance(prepared, CannotRead):  # This never happens, because every model can read text.
             return CheckResult(ms=0, fault=prepared.reason.code.value)
         began = time.monotonic()
         outcome = await NetworkTransport().call(prepared, endpoint, QUICK_TIMEOUTS, spec.proxy)
@@ -129,18 +129,18 @@ class ProviderChecker:
             return refused
         endpoint = endpoint_at(state, spec, model or spec.default_model)
         result = await self._greet_with_options(endpoint, spec)
-        # A successful test ends the cooldown, as a successful request does.
+        # A successful test ends the cooldown, like any successful request.
         if not result.fault:
             process_run_context().cooldowns.record_success(spec.name, model or spec.default_model)
         return result
 
     async def _greet_with_options(self, endpoint: ModelEndpoint, spec: ProviderSpec) -> CheckResult:
-        # Send the test message again, adapted to the refusal. The result lists the quirks that were needed.
+        # After a refusal, send the test message again with another quirk. The result lists all quirks that were needed.
         options: dict[str, Any] = {}
         while True:
             adjusted = replace(endpoint, target=replace(endpoint.target, quirks={**endpoint.target.quirks, **options}))
             prepared = prepare(GREETING, adjusted, TextStyle())
-            if isinstance(prepared, CannotRead):  # Every model can read text.
+            if isinstance(prepared, CannotRead):  # This never happens, because every model can read text.
                 return CheckResult(ms=0, fault=prepared.reason.code.value)
             began = time.monotonic()
             outcome = await NetworkTransport().call(prepared, adjusted, QUICK_TIMEOUTS, spec.proxy)
@@ -153,7 +153,7 @@ class ProviderChecker:
             options |= new_options
 
     def ask_each(self, provider: str, model: str, chats: Sequence[ChatRequest]) -> Sequence[CheckResult]:
-        """Send the probes' requests unchanged, ignoring the model's declared capabilities."""
+        """Send the requests of capability probes unchanged, whatever capabilities the model declares."""
         state, spec = _find_provider(provider)
         if isinstance(refused := _refusal(state, spec), CheckResult):
             return [refused] * len(chats)
@@ -171,7 +171,7 @@ class ProviderChecker:
             return refused
         endpoint = endpoint_at(state, spec, spec.default_model)
         headers = dict(endpoint.protocol.encode(GREETING, endpoint.target, stream=False).headers)
-        # A GET has no body.
+        # A GET request has no body.
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()

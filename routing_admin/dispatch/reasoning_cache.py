@@ -1,8 +1,8 @@
-"""Cache of models' reasoning before tool calls, for callers that do not send it back.
+"""Cache what models reasoned before tool calls, for callers that do not send it back.
 
-Most clients of OpenAI's API drop unknown fields. Without their reasoning DeepSeek, Kimi, Claude and Gemini refuse the
-next turn, or answer worse. A turn is found by the agent and the id of one of its tool calls. The cache is per process:
-after a restart, or in another worker process, the turn is sent as its caller wrote it.
+Most clients of OpenAI's API drop unknown fields. Without their reasoning, DeepSeek, Kimi, Claude and Gemini refuse the
+next turn or answer worse. A turn is found by the agent and the id of one of its tool calls. Each process has its own
+cache: after a restart, or in another process, a turn is sent as its caller wrote it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from capabilities.runtime import owned
 
 MAX_TURNS = 10_000
 MAX_CHARACTERS = 32 * 1024 * 1024
-"""Limits of the cache; when one is exceeded, the oldest turns are evicted."""
+"""Limits of the cache. If one of them is exceeded, the oldest turns are evicted."""
 
 
 @dataclass(slots=True)
 class AnsweredTurn:
-    """The reasoning and the signatures of an answer, which must be sent back with the next turn."""
+    """Reasoning and signatures in an answer, which the next request must send back."""
 
     reasoning: list[str] = field(default_factory=list)
     thoughts: list[ReasoningBlock] = field(default_factory=list)
@@ -40,7 +40,7 @@ class AnsweredTurn:
 
     @property
     def has_reasoning(self) -> bool:
-        """Return whether the turn called tools and has reasoning or a signature that must be sent back."""
+        """Whether the turn called tools and has reasoning or a signature that must be sent back."""
         signed = any(self.signatures.values())
         return bool(self.signatures and (self.reasoning or self.thoughts or signed))
 
@@ -52,7 +52,7 @@ def build_answered_turn(answer: Answer) -> AnsweredTurn:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A cached turn; `signatures` are keyed by tool call id."""
+    """A cached turn; `signatures` maps tool call ids to signatures."""
 
     reasoning: str | None
     thoughts: tuple[ReasoningBlock, ...]
@@ -66,7 +66,7 @@ class KeptTurn:
 
 
 class ReasoningCache:
-    """The latest turns, by agent and tool call id; thread-safe."""
+    """Thread-safe cache of the newest turns, by agent and tool call id."""
 
     def __init__(self, max_turns: int = MAX_TURNS, max_characters: int = MAX_CHARACTERS) -> None:
         self._max_turns, self._max_characters = max_turns, max_characters
@@ -75,7 +75,7 @@ class ReasoningCache:
         self._lock = threading.Lock()
 
     def keep(self, agent: str, turn: AnsweredTurn, origin: str) -> None:
-        """Cache a turn that called tools; `origin` identifies the model that answered."""
+        """Cache a turn in which tools were called; `origin` identifies the model that answered."""
         if not turn.has_reasoning:
             return
         cached = KeptTurn(
@@ -83,7 +83,7 @@ class ReasoningCache:
         )
         with self._lock:
             for call_id in cached.signatures:
-                # Remove an older version of the turn first, so that its characters are not counted twice.
+                # First remove an older version of the turn, so that its characters are not counted twice.
                 self._forget((agent, call_id))
                 self._turns[agent, call_id] = cached
                 self._characters += cached.characters
@@ -95,7 +95,7 @@ class ReasoningCache:
         self._characters -= old.characters if old else 0
 
     def complete(self, agent: str, chat: ChatRequest) -> ChatRequest:
-        """Return the request with missing reasoning restored in turns that called tools."""
+        """Return the request with the missing reasoning restored in turns that called tools."""
         if not self._turns or not any(message.tool_calls for message in chat.messages):
             return chat
         messages = tuple(self._complete(agent, message) for message in chat.messages)

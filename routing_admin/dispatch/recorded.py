@@ -1,4 +1,4 @@
-"""Send a request and log the result: the answer, or the error with every attempt."""
+"""Send a request and log its result: the answer, or the error with all attempts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 async def record_answer(
     dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
 ) -> RunResult[Answer]:
-    """Return the complete answer and log it; raise `RouterError`, which is also logged.
+    """Return the complete answer and log it. `RouterError` is logged and raised.
 
-    `use` builds the caller's response before the answer is logged; its exceptions are logged as an internal error.
+    `use` builds the response for the caller before the answer is logged. If it raises, an internal error is logged.
     """
     done = await _record(dispatch.answer(), dispatch, recorder)
     if done.answer.media:
@@ -51,9 +51,9 @@ async def record_answer(
 
 
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
-    """Return the stream once it has content; the caller must log its end.
+    """Return the stream once it has content; the caller must log the end of the stream.
 
-    Raise `RouterError`, which is logged here.
+    `RouterError` is logged and raised.
     """
     done = await _record(dispatch.open(), dispatch, recorder)
     recorder.mark_first_content()
@@ -66,11 +66,11 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # The describing model itself receives no descriptions by other models.
+    # A describing model itself must not receive descriptions by other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:
-        # The wait ends when the server's drain time is over, at the latest.
+        # When the server stops, its drain time limits how long this waits.
         with draining().limit():
             return await work
     except RouterError as error:
@@ -85,13 +85,13 @@ async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecor
     except Exception as error:
         recorder.end(dispatch.attempts, prepared, **failure_facts(error))
         raise
-    # Break a reference cycle now, so that the request's files are freed immediately.
+    # Break a reference cycle, so that the request's files are freed immediately.
     finally:
         dispatch.delivered_failures = dispatch.describing.delivered_failures if dispatch.describing else None
         dispatch.begin_describing = dispatch.describing = None
 
 
-# Response headers about routing: the provider, the model, the attempts, the adaptation, and dropped parameters.
+# Response headers about routing: provider, model, attempts, adaptation and dropped parameters.
 
 SAFE = " !#$&'()*+,/:;=?@[]~"
 SKIPPED = "skipped_"
@@ -99,7 +99,7 @@ MAX_SKIPS = 20
 
 
 def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return an answer's routing headers; the last attempt is the one that answered."""
+    """Return the routing headers of an answer; the last attempt is the one that answered."""
     last = attempts[-1]
     headers = {
         "x-routing-provider": header_value(last.provider),
@@ -116,7 +116,7 @@ def headers_of_attempts(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def failure_headers(attempts: Sequence[Attempt]) -> dict[str, str]:
-    """Return an error's routing headers, or {} if there were no attempts."""
+    """Return the routing headers of an error, which are empty if there were no attempts."""
     if not attempts:
         return {}
     skips = skips_in(attempts)
@@ -124,7 +124,7 @@ def failure_headers(attempts: Sequence[Attempt]) -> dict[str, str]:
 
 
 def skips_in(attempts: Sequence[Attempt]) -> str:
-    """Return the skipped candidates and reasons for `x-routing-skipped`, or "" if none was skipped."""
+    """Return the skipped candidates with their reasons, for the header `x-routing-skipped`, or "" if there are none."""
     skipped = [attempt for attempt in attempts if attempt.outcome.startswith(SKIPPED)]
     texts = [
         f"{attempt.provider}/{attempt.model}={attempt.outcome.removeprefix(SKIPPED)}" for attempt in skipped[:MAX_SKIPS]
@@ -134,5 +134,5 @@ def skips_in(attempts: Sequence[Attempt]) -> str:
 
 @lru_cache(maxsize=1000)
 def header_value(text: str) -> str:
-    """Return the text, percent-encoded where it is not plain ASCII."""
+    """Return the text with everything except plain ASCII percent-encoded."""
     return quote(text, safe=SAFE)

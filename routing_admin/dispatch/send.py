@@ -1,7 +1,7 @@
-"""Send a request along its chain, prepared for each candidate.
+"""Send a request along its chain, prepared separately for each candidate.
 
-The data plane, `/llm/send`, real sends on pages and the demo all use this. Previews call the same `prepare`, so they
-show exactly what is sent.
+The chat APIs, `/llm/send`, the pages that really send requests, and the demo all use this. Previews call the same
+`prepare`, so they show exactly what would be sent.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 
 
 class Transport(Protocol):
-    """Interface for calls to providers; `proxy` is the provider's setting."""
+    """Interface for calls to providers; `proxy` is the proxy setting of the provider."""
 
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
     ) -> Answer | Failure:
-        """Return the complete answer, or the failure."""
+        """Return the complete answer or the failure."""
 
     async def open(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
     ) -> Stream | Failure:
-        """Return a stream at its first content."""
+        """Return a stream once its first content has arrived, or the failure."""
 
 
 class NetworkTransport:
-    """Calls providers over the network; the built-in provider answers in-process."""
+    """Calls providers over the network. The built-in provider answers within this process."""
 
     async def call(
         self, prepared: Prepared, endpoint: ModelEndpoint, timeouts: Timeouts, proxy: str
@@ -107,18 +107,21 @@ R = TypeVar("R")
 
 
 class InThread(Protocol):
-    """Function that runs work in a thread, because the work may read or store files."""
+    """Function that runs work in a thread, because it may read or store files."""
 
     async def __call__(self, work: Callable[[], R], /) -> R: ...
 
 
 END_OF_TURN = "end_turn"
-"""Anthropic's stop reason for a turn that the model itself ended."""
+"""Anthropic's stop reason for a turn that the model itself has ended."""
 Send = Callable[[Prepared, ModelEndpoint, Timeouts, str], Awaitable[T | Failure]]
 
 
 async def run_in_own_thread(work: Callable[[], R], /) -> R:
-    """Run `work` in a thread that continues even if the request ends, and close the thread's database connections."""
+    """Run `work` in a thread, which continues even if the request ends.
+
+    Afterwards, close the database connections of the thread.
+    """
     with short_switches():
         return await asyncio.to_thread(partial(_with_rows, work))
 
@@ -137,11 +140,11 @@ def process_run_context() -> RunContext:
 class Dispatch:
     """A planned request that is being sent.
 
-    `prepared` contains the request as prepared for each candidate, by position in the chain. The `request_id` and
-    `caller_headers` are for providers that accept them. `reservation` is what is reserved from the agent's limits.
-    `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot read; without it
-    no model is asked. After the run, `delivered_failures` contains the failed descriptions that a model received. With
-    `is_heavy`, the request is prepared in a thread even without files.
+    `prepared` maps positions in the chain to the request as prepared for that candidate. `request_id` and
+    `caller_headers` are sent to providers that accept them. `reservation` is what the call has reserved from the
+    agent's limits. `begin_describing` creates `describing`, which lets a model describe files that a candidate cannot
+    read; without it, no model is asked. After the run, `delivered_failures` contains the failed descriptions that a
+    model received. With `is_heavy`, the request is prepared in a thread even if it contains no files.
     """
 
     planned: PlannedRequest
@@ -160,7 +163,7 @@ class Dispatch:
     delivered_failures: DescriptionCache | None = None
 
     def beside(self, planned: PlannedRequest, request_id: str) -> Dispatch:
-        """Return a dispatch for an auxiliary request that uses the same transport."""
+        """Return a dispatch for an additional request, which uses the same transport."""
         return Dispatch(planned, self.transport, self.run_context, in_thread=self.in_thread, request_id=request_id)
 
     def elapsed_ms(self) -> float:
@@ -171,12 +174,12 @@ class Dispatch:
         return tuple(self.run.attempts) if self.run else ()
 
     async def answer(self) -> RunResult[Answer]:
-        """Return the complete answer; raise `RouterError` with every attempt."""
+        """Return the complete answer; raise `RouterError` with all attempts."""
         run: FallbackRun[Answer] = FallbackRun(self.planned.plan, self.run_context)
         return await self._drive(run, self.transport.call, lambda answer: answer)
 
     async def open(self) -> RunResult[Stream]:
-        """Return the stream at its first content; raise `RouterError` with every attempt."""
+        """Return the stream once its first content has arrived; raise `RouterError` with all attempts."""
         run: FallbackRun[Stream] = FallbackRun(self.planned.plan, self.run_context, stream=True)
         return await self._drive(run, self.transport.open, lambda answer: Stream(answer_events(answer)))
 
@@ -190,7 +193,7 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            # The file's bytes were deleted after planning, so describe the file as missing instead of failing.
+            # A file's bytes were deleted after planning. Describe the file as unreadable instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             empty_answer = find_empty_answer(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None
@@ -200,7 +203,7 @@ class Dispatch:
 
     async def _try(self, call: Call, chat: ChatRequest, send: Send[T]) -> Reply[T]:
         drill = self.planned.state.drill
-        # During a fire drill the candidate's provider is not called.
+        # The candidate's provider is not called during a fire drill.
         if drill is not None and drill.stops(call.candidate.provider, time.time()):
             return Reply(drill.failure())
         endpoint = self.planned.endpoint(call.candidate.index)
@@ -213,12 +216,12 @@ class Dispatch:
             return Reply(Failure(Fault.CAPABILITY_MISMATCH, prepared.reason.sentence()))
         self.prepared[call.candidate.index] = prepared
         if endpoint.passes:
-            # The caller's headers are added only after the copy for the log was made.
+            # Add the caller's headers only now, so that the copy for the request log does not contain them.
             headers = {**self.caller_headers, "x-request-id": self.request_id}
             prepared = with_forwarded_headers(prepared, endpoint.passes, headers)
         timeouts = call.timeouts
         if describes:
-            # Time spent on descriptions counts against the candidate's timeouts.
+            # Time spent on descriptions counts towards the candidate's timeouts.
             timeouts = shorten(timeouts, (self.elapsed_ms() - began) / 1000)
         outcome = await send(prepared, endpoint, timeouts, self.planned.proxy(call.candidate.provider))
         dropped = list_dropped(self.planned.chat, prepared, call)
@@ -238,8 +241,8 @@ class Dispatch:
 
 
 def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
-    """Return an empty answer if Claude ended its turn without text after a tool result, else None."""
-    # Anthropic documents this (handling stop reasons, empty responses): the model has nothing to add, so a retry or
+    """Return an empty answer if Claude ended its turn without text after a tool result, otherwise None."""
+    # Anthropic documents this under handling stop reasons, empty responses: the model has nothing to add. A retry or
     # another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
     if failed.fault is Fault.EMPTY_CONTENT and failed.code == END_OF_TURN and after_tool:
@@ -248,7 +251,7 @@ def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
 
 
 def shorten(timeouts: Timeouts, seconds: float) -> Timeouts:
-    """Return the timeouts that remain for a call that starts `seconds` late."""
+    """Return the timeouts for a call that starts `seconds` later than planned."""
     total = max(timeouts.total - seconds, 0.0)
     return replace(timeouts, total=total, first_content=min(timeouts.first_content, total))
 
@@ -261,25 +264,25 @@ def _keep_all(media: tuple[Media, ...], keep: KeepMedia | None, maker: str) -> t
 __all__ = ["Dispatch", "process_run_context"]
 
 
-# Requests that are passed through unchanged: decide which candidates can be called, and why others are skipped.
+# For requests that are passed through unchanged: decide which candidates can be called, and why others are skipped.
 
 OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak openai; %(provider)s speaks %(protocol)s.")
 OTHER_MODEL = translatable(
     "%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed."
 )
-"""Templates of the reasons for skipping a candidate."""
+"""These two templates are reasons for skipping a candidate."""
 
 
 def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:
-    """Return the request for unchanged delivery to the candidates that support the call."""
+    """Return the request for unchanged delivery, with skip reasons for candidates that do not support the call."""
     supported = (candidate for candidate in planned.plan.candidates if candidate.protocol == REQUIRED_PROTOCOL)
     first = next(supported, None)
-    # If the results of different models must not be mixed (as with embeddings), only the first candidate's model is
-    # used, even while it cannot be called.
+    # The results of some calls, such as embeddings, cannot be mixed between models. For these, only the first
+    # candidate's model is used, even while it cannot be called.
     required_model = first.model if first is not None and passing.operation.same_model else None
     candidates = tuple(_judge(candidate, passing, required_model) for candidate in planned.plan.candidates)
     plan = replace(planned.plan, candidates=candidates, verbatim=True, language="")
-    # The log stores the fields as a message; of files it stores only the type and the name.
+    # The request log stores the form fields as one message. For files it stores only type and name.
     chat = _as_message(planned.chat) if planned.state.record_bodies else planned.chat
     return replace(planned, plan=plan, chat=chat)
 
@@ -315,8 +318,8 @@ def _judge(candidate: PlannedCandidate, passing: PassthroughCall, required_model
     return candidate
 
 
-# If Redis is configured, processes share cooldowns and conversations' keys. Requests read the state in memory. Changes
-# are sent in the background, and changes by other processes are adopted.
+# If Redis is configured, processes share cooldowns and the keys that conversations use. Requests read this state from
+# memory. Changes are sent in the background, and changes by other processes are adopted.
 
 CANDIDATES, KEYS, CONVERSATIONS = "candidates", "keys", "conversations"
 MAX_COOLDOWNS = 2000
@@ -324,7 +327,7 @@ NO_COOLDOWN = "null"
 
 
 def share_health(run_context: RunContext, news: News) -> None:
-    """Share cooldowns and conversations' keys with other processes."""
+    """Share cooldowns, and the keys that conversations use, with other processes."""
     for topic, cooldowns in ((CANDIDATES, run_context.cooldowns), (KEYS, run_context.pools.health)):
         if isinstance(cooldowns, LocalCooldowns):
             SharedCooldowns(topic, cooldowns, news).begin()
@@ -334,7 +337,7 @@ def share_health(run_context: RunContext, news: News) -> None:
 class SharedCooldowns:
     """Cooldowns that processes share through one topic.
 
-    The latest state of each candidate applies, whichever process sent it.
+    For each candidate the latest state applies, whichever process sent it.
     """
 
     def __init__(self, topic: str, cooldowns: LocalCooldowns, news: News) -> None:
@@ -352,8 +355,8 @@ class SharedCooldowns:
         return {"key": json.dumps(key), "ailment": json.dumps(asdict(cooldown)) if cooldown else NO_COOLDOWN}
 
     def adopt(self, fields: Fields, age: float) -> None:
-        """Adopt a state that another process sent `age` seconds ago."""
-        # A newer state of this process has not been sent yet, so it takes precedence.
+        """Adopt the state of a candidate that another process sent `age` seconds ago."""
+        # If this process has a state that has not been sent yet, that state is newer and takes precedence.
         if self._news.is_waiting(self._topic, fields["key"]):
             return
         provider, model = json.loads(fields["key"])
@@ -376,7 +379,7 @@ def _parse_cooldown(value: Mapping[str, Any], age: float) -> CooldownState:
 
 
 class SharedConversations:
-    """The provider key that each conversation uses, shared through one topic."""
+    """The provider key that each conversation uses, which processes share through one topic."""
 
     def __init__(self, pools: KeyPools, news: News) -> None:
         self._pools, self._news = pools, news
@@ -393,6 +396,6 @@ class SharedConversations:
         return {"provider": provider, "affinity": affinity, "mark": self._pools.find_mark(provider, affinity)}
 
     def adopt(self, fields: Fields, age: float) -> None:
-        """Adopt the key of a conversation that another process chose `age` seconds ago."""
+        """Adopt the key that another process chose for a conversation `age` seconds ago."""
         if not self._news.is_own(fields):
             self._pools.take_over(fields["provider"], fields["affinity"], fields["mark"], age)

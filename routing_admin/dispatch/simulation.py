@@ -1,6 +1,6 @@
 """Simulate a request: it runs like a real one, but with scripted outcomes, a simulated clock and no network.
 
-It accepts any `RouteSpec`, stored or a draft, and prepares payloads with the function that real requests use.
+The route may be stored or a draft. Payloads are prepared by the function that real requests use.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ NOT_REACHED = "not_reached"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A candidate of the simulation: its payload and its result. Times are in milliseconds of the simulated clock.
+    """A candidate in a simulation, with its payload and its result.
 
-    `payload` has `<N bytes>` in place of file data; it is None if the request cannot be prepared for the candidate.
-    `wire` is the protocol, `url` the target, `bytes` the length of the body. `attempt` is None if the run did not reach
-    the candidate. `prefix` says what another such file would change in the next turn, empty without files.
+    Times are in milliseconds of the simulated clock. `payload` is the request body with `<N bytes>` instead of file
+    data; it is None if the request cannot be prepared for the candidate. `wire` is the protocol, `url` the target,
+    `bytes` the length of the body. `attempt` is None if the run did not reach the candidate. `prefix` says how another
+    such file would change the prompt of the next turn; without files it is empty.
     """
 
     candidate: PlannedCandidate
@@ -60,7 +61,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The result of a simulation: every candidate of the chain, and the response to the caller."""
+    """The result of a simulation: all candidates of the chain, and the response to the caller."""
 
     planned: PlannedRequest
     stops: tuple[Stop, ...]
@@ -132,17 +133,17 @@ def simulate(
     assume_usable: bool = False,
     memory: RefusalMemory | None = None,
 ) -> Simulated:
-    """Simulate a request along a route; raise `KeyError` for a step outside `SCRIPTED`.
+    """Simulate a request along a route; raise `KeyError` for a scripted outcome that is not in `SCRIPTED`.
 
     `assume_usable` ignores missing keys and forbidden origins, so that a chain can be tried before its keys are set.
-    `memory` contains known refusals, by default this process's; it is copied and not changed.
+    `memory` contains known refusals and defaults to this process's; it is copied and not changed.
     """
     unusable: Mapping[str, Any] | None = {} if assume_usable else None
     planned = plan_request(state, route, chat, language=language, agent=agent, stream=stream, unusable=unusable)
     clock = _Clock()
     memory_copy = (process_run_context().memory if memory is None else memory).copy(clock)
     play = _Simulation(planned, _check_script(script or {}), memory_copy, clock)
-    # Without jitter and with average delays, a simulation always has the same result.
+    # Cooldowns have no jitter and retries have average delays, so that a simulation always has the same result.
     run_context = replace(local_context(clock, lambda: 0.0, memory_copy), random=lambda: 0.5)
     run: FallbackRun[Answer] = FallbackRun(planned.plan, run_context, stream=stream)
     try:
@@ -206,7 +207,7 @@ def _stop(play: _Simulation, candidate: PlannedCandidate, attempt: Attempt | Non
     if play.planned.state.configuration.provider(candidate.provider) is None:
         return Stop(candidate, outcome, attempt, reason=reason)
     index = candidate.index
-    # A candidate that was not called has the payload that its first call would send.
+    # For a candidate that was not called, show the payload that its first call would send.
     candidate_run = CandidateRun.from_memory(play.memory, candidate, play.clock(), retries=0)
     prepared = play.prepared.get(index) or play.prepare(index, candidate_run.call(Timeouts()))
     endpoint = play.planned.endpoint(index)
@@ -230,7 +231,7 @@ def _predict_next_turn(planned: PlannedRequest, prepared: Prepared, endpoint: Mo
     return describe_prediction(predict_break(planned.chat, adapted, endpoint.reader, planned.style))
 
 
-# Placeholder files of a given kind and size, without real content.
+# Placeholder files: they have a given kind and size, but no real content.
 
 TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.IMAGE: ("image/png", "png"),
@@ -240,16 +241,16 @@ TYPES: Mapping[Kind, tuple[str, str]] = {
     Kind.TEXT: ("text/plain", "txt"),
     Kind.OTHER: ("application/zip", "zip"),
 }
-"""MIME type and file extension of each kind."""
+"""MIME type and file extension for each kind of file."""
 FILLER_TEXTS = "lorem ipsum "
 BYTES_PER_LETTER = 20
-"""Bytes of a document file per letter of its text."""
+"""Size of a document file in bytes, for each character of its text."""
 BLOCK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceholderContent:
-    """Content of a given length: zeros, and filler text for kinds that have text."""
+    """Content of a given length. It consists of zeros, with filler text for kinds of files that have text."""
 
     kind: Kind
     size: int
@@ -258,7 +259,7 @@ class PlaceholderContent:
         return Blob(self.size, lambda: _zeros(self.size))
 
     def text(self) -> Text | None:
-        """Return as much text as a file of this kind usually contains, or None."""
+        """Return as much text as a file of this kind usually contains, or None if it contains no text."""
         if self.kind is Kind.TEXT:
             return Text(_filler_text(self.size), "utf-8")
         if self.kind is Kind.DOCUMENT:
@@ -276,7 +277,7 @@ class PlaceholderContent:
 
 
 def build_placeholder(kind: Kind, size: int, number: int = 1) -> FilePart:
-    """Return a placeholder file; `number` distinguishes files of the same kind."""
+    """Return a placeholder file; `number` distinguishes several files of the same kind."""
     mime_type, extension = TYPES[kind]
     name = f"stand-in-{number}.{extension}"
     return FilePart(kind, mime_type, name, size, content=PlaceholderContent(kind, size))

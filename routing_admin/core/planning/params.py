@@ -1,4 +1,4 @@
-"""Choose the effective parameters: the request's, else the candidate's, else the route's, else the provider's."""
+"""Choose the effective parameters: the request's, else the candidate's, else the route's, else the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File descriptions written by models.
+"""File descriptions that models write.
 
-Each is stored, so that it is requested only once and prompt prefixes stay the same.
+Each description is stored, so that it is requested only once and prompt prefixes stay the same.
 """

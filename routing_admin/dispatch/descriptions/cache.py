@@ -24,9 +24,10 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 @dataclass(slots=True)
 class DescriptionCache:
-    """Descriptions of a request's files for all its candidates; must be used in a thread.
+    """Descriptions of a request's files, for all of its candidates.
 
-    Lookups read the database. `outcomes` and `calls` are keyed by digests of description keys.
+    Use it in a thread, because lookups read the database. The keys of `outcomes` and `calls` are digests of description
+    keys.
     """
 
     planned: PlannedRequest
@@ -47,7 +48,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with a text style that looks up the descriptions that this reader needs."""
+        """Return the request with a text style that looks up the descriptions for this reader."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
@@ -55,7 +56,7 @@ class DescriptionCache:
         return question_for(self.planned.chat, message) if ContentPolicy.QUESTION in reader.policies else None
 
     def description_key(self, reader: Reader, file: FilePart, describer: str, message: int) -> DescriptionKey:
-        """Return a description's key; raise `UnreadableError` if the bytes no longer exist."""
+        """Return the key of a file's description; raise `UnreadableError` if the file's bytes no longer exist."""
         question = self.find_question(reader, message)
         return description_key(self._file_digest(file), describer, self.planned.style.language, question)
 
@@ -66,7 +67,10 @@ class DescriptionCache:
         return digest
 
     def find(self, reader: Reader, file: FilePart, describer: str, message: int) -> ModelDescription:
-        """Return the description, its failure, or `NOT_ASKED`; raise `UnreadableError` if the bytes no longer exist."""
+        """Return the description, its failure, or `NOT_ASKED`.
+
+        Raise `UnreadableError` if the file's bytes no longer exist.
+        """
         key = self.description_key(reader, file, describer, message)
         self.lookups.setdefault(key.digest, (key, self.answer_id_after(message)))
         outcome = self.outcomes.get(key.digest) or self._look_up(key)
@@ -79,7 +83,7 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:
-        """Return the id of the conversation after the answer to that message, or "" if there is no answer."""
+        """Return the id of the conversation after the first answer that follows a message, or "" if there is none."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
         return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
@@ -90,14 +94,14 @@ class DescriptionCache:
         return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
     def settle(self) -> None:
-        """Mark the outcomes that a model has received as final, in the stored rows."""
+        """Mark the outcomes that a model has received as final in the database."""
         for digest, (key, answered) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.unsettled:
                 settle_description(key, self.conversation, outcome, answered)
 
     def settle_answer(self, answered: str) -> None:
-        """Store failures that a model has received, for the conversation that continues with its answer."""
+        """Store the failures that a model has received, for the conversation that continues with its answer."""
         for digest, (key, earlier) in self.lookups.items():
             outcome = self.outcomes.get(digest)
             if outcome is not None and outcome.fault and not earlier:
@@ -109,8 +113,8 @@ class DescriptionCache:
         except Exception as error:
             if not is_unavailable(error):
                 raise
-            # While rows cannot be stored, no model is called, because the result would be lost and other requests would
-            # pay again.
+            # While the database is unavailable, no model is called: its description could not be stored, and other
+            # requests would have to pay for it again.
             outcome = DescriptionOutcome(describer=key.describer, fault=UNAVAILABLE)
         if outcome is not None:
             self.outcomes[key.digest] = outcome
@@ -118,7 +122,7 @@ class DescriptionCache:
 
 
 def content_digest(file: FilePart) -> str:
-    """Return the SHA-256 of a file's bytes, stored or computed. Raise `UnreadableError`."""
+    """Return the SHA-256 hash of a file's bytes, either stored or computed now. Raise `UnreadableError`."""
     stored = getattr(file.content, "sha256", None)
     if isinstance(stored, str):
         return stored
@@ -132,9 +136,9 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[T]):
-    """Deduplicate concurrent calls in this process, across event loops.
+    """Combines concurrent calls with the same key in this process, across event loops.
 
-    The first call does the work; the others await its result.
+    The first call does the work, and the others wait for its result.
     """
 
     def __init__(self) -> None:
@@ -142,7 +146,7 @@ class SingleFlight(Generic[T]):
         self._lock = threading.Lock()
 
     async def join(self, key: str, ask: Callable[[], Awaitable[T]], is_for_all: Callable[[T], bool]) -> T:
-        """Return the result of `ask`, or of a running call with the same key, if `is_for_all` accepts that result."""
+        """Return the result of `ask`, or that of a running call with the same key if `is_for_all` accepts it."""
         while True:
             with self._lock:
                 flight = self._flights.get(key)
@@ -150,7 +154,7 @@ class SingleFlight(Generic[T]):
                     new_flight = self._flights[key] = Future()
             if flight is None:
                 return await self._ask(key, new_flight, ask)
-            # Shielded, because a caller that disconnects must not cancel the call for the others.
+            # Shield the future, so that a caller that disconnects does not cancel the call for the others.
             result = await asyncio.shield(asyncio.wrap_future(flight))
             if result is not None and is_for_all(result):
                 return result

@@ -1,7 +1,7 @@
-"""Request descriptions, along the route `describe`, of files that a candidate cannot read.
+"""Let models on the route `describe` describe files that a candidate cannot read.
 
-Each description is a separate request, with its own chain, log entry and share of the agent's limits. If it fails, the
-candidate receives the file's properties instead, and the original request continues.
+Each description is a separate request, with its own chain and log entry, and counts against the agent's limits. If it
+fails, the candidate receives the file's properties instead, and the original request continues.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ R = TypeVar("R")
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 3
-"""Maximum number of a request's files that are described concurrently."""
+"""Maximum number of files of one request that are described at the same time."""
 MAX_SECONDS = 90.0
 TIME_SHARE = 0.5
-"""A candidate waits for descriptions for at most `MAX_SECONDS`, and at most this share of its remaining time."""
+"""A candidate waits for descriptions for at most `MAX_SECONDS`, and at most this fraction of its remaining time."""
 SLACK_SECONDS = 1.0
 NO_TIME, NO_DESCRIBER = "deadline_exceeded", "no_describer"
 OWN_FAULTS = frozenset({NO_TIME, NO_DESCRIBER, UNAVAILABLE, BUDGET_EXCEEDED, RATE_EXCEEDED, UNPRICED})
-"""Faults that affect only this caller, not others that wait for the same description."""
+"""Faults that affect only this caller, and not others that wait for the same description."""
 
 Record = Callable[["Dispatch", RequestRecorder], Awaitable[RunResult[Answer]]]
 
@@ -63,9 +63,10 @@ def process_single_flight() -> SingleFlight[DescriptionOutcome]:
 
 @dataclass(slots=True)
 class Describing:
-    """The descriptions for a request that is being sent; `record` sends the request for a description and logs it.
+    """The descriptions for a request that is being sent.
 
-    `keeps_failures` is set if the request belongs to a conversation, for which failed descriptions are stored.
+    `record` sends the request for a description and logs it. `keeps_failures` is set if the original request belongs to
+    a conversation, because failed descriptions are stored for the conversation.
     """
 
     dispatch: Dispatch
@@ -91,12 +92,12 @@ class Describing:
 
     @property
     def delivered_failures(self) -> DescriptionCache | None:
-        """Return the cache if it has failed descriptions to store for the conversation, else None."""
+        """Return the cache if it contains failed descriptions to store for the conversation, otherwise None."""
         has_failures = self.keeps_failures and any(outcome.fault for outcome in self.descriptions.outcomes.values())
         return self.descriptions if has_failures else None
 
     async def describe(self, delivery: PartDelivery, reader: Reader, seconds: float) -> ModelDescription:
-        """Return one file's description, requesting it if necessary. Raise `UnreadableError`."""
+        """Return the description of one file, requesting it if necessary. Raise `UnreadableError`."""
         in_thread = self.dispatch.in_thread
         find = partial(self.descriptions.find, reader, delivery.file, delivery.delivery.describer, delivery.message)
         description = await in_thread(find)
@@ -129,14 +130,14 @@ class Describing:
         )
         try:
             return await self.dispatch.in_thread(work)
-        except UnreadableError:  # The file has been deleted meanwhile, which the next lookup reports.
+        except UnreadableError:  # The file was deleted in the meantime; the next lookup reports this.
             return None
 
     async def _ask(self, key: DescriptionKey, file: FilePart, question: str | None, seconds: float) -> None:
         walk = partial(self._walk, key, file, question, seconds)
         outcome = await process_single_flight().join(key.digest, walk, lambda result: result.fault not in OWN_FAULTS)
         drill = self.dispatch.planned.state.drill
-        is_drill = drill is not None and drill.lasts(time.time())  # During a fire drill, no failures are stored.
+        is_drill = drill is not None and drill.lasts(time.time())  # No failures are stored during a fire drill.
         if outcome.fault and (is_drill or not self.keeps_failures):
             self.descriptions.outcomes[key.digest] = outcome
             self.descriptions.lookups.pop(key.digest, None)
@@ -178,7 +179,7 @@ class Describing:
     def _plan(self, file: FilePart, question: str | None, language: str, seconds: float) -> PlannedRequest:
         """Return the planned request for a description, with a time limit of `seconds`.
 
-        Raise `LookupError` if there is no route for it.
+        Raise `LookupError` if there is no describing route.
         """
         state = self.dispatch.planned.state
         route = describing_route(state)
@@ -186,7 +187,8 @@ class Describing:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
-            # Otherwise the chat's own token limit would override the limits of the route and its candidates.
+            # Otherwise the default token limit of this request would override the limits of the route and its
+            # candidates.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)
         timeouts = planned.plan.timeouts

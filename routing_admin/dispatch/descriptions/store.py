@@ -1,9 +1,9 @@
-"""Store descriptions in rows, so that a conversation always receives the same text for a file.
+"""Store descriptions in the database, so that a conversation always receives the same text for a file.
 
-All callers with the same key share a description. A failure is stored for all conversations with the same opening;
-after `FAILURE_LIFETIME` a model is asked again. Once a model has answered after reading the failure, it is stored
-permanently under that answer, because the conversation continues with it and the prefix that models read must not
-change.
+All callers with the same description key share a description. A failure is stored for all conversations with the same
+opening, and after `FAILURE_LIFETIME` a model is asked again. If a model answers after reading the failure, the failure
+is stored permanently under the id of that answer: the conversation continues with it, and the prefix that models read
+must not change.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from routing_admin.models import FileDescription
 
 ALL_CONVERSATIONS = ""
 FAILURE_LIFETIME = timedelta(minutes=5)
-"""Time after a failure during which conversations with the same opening do not ask a model again."""
+"""After a failure, conversations with the same opening do not ask a model again for this long."""
 USE_INTERVAL = timedelta(hours=12)
-"""Minimum interval between updates of a description's last use."""
+"""Minimum time between two updates of when a description was last used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescriptionOutcome:
-    """A description by `describer`, or the fault that prevented it, with the used tokens.
+    """A description by `describer`, or the fault that prevented it, with the number of tokens used.
 
-    `unsettled` means that `settle_description` must update the rows once a model has received this outcome.
+    `unsettled` means that `settle_description` must update the database once a model has received this outcome.
     """
 
     describer: str
@@ -37,10 +37,10 @@ class DescriptionOutcome:
 
 
 def find_description(key: DescriptionKey, conversation: str, answered: str = "") -> DescriptionOutcome | None:
-    """Return the conversation's stored outcome, or None if a model has to be called.
+    """Return the outcome stored for a conversation, or None if a model has to be called.
 
     `conversation` is the id of the conversation's opening. `answered` is the id of the first answer after the file, or
-    "" if there is none. Without an answer the outcome may still change, because no model has read it yet.
+    "" if there is none. Without an answer, the outcome may still change, because no model has read it yet.
     """
     matches = FileDescription.objects.filter(
         digest=key.digest, conversation__in={ALL_CONVERSATIONS, conversation, answered}
@@ -52,7 +52,7 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
         row = rows.get(answered) or failure or description
         unsettled = row is not None and row is failure
     else:
-        # No model has received anything yet, so a description replaces a failure, and an old failure expires.
+        # No model has received an outcome yet, so a description replaces a failure, and an old failure expires.
         row = description or (failure if failure and now - failure.created_at < FAILURE_LIFETIME else None)
         unsettled = failure is not None and description is not None
     if row is None:
@@ -72,20 +72,20 @@ def find_description(key: DescriptionKey, conversation: str, answered: str = "")
 def store_description(
     key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str = ""
 ) -> DescriptionOutcome:
-    """Store an outcome and return the one to use in the conversation; an earlier outcome takes precedence."""
+    """Store an outcome, and return the outcome to use in the conversation; an earlier outcome takes precedence."""
     earlier = find_description(key, conversation, answered)
     if earlier is not None:
         return earlier
-    if not answered:  # The earlier failure has expired, so a model was asked again.
+    if not answered:  # The earlier failure has expired, and a model was asked again.
         FileDescription.objects.filter(digest=key.digest, conversation=conversation).delete()
     _write(key, (answered or conversation) if outcome.fault else ALL_CONVERSATIONS, outcome)
     return find_description(key, conversation, answered) or outcome
 
 
 def settle_description(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome, answered: str) -> None:
-    """Mark the outcome that a model has received as final. A failure is stored under its answer.
+    """Mark an outcome as final, because a model has received it.
 
-    A description deletes the failures that it replaces.
+    A failure is stored under the id of the model's answer. A description deletes the failures that it replaces.
     """
     if outcome.fault:
         _write(key, answered, outcome)
@@ -107,17 +107,17 @@ def _write(key: DescriptionKey, conversation: str, outcome: DescriptionOutcome) 
         created_at=now,
         used_at=now,
     )
-    # If another process has stored the same key meanwhile, its row takes precedence.
+    # If another process has stored the same key in the meantime, its row is kept.
     FileDescription.objects.bulk_create([row], ignore_conflicts=True)
 
 
 def prune_descriptions(before: datetime) -> int:
-    """Delete descriptions unused since `before`; return their number."""
+    """Delete the descriptions that were last used before `before`, and return their number."""
     return FileDescription.objects.filter(used_at__lt=before).delete()[0]
 
 
 def forget_failures(conversation: str) -> None:
-    """Delete a conversation's failures, so that a model is asked again."""
+    """Delete the failures of a conversation, so that a model is asked again."""
     FileDescription.objects.filter(conversation=conversation).exclude(fault="").delete()
 
 
