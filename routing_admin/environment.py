@@ -1,6 +1,6 @@
-"""Settings from the environment: every `ROUTING_ADMIN_…` variable, with its default and meaning.
+"""Read settings from the environment: all `ROUTING_ADMIN_…` variables, with default values and meanings.
 
-The settings page and the README's table are generated from `SETTINGS`.
+The settings page and the table in the README are generated from `SETTINGS`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.places import default_data_directory, env_file
 PREFIX = "ROUTING_ADMIN_"
 REDIS_SCHEMES = ("redis", "rediss")
 HOST_NAME = re.compile(r"[a-z0-9._:-]+")
-"""A host name or address, in lower case."""
+"""Matches a host name or IP address in lower case."""
 
 LOG_FORMATS = ("line", "json")
 
@@ -227,7 +227,7 @@ SETTINGS: tuple[Setting, ...] = (
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # the library has no types
-    """Environment reader that exits with a one-line message if a number is invalid."""
+    """Reader of environment variables; it exits with a one-line message if a number is not valid."""
 
     def get_value(self, var: Any, cast: Any = None, default: Any = environ.Env.NOTSET, **options: Any) -> Any:
         try:
@@ -239,7 +239,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library has no type
 
 def read_environment() -> environ.Env:
     env = Environment()
-    # Variables set in the environment override those in the file.
+    # Variables that are set in the environment override those in the file.
     env.read_env(str(env_file(_find_data_directory(env))), overwrite=False)
     return env
 
@@ -250,15 +250,16 @@ def _find_data_directory(env: environ.Env) -> Path:
 
 def data_directory(env: environ.Env) -> Path:
     path = _find_data_directory(env)
-    # Only the owner may read the directory, because it contains the databases and secrets.
+    # Only the owner may read the directory, because it contains databases and secrets.
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
-    """Return the SQLite files of the configuration and the request log, from DATABASE_URL or in the data directory.
+    """Return the SQLite files of the configuration and of the request log.
 
-    Raise `SystemExit` with one line for any other engine, instead of Django's traceback.
+    They are named by DATABASE_URL or are in the data directory. For any other database, raise `SystemExit` with a
+    one-line message instead of showing Django's traceback.
     """
     if not url:
         return data_dir / "routing_admin.sqlite3", data_dir / "logs.sqlite3"
@@ -274,9 +275,10 @@ def database_files(url: str, data_dir: Path) -> tuple[Path, Path]:
 
 
 def artifacts_bucket(env: environ.Env) -> Bucket | None:
-    """Return the bucket for artifacts, or None if they are files in the data directory.
+    """Return the bucket in which artifacts are stored, or None if they are stored in the data directory.
 
-    Raise `SystemExit` with one line for an invalid URL; the line does not repeat it, because it may contain a secret.
+    Raise `SystemExit` with a one-line message if the URL is not valid. The message does not repeat the URL, which may
+    contain a secret.
     """
     name = PREFIX + "ARTIFACTS_URL"
     url = env.str(name, default="")
@@ -287,9 +289,10 @@ def artifacts_bucket(env: environ.Env) -> Bucket | None:
 
 
 def redis_url(env: environ.Env) -> str:
-    """Return the URL of Redis, or "" if there is none.
+    """Return the URL of Redis, or "" if Redis is not configured.
 
-    Raise `SystemExit` with one line for an invalid URL; the line does not repeat it, because it may contain a password.
+    Raise `SystemExit` with a one-line message if the URL is not valid. The message does not repeat the URL, which may
+    contain a password.
     """
     url: str = env.str("REDIS_URL", default="").strip()
     if not url:
@@ -315,10 +318,10 @@ def _leads_to_redis(url: str) -> bool:
 
 
 def keep_secret(path: Path, make: str) -> str:
-    """Return the secret in a file, which is created on first use and never overwritten."""
+    """Return the secret in a file. The file is created on first use and never overwritten."""
     if not path.exists():
-        # Creating a link is atomic and fails if the file exists, so processes that start at the same time use the same
-        # secret.
+        # Creating a hard link is atomic and fails if the file exists. Processes that start at the same time therefore
+        # use the same secret.
         part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(make)
@@ -333,13 +336,13 @@ def keep_secret(path: Path, make: str) -> str:
 
 
 def cors_origins(env: environ.Env) -> tuple[str, ...]:
-    """Return the origins whose pages may call the agents' APIs, as browsers send them; a single `*` allows all origins.
+    """Return the origins whose pages may call the agents' APIs; a single `*` allows all origins.
 
-    Raise `SystemExit` with one line for an invalid origin, or one that browsers write differently.
+    Raise `SystemExit` with a one-line message if an origin is not valid or not written as browsers send it.
     """
     name = PREFIX + "CORS_ORIGINS"
     origins = tuple(value for part in env.str(name, default="").split(",") if (value := part.strip()))
-    # An origin that browsers write differently would never match, so it is rejected immediately.
+    # Reject an origin that browsers write differently, because it would never match.
     for entry in origins if origins != ("*",) else ():
         origin = browser_origin(entry)
         if origin is None:
@@ -351,7 +354,7 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
 
 
 def browser_origin(text: str) -> str | None:
-    """Return the origin as browsers send it: lower case, no path, no default port; None if invalid."""
+    """Return an origin as browsers send it: in lower case, without path and default port; None if it is not valid."""
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port
@@ -375,7 +378,10 @@ def log_format(env: environ.Env) -> str:
 
 
 def secret_files(env: environ.Env, data_dir: Path) -> dict[str, Path]:
-    """Return the secret files in the data directory, by name, without secrets that are set in the environment."""
+    """Return the files with secrets in the data directory, by name.
+
+    Secrets that are set in the environment have no file.
+    """
     names = {"secret_key": PREFIX + "SECRET_KEY", "keys": PREFIX + "KEYS"}
     return {name: data_dir / name for name, setting in names.items() if not env.str(setting, default="")}
 

@@ -1,4 +1,4 @@
-"""Locations of the program's files and data, in a checkout or in an installed package."""
+"""Locations of the program's files and data, both in a checkout and in an installed package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-"""The folder with the program's packages."""
+"""The folder that contains the program's packages."""
 INSTALLED_FILES = Path(__file__).resolve().with_name("files")
-"""Templates, static files and documents inside an installed package."""
+"""Folder with templates, static files and documents in an installed package; a checkout does not have it."""
 IS_INSTALLED = INSTALLED_FILES.is_dir()
 FILES = INSTALLED_FILES if IS_INSTALLED else BASE_DIR
-"""The folder with `templates`, `static` and `docs`."""
+"""The folder that contains `templates`, `static` and `docs`."""
 PACKAGE = "routing-admin"
 ENV_FILE = ".env"
 
@@ -29,10 +29,13 @@ def program_version() -> str:
 
 
 def default_data_directory() -> Path:
-    """Return `var/` in a checkout, else a folder in the platform's place for user data, such as `~/.local/share`."""
+    """Return `var/` in a checkout, otherwise a folder among the user's data, such as in `~/.local/share`."""
     return user_data_path(PACKAGE, appauthor=False) if IS_INSTALLED else BASE_DIR / "var"
 
 
 def env_file(directory: Path) -> Path:
-    """Return the file with additional environment variables, in the checkout if any, else in the data directory."""
+    """Return the file with additional environment variables.
+
+    It is in the checkout, or in `directory` if the package is installed.
+    """
     return (directory if IS_INSTALLED else BASE_DIR) / ENV_FILE

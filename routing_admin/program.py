@@ -1,7 +1,7 @@
-"""The program `routing-admin`: the commands of `manage.py`, under names that new users will look for.
+"""The program `routing-admin`: the commands of `manage.py`, some under names that are easier to find.
 
-Without a command it prepares the installation and serves it. Options, messages and exit status are the same as for
-`manage.py`.
+Without a command, it prepares the installation and starts the server. Options, messages and exit status are the same as
+those of `manage.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ USAGE_STATUS = 2
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command: its name here, its name in `manage.py`, and what it does."""
+    """A command: its name in this program, its name in `manage.py`, and what it does."""
 
     name: str
     command: str
@@ -77,12 +77,12 @@ Shell
 
 
 def run() -> None:
-    """Run the program with the arguments of this process."""
+    """Run the program with the command-line arguments of this process."""
     main(sys.argv[1:])
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Run a command, or prepare the installation and serve it. Raise `SystemExit` if that fails."""
+    """Run a command, or prepare the installation and start the server. Raise `SystemExit` if that fails."""
     collect_rarely()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "routing_admin.settings")
     name, *rest = _take_folder(arguments) or [""]
@@ -100,8 +100,8 @@ def main(arguments: Sequence[str]) -> None:
         call("bootstrap", [])
         from routing_admin.places import IS_INSTALLED
 
-        # Replace this process by the server, so that nothing from the preparation stays in memory. The current folder
-        # may be a checkout, from which an installed program must not import (-P).
+        # Replace this process with the server, so that nothing from the preparation stays in memory. The current folder
+        # may be a checkout; -P prevents an installed program from importing its modules.
         python = [sys.executable, *(["-P"] if IS_INSTALLED else [])]
         sys.stdout.flush()
         os.execv(sys.executable, [*python, "-m", "routing_admin", "serve", *options])  # noqa: S606
@@ -147,7 +147,7 @@ def call(name: str, arguments: Sequence[str]) -> None:
             _refuse(f"There is no command {name}. {hint}{NAME} --help lists all.")
         loaded = application if isinstance(application, BaseCommand) else load_command_class(application, command)
         loaded.run_from_argv([NAME, name, *arguments])
-    # Django's own commands, too, end with a one-line message if the database does not respond.
+    # Let Django's own commands, too, end with a one-line message if the database does not respond.
     except Exception as error:
         from routing_admin.platform.databases.explaining import explain_failure
 
@@ -172,7 +172,7 @@ def _help(names: Sequence[str]) -> None:
     print("\n\n".join([USAGE, *groups, END]))
 
 
-# The remaining functions complete commands and options in the shell.
+# The remaining functions generate shell completions for commands and options.
 
 
 def _complete(shell: str) -> str:

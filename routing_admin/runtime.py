@@ -1,4 +1,4 @@
-"""Start the background parts of a serving process in order, and stop them in reverse when it ends."""
+"""Start the background parts of a server process in order, and stop them in reverse order when it ends."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ redis_rounds = owned(lambda: RedisRounds(link(), hints()))
 
 
 class Part(Protocol):
-    """A part of the process that runs in the background."""
+    """A part of the server process that runs in the background."""
 
     def start(self) -> None: ...
 
@@ -67,13 +67,16 @@ class Part(Protocol):
 
 
 async def lifespan(receive: Receive, send: Send) -> None:
-    """Start the background parts; at the end, stop them so that they write what is queued, and close connections."""
+    """Start the background parts and run until the server stops.
+
+    At the end, stop the parts, so that they write what is still queued, and close connections.
+    """
     await receive()
     pool_connections()
-    # Up to `THREADS` threads may be occupied by files, so provide twice as many, which leaves the others for short
+    # Work on files may occupy up to `THREADS` threads. Provide twice as many, so that the others are free for short
     # work.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2 * THREADS))
-    # Each caller needs only one upstream connection at a time.
+    # Each caller needs at most one upstream connection at a time.
     process_upstream().limit_connections(max_connections(descriptor_limit()))
     resources.settle()
     resources.note_loop()
@@ -99,15 +102,18 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def run_until_end(*parts: Part) -> None:
     for part in parts:
         part.start()
-        # The runtime calls these functions in reverse order.
+        # At the end, the runtime calls these functions in reverse order.
         runtime().at_end(part.stop)
 
 
 def listen_for_changes() -> Any:
-    """Listen for other processes' changes if the database sends notifications; with other databases `upkeep` polls."""
+    """Listen for other processes' changes if the database sends notifications.
+
+    With other databases, `upkeep` polls for changes.
+    """
     if connection.vendor != POSTGRESQL:
         return None
-    # This imports psycopg, which only PostgreSQL needs.
+    # This imports psycopg, which is needed only for PostgreSQL.
     from routing_admin.platform.databases.postgresql.notices import Listener
 
     listener = Listener(snapshot.look)

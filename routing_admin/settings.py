@@ -1,4 +1,4 @@
-"""Django settings, read from the environment (routing_admin/environment.py)."""
+"""Django settings, which are read from the environment (see routing_admin/environment.py)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,8 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
-    # This middleware must come before SessionMiddleware, so that the session is saved when it reads the session's key.
+    # SessionActivityMiddleware must come before SessionMiddleware, because it needs the key of the session after the
+    # session has been saved.
     "routing_admin.platform.auth.session_activity.SessionActivityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
@@ -151,7 +152,7 @@ if IDENTITY.providers:
 ROOT_URLCONF = "routing_admin.urls"
 SERVER_HOOKS = "routing_admin.wiring.make_server_hooks"
 ASGI_APPLICATION = "routing_admin.asgi.application"
-# This renderer finds our template for select fields. Django's template would render each option with a separate
+# This renderer finds our template for select fields. Django's own template renders each option with a separate
 # template.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 LOADERS = ["routing_admin.console.base.template_loader.Loader", "django.template.loaders.app_directories.Loader"]
@@ -193,7 +194,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "dashboard"
 LOGOUT_REDIRECT_URL = "login"
 
-# Browsers accept cookies with the prefix __Host- only over https.
+# Browsers accept cookies with the prefix `__Host-` only over HTTPS.
 SESSION_COOKIE_NAME = "__Host-sid" if HTTPS else "sid"
 SESSION_COOKIE_AGE = 8 * 3600
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
@@ -201,7 +202,7 @@ CSRF_COOKIE_HTTPONLY = True
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^(api|v1|healthz|readyz|metrics)(/|$)"]
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-# HSTS for subdomains and preloading would affect other hosts of the domain.
+# These checks ask for HSTS on subdomains and for preloading, which would affect other hosts of the domain.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
@@ -231,7 +232,7 @@ USE_TZ = True
 TIME_ZONE = env.str(PREFIX + "TIME_ZONE", default="UTC")
 
 STATIC_URL = "static/"
-# Only for collectstatic: the server reads files from their source directories.
+# Only the command collectstatic uses this; the server reads files from their source directories.
 STATIC_ROOT = DATA_DIR / "static"
 STATIC_ROOT.mkdir(exist_ok=True)
 STATICFILES_DIRS = [FILES / "static"]
@@ -241,7 +242,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "routing_admin.platform.server.static_files.HashedStorage"},
 }
 
-# Django's limit is off, because request bodies have limits of our own (capabilities/json_bodies.py).
+# Django's own limit is disabled, because the program limits request bodies itself (capabilities/json_bodies.py).
 DATA_UPLOAD_MAX_MEMORY_SIZE = None
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
@@ -265,7 +266,7 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": "INFO"},
     "loggers": {
         "aiohttp": {"level": "WARNING"},
-        # Silence the pool, which logs each attempt to connect; the code that uses the database logs an outage only
+        # The connection pool logs every failed attempt to connect. Silence it, because an outage is already logged
         # once.
         "psycopg.pool": {"level": "ERROR"},
     },

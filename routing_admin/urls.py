@@ -1,4 +1,4 @@
-"""URLs of the installation: APIs first, then pages."""
+"""URLs of the installation: the APIs first, then the pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.console.urls")),
 ]
 
-if settings.DJANGO_ADMIN:  # The admin package is among INSTALLED_APPS only with this setting.
+if settings.DJANGO_ADMIN:  # Only with this setting is Django's admin package in INSTALLED_APPS.
     from routing_admin.console.base import django_admin
 
     urlpatterns.append(path("django-admin/", django_admin.site.urls))

@@ -1,4 +1,4 @@
-"""Connect the functions that lower packages call with their implementations in higher packages."""
+"""Give lower packages the functions in higher packages that they call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing_admin.platform.server.hooks import Hooks
 
 
 def connect() -> None:
-    """Set the functions that `artifacts` calls, once, when Django is ready."""
+    """Set the functions that `artifacts` calls. This is called once, when Django is ready."""
     ports.audit = ledger.audit
     ports.retention = _read_retention
 
@@ -21,7 +21,7 @@ def _read_retention() -> Retention:
 
 
 def make_server_hooks() -> Hooks:
-    """Return the readiness checks and metrics for the server; `settings.SERVER_HOOKS` names this function."""
+    """Return the server's readiness checks and metrics. The setting `SERVER_HOOKS` names this function."""
     from routing_admin.console.dashboard.metrics import list_families, list_process_numbers
     from routing_admin.platform.server.health_checks import DependencyCheck, own_checks
     from routing_admin.platform.server.metrics import request_metrics

@@ -1,5 +1,5 @@
-"""Enforce the limits of holders: agents, their keys, teams, projects and end users.
+"""Enforce limits for their holders: agents, agent keys, teams, projects and end users.
 
-The database contains a ledger for each limit. A process draws a share of the limit from the ledger, and its calls
-reserve from this share in memory, so that most calls need no query.
+A ledger in the database records how much of each limit has been drawn. Each process draws a share of the limit, and
+calls reserve from this share in memory, so that most calls need no database query.
 """

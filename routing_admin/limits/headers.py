@@ -1,4 +1,4 @@
-"""Response headers with the remaining limits: the tightest limit of each kind, and nearly exhausted budgets."""
+"""Response headers about remaining limits: the tightest limit of each kind, and budgets that are almost used up."""
 
 from __future__ import annotations
 
@@ -13,21 +13,19 @@ from routing_admin.core.limits.sentences import format_duration
 from routing_admin.core.limits.shares import Share
 
 WARN_PERCENT = 80
-"""Percentage of a budget that must be used before a warning header names it."""
+"""A warning header names a budget once this percentage of it has been used."""
 PLAIN = " =.:@+-"
-"""Characters of a holder's name that are sent unquoted besides letters and digits; headers cannot contain other
-scripts.
-"""
+"""Characters in a holder's name that are sent unquoted, besides letters and digits. Headers can contain only ASCII."""
 
 Held = Sequence[tuple[LimitHolder, Meter, Share]]
-"""The limits that apply to a call, each with its holder and this process's share."""
+"""The limits that apply to a call, each with its holder and with this process's share of it."""
 
 
 def build_headers(held: Held, unpriced: Collection[str] = ()) -> dict[str, str]:
-    """Return headers with rate limits (OpenAI's names), budgets (our names), and warnings for nearly exhausted budgets.
+    """Return headers for rate limits (OpenAI's names) and budgets (our names), and warnings about budgets.
 
-    `unpriced` are the currencies in which the answer has no known price. Budgets that allowed the call without counting
-    its cost are then named in `x-routing-budget-uncounted`.
+    `unpriced` contains the currencies in which the answer has no known price. The header `x-routing-budget-uncounted`
+    names budgets in these currencies that allowed the call without counting its cost.
     """
     found: dict[str, str] = {}
     requests = [share for _, meter, share in held if meter is Meter.REQUESTS_PER_MINUTE]
@@ -57,7 +55,7 @@ def _tightest(shares: Iterable[Share]) -> Share:
 
 
 def _tightest_money(shares: Sequence[tuple[str, Share]]) -> tuple[Share, str]:
-    # Amounts in different currencies are compared by the fraction that is left.
+    # To compare amounts in different currencies, use the fraction of the budget that is left.
     if len({currency for currency, _ in shares}) == 1:
         currency, share = min(shares, key=lambda pair: pair[1].remaining)
     else:
@@ -88,5 +86,5 @@ def _money_headers(share: Share, currency: str) -> dict[str, str]:
     found = {"limit": amount_text(share.limit), "remaining": amount_text(share.remaining), "currency": currency}
     if share.window.ends_at is not None:
         found["reset"] = format_duration(share.window.ends_at - datetime.now(UTC))
-    # Send amounts without thousands separators.
+    # Numbers in headers have no thousands separators.
     return {f"x-routing-budget-{kind}": value.replace(",", "") for kind, value in found.items()}

@@ -1,4 +1,4 @@
-"""One limit of a holder in this process: its share, the calls that wait for it, and its reports to the ledger."""
+"""One limit of a holder in this process: its share, the calls that wait for it, and its orders to the ledger."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Period, Share, Window, window_at
 
 REPORT_SECONDS = 2.0
-"""Interval between usage reports to the ledger, and time after which an unused share is returned."""
+"""Seconds between two reports of usage to the ledger. An unused share is returned to the ledger after the same time."""
 CONCURRENT_REPORT_SECONDS = 0.1
-"""The same interval and time for the limit on concurrent calls."""
+"""The same as `REPORT_SECONDS`, but for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
-"""Interval between renewals of an unchanged share. If the ledger does not answer for `LEASE_SECONDS`, the share is no
-longer valid.
+"""Seconds between two renewals of an unchanged share. If the ledger does not respond for `LEASE_SECONDS`, the share is
+no longer valid.
 """
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
@@ -25,7 +25,7 @@ NEVER = float("-inf")
 class Waiter:
     """A call that has been waiting for an amount since `since`.
 
-    `answer` becomes the window of the amount, or None if too little of the limit is left.
+    `answer` becomes the window in which the amount was granted, or None if too little of the limit is left.
     """
 
     cell: LocalQuota
@@ -36,11 +36,11 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class LocalQuota:
-    """A holder's share of one limit. `waiters` are the waiting calls.
+    """This process's share of one limit of a holder; `waiters` are the calls that wait for an amount.
 
-    `reported` is the committed amount that the ledger knows. `heard_at` is when the ledger last responded, and
-    `taken_at` when a call last used the share, both by a monotonic clock. `in_demand` says that another process has too
-    little.
+    `reported` is the committed amount that the ledger knows. `heard_at` is the time at which the ledger last responded,
+    and `taken_at` the time at which a call last used the share, both on a monotonic clock. `in_demand` says that
+    another process has too little.
     """
 
     holder: str
@@ -54,16 +54,16 @@ class LocalQuota:
 
     @property
     def is_released_at_end(self) -> bool:
-        """Return whether a call's usage is released when the call ends."""
+        """Whether usage is released when its call ends, as for the limit on concurrent calls."""
         return PERIODS[self.meter] is Period.NOW
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the ledger is up to date and nothing unused is held, so that no order is needed."""
+        """Whether the ledger is up to date and no unused amount is held, so that no order is needed."""
         return not self.waiters and self.share.granted == self.share.committed == self.reported
 
     def turn(self, limit: int, now: datetime, zone: tzinfo) -> None:
-        """Start a new window if the last one has ended, and adopt a changed limit."""
+        """Begin a new window if the last one has ended, and adopt a changed limit."""
         if self.share.window.is_over(now):
             window = window_at(PERIODS[self.meter], now, zone)
             self.share, self.reported, self.heard_at = self.share.move_to(window), 0, NEVER
@@ -71,7 +71,10 @@ class LocalQuota:
             self.share, self.heard_at = replace(self.share, limit=limit), NEVER
 
     def take(self, amount: int, clock: float) -> bool:
-        """Reserve an amount if it is free. Nothing is free if the ledger has not responded for a whole lease."""
+        """Reserve an amount if it is free.
+
+        Nothing counts as free if the ledger has not responded for the duration of a lease.
+        """
         if self._is_stale(clock) and not self.share.extension:
             return False
         share = self.share.reserve(amount)
@@ -81,11 +84,11 @@ class LocalQuota:
         return True
 
     def may_grow(self, amount: int) -> bool:
-        """Return whether the ledger could still grant this much."""
+        """Return whether the ledger could still grant this amount."""
         return self.share.limit - self.share.drawn >= amount
 
     def take_unasked(self, amount: int, clock: float) -> bool:
-        """Reserve an amount without asking the ledger; until the ledger responds, the share may be extended once."""
+        """Reserve an amount without asking the ledger. Until the ledger responds, the share may be extended once."""
         if self.take(amount, clock):
             return True
         share = self.share.extend()
@@ -95,14 +98,14 @@ class LocalQuota:
         return self.take(amount, clock)
 
     def runs_low(self) -> bool:
-        """Return whether half of the last draw is used and the next one should be requested in advance."""
+        """Return whether half of the last draw is used, so that the next draw should be requested in advance."""
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, report: bool = False) -> Order | None:
-        """Return a report and request for the ledger, or None if there is nothing to send.
+        """Return a message with usage and requests for the ledger, or None if there is nothing to send.
 
-        `report` includes small changes.
+        With `report`, small changes are also sent.
         """
         share, stale = self.share, self._is_stale(clock)
         idle = clock - self.taken_at > (CONCURRENT_REPORT_SECONDS if self.is_released_at_end else REPORT_SECONDS)
@@ -120,18 +123,21 @@ class LocalQuota:
         return Order(*quota_key, share.granted, share.committed, self.reported, give, want, least)
 
     def book(self, order: Order, booking: Booking, clock: float) -> None:
-        # Window and limit may have changed while the ledger was working.
+        # The window or the limit may have changed while the ledger processed the order.
         if (order.window, order.limit) == (self.share.window, self.share.limit):
             self.share = self.share.book(booking.granted, booking.drawn, booking.grant)
             self.reported, self.heard_at, self.in_demand = order.committed, clock, booking.in_demand
 
     def serve(self, clock: float) -> None:
-        """Grant waiting calls their amounts in order; a call that the limit can no longer serve receives None."""
+        """Grant waiting calls their amounts in order.
+
+        A call for which too little of the limit is left receives None.
+        """
         waiting, self.waiters = self.waiters, []
         for waiter in waiting:
             if self.take(waiter.amount, clock):
                 waiter.answer.set_result(self.share.window)
-            # Waiting for a limit on concurrent calls is useful, because another call may end.
+            # For a limit on concurrent calls it is worth waiting, because another call may end.
             elif self.is_released_at_end or self._is_stale(clock) or self.may_grow(waiter.amount):
                 self.waiters.append(waiter)
             else:

@@ -1,7 +1,7 @@
-"""This process's shares of the limits: calls reserve from them in memory, and a thread draws them from the ledger.
+"""This process's shares of all limits: calls reserve from them in memory, and a thread draws them from the ledger.
 
-Once half of a share is used, the thread draws more in advance. It also reports usage and returns unneeded amounts. A
-call waits for the thread only if the share is exhausted.
+Once half of a share is used, the thread draws more in advance. It also reports usage to the ledger and returns amounts
+that are not needed. A call waits for the thread only if the share is used up.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
-"""Seconds between rounds of the thread unless a call requests one."""
+"""Seconds between two rounds of the thread, unless a call requests a round."""
 WAITING_PAUSE_SECONDS = 0.02
-"""Seconds between rounds while calls are waiting."""
+"""Seconds between two rounds of the thread while calls are waiting."""
 MAX_ORDERS = 200
-"""Maximum number of orders to the ledger in one transaction."""
+"""Maximum number of orders that are sent to the ledger in one transaction."""
 MAX_CACHED_QUOTAS = 1000
-"""Number of cached quotas above which those of past windows are dropped."""
+"""If more quotas than this are cached, quotas of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""Maximum seconds that a call waits for all its limits together; on a busy machine it may need most of this time."""
+"""Maximum seconds that a call waits for all its limits together. On a busy machine it may need most of this time."""
 CONCURRENT_WAIT_SECONDS = 0.5
-"""Maximum seconds that a call waits if it waits only for the limit on concurrent calls."""
+"""Maximum seconds that a call waits for the limit on concurrent calls, if that is the only one it waits for."""
 
 
 class QuotaClient:
-    """Holds this process's share of each quota. `now` and `zone` determine the window that a call counts towards.
+    """Holds this process's share of each quota.
 
-    `close` releases the thread's database connections.
+    `now` and `zone` determine the window in which a call is counted. `close` closes the thread's database connections.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class QuotaClient:
 
     def _begin(self) -> None:
         with self._lock:
-            # The process starts without shares and under a new name in the ledger.
+            # The process starts without shares, and under a new name in the ledger.
             self.process = secrets.token_hex(16)
             self._cells: dict[tuple[str, Meter], LocalQuota] = {}
             self._active: dict[LocalQuota, None] = {}
@@ -76,7 +76,7 @@ class QuotaClient:
             self._active[cell] = None
             if amount == 0:
                 return cell.share.window
-            # A new call must not overtake waiting calls.
+            # A new call must not overtake calls that are already waiting.
             if not cell.waiters and cell.take(amount, clock):
                 if cell.runs_low():
                     self._wake.set()
@@ -89,7 +89,7 @@ class QuotaClient:
         return waiter
 
     def wait_limit(self, waiter: Waiter) -> float:
-        """Return the number of seconds that a call should continue to wait."""
+        """Return for how many more seconds the call should wait."""
         timeout = CONCURRENT_WAIT_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
@@ -98,16 +98,17 @@ class QuotaClient:
             return sum(len(cell.waiters) for cell in self._active)
 
     def give_up(self, waiter: Waiter) -> Window | None:
-        """Return the window of an amount that was granted at the last moment or taken from an extended share.
+        """End a call's wait; return the window of its amount if it can still be reserved, or None if it cannot.
 
-        Return None if too little of the limit is left. Raise `TimeoutError` if the ledger did not respond in time.
+        The amount may have been granted at the last moment, or it may be taken from an extension of the share. Raise
+        `TimeoutError` if the ledger did not respond in time.
         """
         with self._lock:
             if waiter.answer.done():
                 return waiter.answer.result()
             cell = waiter.cell
             cell.waiters.remove(waiter)
-            # The ledger has responded meanwhile, and nothing of the limit is left.
+            # The ledger has responded in the meantime, and too little of the limit is left.
             if cell.heard_at >= waiter.since and (cell.is_released_at_end or not cell.may_grow(waiter.amount)):
                 return None
             if cell.take_unasked(waiter.amount, self._clock()):
@@ -118,7 +119,7 @@ class QuotaClient:
     def _note_extension(self) -> None:
         self._extended += 1
         if self._extended == 1:
-            # Log once per outage; `_carry_out` logs its end, with the number of calls.
+            # Log this once per outage. `_carry_out` logs the end of the outage, with the number of calls.
             log.warning("the ledger of limits does not answer in time: calls are let in on extended shares")
 
     def withdraw(self, waiter: Waiter) -> None:
@@ -135,7 +136,7 @@ class QuotaClient:
     def settle(self, holder: str, meter: Meter, window: Window, reserved: int, used: int) -> None:
         with self._lock:
             cell = self._cells.get((holder, meter))
-            # The window has ended, so its usage no longer matters in this process.
+            # If the window has ended, its usage no longer matters in this process.
             if cell is None or cell.share.window != window:
                 return
             cell.share = cell.share.settle(reserved, used)
@@ -150,11 +151,14 @@ class QuotaClient:
             return self._find(holder, meter, limit).share
 
     def report(self) -> None:
-        """Report everything to the ledger, in the caller's thread; raise the ledger's errors."""
+        """Report all usage to the ledger in the caller's thread. Raise the ledger's errors."""
         self._exchange(report=True)
 
     def stop(self) -> None:
-        """Stop the thread and return unused amounts. If the ledger fails, they return when their lease expires."""
+        """Stop the thread and return unused amounts to the ledger.
+
+        If the ledger fails, it gets them back when the process's lease expires.
+        """
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ends = True
@@ -179,7 +183,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        # Drop quotas of past windows: end users also have quotas, and new end users appear every day.
+        # Drop quotas of past windows. End users have quotas, too, and there may be new ones every day.
         self._cells = {
             key: cell
             for key, cell in self._cells.items()
@@ -205,7 +209,7 @@ class QuotaClient:
         self._close()
 
     def _wait(self) -> None:
-        # Without shares the thread has nothing to renew, and sleeps until a call wakes it.
+        # Without shares the thread has nothing to renew, so it sleeps until a call wakes it.
         waiting = any(cell.waiters for cell in list(self._active))
         self._wake.wait(WAITING_PAUSE_SECONDS if waiting else PAUSE_SECONDS if self._active else None)
         self._wake.clear()

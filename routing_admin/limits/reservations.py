@@ -1,4 +1,4 @@
-"""Reserve from limits before a call, and settle when it has ended, however it ends."""
+"""Reserve amounts from limits before a call, and settle them after the call, however it ends."""
 
 from __future__ import annotations
 
@@ -36,18 +36,21 @@ from routing_admin.limits.rows import RowLedger
 from routing_admin.platform.databases.unavailable import RETRY_SECONDS
 
 COUNTED_ON_ENTRY = frozenset({Meter.REQUESTS_PER_MINUTE, Meter.BYTES_PER_DAY})
-"""Limits that count a call as soon as it is admitted, whatever its outcome."""
+"""Limits that count a call as soon as it is admitted, regardless of its outcome."""
 
 
 NO_PRICES: Mapping[str, Price | None] = {}
 ALL_PRICED: Mapping[str, str] = {}
 
 Need = tuple[LimitHolder, Meter, int]
-"""A holder, one of its limits, and the amount that a call needs from it."""
+"""A holder of limits, one of its limits, and the amount that a call needs from it."""
 
 
 class LimitReachedError(Exception):
-    """A call rejected by a limit, or because the ledger does not respond; `headers` contains the remaining limits."""
+    """A call was rejected by a limit, or because the ledger does not respond.
+
+    `headers` contains the response headers with the remaining limits.
+    """
 
     def __init__(self, status: int, code: str, message: str, retry_after: float | None) -> None:
         super().__init__(message)
@@ -57,7 +60,10 @@ class LimitReachedError(Exception):
 
 
 class Reservation:
-    """The amounts that a call has reserved, until `settle` or, if it has no usage to settle, `close`."""
+    """The amounts that a call has reserved, until `settle` or `close`.
+
+    `close` is for calls without usage.
+    """
 
     __slots__ = ("_charges", "_held", "_holders", "_keeper", "_prices", "_question", "_size", "currencies")
 
@@ -70,25 +76,25 @@ class Reservation:
 
     @property
     def counts_usage(self) -> bool:
-        """Return whether the call's tokens or their cost count against a limit."""
+        """Whether the call's tokens or their cost count against any limit."""
         return bool(self.currencies) or any(meter in holder.limits.most for holder in self._holders for meter in TOKENS)
 
     async def enter(self, size: int) -> None:
-        """Admit a call of `size` bytes and count it as concurrent; raise `LimitReachedError`."""
+        """Admit a call of `size` bytes and count it as a concurrent call; raise `LimitReachedError`."""
         await self._reserve(self._entry(size, self._holders))
 
     def enter_in_thread(self, size: int) -> None:
-        """Do the same as `enter` in a thread without an event loop."""
+        """Do the same as `enter`, but in a thread without an event loop."""
         self._reserve_in_thread(self._entry(size, self._holders))
 
     async def join(self, holders: Sequence[LimitHolder]) -> None:
-        """Do the same as `enter` for further holders that the request names; raise `LimitReachedError`."""
+        """Do the same as `enter` for additional holders that the request names. Raise `LimitReachedError`."""
         self._holders = (*self._holders, *holders)
         self.currencies = _currencies(self._holders)
         await self._reserve(self._entry(self._size, holders))
 
     def beside(self) -> Reservation:
-        """Return a reservation for an additional call on behalf of this one; only its usage counts."""
+        """Return a reservation for an additional call on behalf of this one, for which only usage is counted."""
         return Reservation(self._holders, self._keeper)
 
     async def reserve(
@@ -96,8 +102,8 @@ class Reservation:
     ) -> None:
         """Reserve the tokens of a request and of its longest possible answer, and their cost.
 
-        `nanos` is the cost by currency. `unpriced` names, by currency, a model that may answer and has no price in that
-        currency. Raise `LimitReachedError`.
+        `nanos` contains the cost by currency, in billionths. `unpriced` names, for each currency without a price, a
+        model that may answer. Raise `LimitReachedError`.
         """
         self._question = question
         needs, usage = list[Need](), Usage(question, answer)
@@ -111,7 +117,7 @@ class Reservation:
         await self._reserve(needs)
 
     def expect(self, prices: Mapping[str, Price | None]) -> None:
-        """Set the price of the answer's tokens in each of `currencies`."""
+        """Set the price of the answer's tokens for each of `currencies`."""
         self._prices = prices
 
     def settle(
@@ -122,9 +128,9 @@ class Reservation:
         *,
         is_cut: bool = False,
     ) -> None:
-        """End the call with the provider's usage, or else with an estimate from the reply received so far.
+        """End the call with the usage that the provider reported, or with an estimate from the reply so far.
 
-        `prices` are the prices of the call's tokens in each of `currencies`.
+        `prices` are the prices of the call's tokens for each of `currencies`.
         """
         self._prices = prices or self._prices
         if not self._held:
@@ -145,7 +151,7 @@ class Reservation:
             self._keeper.settle(holder.id, meter, window, amount, used)
 
     def charge(self, usage: Usage, prices: Mapping[str, Price | None]) -> None:
-        """Add the usage of a failed provider call, to be settled with that of the others."""
+        """Add the usage of a failed provider call, which will be settled together with the rest."""
         if self.counts_usage:
             self._charges.append((usage, prices))
 
@@ -190,8 +196,9 @@ class Reservation:
                 waiting = steps.send(window)
 
     def _reserving(self, needs: Sequence[Need]) -> Generator[tuple[LimitHolder, Waiter], Window, None]:
-        # Reserve all needs or none. The call waits for all limits at the same time, so several limits take no longer
-        # than one. This is a generator, because callers on the event loop and in threads wait in different ways.
+        # Reserve either all needs or none. The call waits for all limits at the same time, so several limits take no
+        # longer than one. This is a generator, because callers on the event loop and callers in threads wait in
+        # different ways.
         begun = len(self._held)
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
@@ -212,8 +219,8 @@ class Reservation:
             reserved, self._held = self._held[begun:], self._held[:begun]
             for holder, meter, window, amount in reserved:
                 self._keeper.settle(holder.id, meter, window, amount, 0)
-            # Build the headers after all reserved amounts have been returned, so that the headers are up to date. If
-            # the ledger does not respond, there are no headers.
+            # Build the headers only after all reserved amounts have been returned, so that they are up to date. If the
+            # ledger does not respond, there are no headers.
             if isinstance(error, LimitReachedError) and error.status != 503:
                 error.headers = self.headers()
             raise

@@ -1,4 +1,4 @@
-"""The ledger of limits, in rows of the request log's database; each exchange is one transaction."""
+"""The ledger of limits, stored in the request log's database. Each exchange is one transaction."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""Lock timeout in seconds of an exchange with the ledger, which also delays the calls that wait for the exchange."""
+"""Maximum seconds for which an exchange with the ledger waits for locks. Calls may be waiting for the exchange."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
-"""How long a process keeps its shares without renewing them."""
+"""How long a process keeps its shares if it does not renew them."""
 DEMAND_LIFETIME = timedelta(seconds=2)
-"""How long a process's request that could not be granted counts as demand."""
+"""How long other processes are asked to return unused amounts after an order could not be granted."""
 WINDOW_RETENTION = timedelta(hours=1)
-"""How long the rows of a past window are kept, because its last calls may still be running."""
+"""How long the rows of a past window are kept, because the last calls in it may still be running."""
 SWEEP = 200
 
 
 @dataclass(frozen=True, slots=True)
 class RowLedger:
-    """Ledger shared by all processes. The number of SQL statements does not depend on the number of orders."""
+    """The ledger that all processes share.
+
+    The number of SQL statements does not depend on the number of orders.
+    """
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Book all orders or none; raise database errors."""
+        """Book all orders or none of them; raise database errors."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             windows = _lock_windows(orders, now)
@@ -52,7 +55,7 @@ class RowLedger:
                 in_demand = is_wanted and window.wanted_by != process
                 if booking.drawn != window.drawn or unserved:
                     window.drawn = booking.drawn
-                    # `in_demand` informs the other processes, which then return what they do not use.
+                    # With `in_demand`, other processes learn of this order, and return what they do not use.
                     if unserved and not in_demand:
                         window.wanted_at, window.wanted_by = now, process
                     changed.append(window)
@@ -76,7 +79,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Release what a process holds but has neither used nor reserved; raise database errors."""
+        """Return everything that a process holds but has neither used nor reserved. Raise database errors."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -96,7 +99,7 @@ def _window_key(order: Order) -> WindowKey:
 
 
 def _lock_windows(orders: Sequence[Order], now: datetime) -> dict[WindowKey, LimitWindow]:
-    # All processes insert and lock in the same order, so they cannot deadlock.
+    # All processes insert and lock rows in the same order, so that they cannot deadlock.
     requested = {_window_key(order): order.window.ends_at for order in sorted(orders, key=_window_key)}
     holders, meters, names = map(set, zip(*requested, strict=True))
     rows = LimitWindow.objects.filter(holder__in=holders, meter__in=meters, window__in=names)
@@ -120,7 +123,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Used amounts stay booked. Concurrent calls end with their process, so their amounts are released.
+            # Used amounts remain booked. Concurrent calls end with their process, so their amounts are released.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted
@@ -131,14 +134,14 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
 
 def _save_drawn(windows: Sequence[LimitWindow]) -> None:
     if windows:
-        # Use one short statement, because the statement of `bulk_update` would grow with each row.
+        # Write all rows with one short statement. The statement of `bulk_update` would grow with each row.
         LimitWindow.objects.bulk_create(
             windows, update_conflicts=True, unique_fields=["pk"], update_fields=["drawn", "wanted_at", "wanted_by"]
         )
 
 
 def sweep(now: datetime) -> None:
-    """Delete rows of past windows, up to `SWEEP` at a time; raise database errors."""
+    """Delete rows of past windows, at most `SWEEP` at a time. Raise database errors."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - WINDOW_RETENTION)
     expired = list(rows.values_list("pk", flat=True)[:SWEEP])
     if expired:
@@ -146,7 +149,10 @@ def sweep(now: datetime) -> None:
 
 
 def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
-    """Return what each holder has used or reserved in the current windows, by meter, without unused shares."""
+    """Return how much each holder has used or reserved in the current windows, by meter.
+
+    Unused parts of shares do not count.
+    """
     rows = LimitWindow.objects.filter(Q(ends_at__gt=now) | Q(ends_at=None), holder__in=list(holders))
     free = Sum(F("shares__granted") - F("shares__committed"), default=0)
     under_way = Sum("shares__committed", filter=Q(shares__held_until__gt=now), default=0)
@@ -159,16 +165,18 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
     }
 
 
-# Budgets that apply to a call because of its labels: the budgets of the team and the project, and the agent's budget
-# per end user.
+# Label budgets: the budgets of a call's team and project, and the agent's budget for each end user.
 
 MAX_USERS = 10_000
-"""Maximum number of an agent's end users with a budget of their own per day; further end users share one budget."""
+"""Maximum number of end users per agent and day that have a budget of their own. All others share one budget."""
 OTHER_USERS = "(other)"
 
 
 class CountedUsers:
-    """End users that this process has counted today, up to a maximum because callers can make up names."""
+    """The end users that this process has counted today.
+
+    Their number is limited, because callers can make up names.
+    """
 
     def __init__(self) -> None:
         self._day = date.min
@@ -190,7 +198,7 @@ counted_users = owned(CountedUsers)
 
 
 def list_label_holders(configuration: Configuration, agent: str, labels: Labels) -> tuple[LimitHolder, ...]:
-    """Return the holders of the budgets that apply to a call because of its labels."""
+    """Return the holders of the label budgets that apply to a call."""
     if labels is NO_LABELS or not configuration.label_budgets:
         return ()
     return tuple(_find_holders(configuration, agent, labels))

@@ -1,6 +1,6 @@
-"""Usage of limits in all processes.
+"""How much of each limit has been used, in all processes.
 
-The usage of other processes may be missing for a few seconds, until they report it.
+Usage in other processes may be missing for a few seconds, until they report it to the ledger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """Return what each holder has used or reserved in the current windows, by meter; raise database errors."""
+    """Return how much each holder has used or reserved in the current windows, by meter. Raise database errors."""
     try:
         keeper().report()
     except (DatabaseError, InterfaceError) as error:
@@ -29,5 +29,5 @@ def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
 
 
 def window_end(meter: Meter) -> datetime | None:
-    """Return the end of a meter's current window; None for a limit on concurrent calls."""
+    """Return when a meter's current window ends, or None for the limit on concurrent calls."""
     return window_at(PERIODS[meter], datetime.now(UTC), timezone.get_default_timezone()).ends_at

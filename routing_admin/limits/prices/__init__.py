@@ -1,1 +1,1 @@
-"""Find a model's price at a provider at a given time."""
+"""Find the price of a model at a provider at a given time."""

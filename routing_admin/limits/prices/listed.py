@@ -1,9 +1,9 @@
-"""Prices in dollars from the package genai-prices (MIT) and the catalogue, by host address, without network access.
+"""Listed prices by host: from the package genai-prices (MIT), from the catalogue, and from `cny_prices.json`.
 
-Rates are converted once per model: the package's own calculation takes fifteen times as long and would run for every
-call. `tests/prices/test_listed_prices.py` compares both calculations.
-
-Prices in yuan of Chinese hosts, which no package lists, are in `cny_prices.json`, each with its source and date.
+No network access is needed. The first two have prices in dollars; `cny_prices.json` has the prices of Chinese hosts in
+yuan, which no package lists, each with its source and date. Rates are converted once per model: the package's own
+calculation takes fifteen times as long and would run for every call. `tests/prices/test_listed_prices.py` compares both
+calculations.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ SORTS = {
     "output_image": "output_image_mtok",
     "reasoning": "output_reasoning_mtok",
 }
-"""The gateway's token types → the package's names for their prices."""
+"""Maps the gateway's token types to the price names of genai-prices."""
 TIERS = frozenset({"flex", "priority", "batch"})
-"""Service tiers that may have prices of their own."""
+"""Service tiers that may have different prices."""
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""Cache of converted prices by the `id` of the package's price objects, which exist as long as the process."""
+"""Cache of converted prices by the `id` of genai-prices' price objects, which exist as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the package's price of a model at the endpoint's host, or None if it does not list host or model.
+    """Return a model's price at the endpoint's host from genai-prices, or None if it is not listed.
 
-    `tier` is the service tier that the provider named in its response. A tier may have its own price.
+    `tier` is the service tier that the provider named in its response. A tier may have a different price.
     """
     info = _find(endpoint, model)
     if info is None:
@@ -72,7 +72,7 @@ def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Pri
 
 @lru_cache(maxsize=2000)
 def _find(endpoint: str, model: str) -> ModelInfo | None:
-    # The package is imported on first use, because it takes 6 MB of memory and 35 ms.
+    # Import the package only when it is first used, because that takes 35 ms and 6 MB of memory.
     from genai_prices.data_snapshot import get_snapshot
 
     try:
@@ -83,19 +83,22 @@ def _find(endpoint: str, model: str) -> ModelInfo | None:
 
 @lru_cache(maxsize=2000)
 def changes_by_hour(endpoint: str, model: str) -> bool:
-    """Return whether the package prices a model by the hour of the day. No other price list does."""
+    """Return whether the price of a model in genai-prices depends on the hour of the day.
+
+    No other price list distinguishes hours.
+    """
     from genai_prices.data_snapshot import get_snapshot
     from genai_prices.types import TimeOfDateConstraint
 
     info = _find(endpoint, model)
     own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
-    # For a DeepSeek model at Azure the package uses DeepSeek's own row, whose hourly prices do not apply at Azure.
+    # For a DeepSeek model at Azure, the package uses DeepSeek's own row, whose hourly prices do not apply at Azure.
     prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
     return any(isinstance(price.constraint, TimeOfDateConstraint) for price in prices)
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
-    """Convert the price in one of the package's rows to our rates, or None if the model is not priced by token."""
+    """Convert a price of genai-prices to our rates; return None if the model is not priced by token."""
     from genai_prices.types import TieredPrices
 
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}
@@ -115,12 +118,12 @@ def convert_price(prices: ModelPrice) -> Price | None:
     return Price("USD", tuple(tiers), SOURCE)
 
 
-# Prices from the catalogue's sources (LiteLLM and models.dev, in dollars), by host.
+# Prices in dollars from the catalogue's sources (LiteLLM and models.dev), by host.
 
 
 @lru_cache(maxsize=2000)
 def catalogued_prices(endpoint: str, model: str) -> tuple[Price, ...]:
-    """Return each source's price of a model at the endpoint's host; `model` is the host's name for it."""
+    """Return the prices of all sources for a model at the endpoint's host; `model` is the host's name for it."""
     host = dollar_host(urlsplit(endpoint).hostname or "")
     labels, prices = _read()
     row = prices.get(host or "", {}).get(model.strip().lower().removeprefix("models/"))
@@ -140,12 +143,12 @@ YUAN_SORTS: Mapping[str, str] = {
     "cacheWrite": "cache_write",
     "thinkingOutput": "reasoning",
 }
-"""Token types in `cny_prices.json` → the gateway's names for them."""
+"""Maps token types in `cny_prices.json` to the gateway's names for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class YuanRow:
-    """One row of `cny_prices.json`: its hosts and models, and the first day on which it is valid, None for always."""
+    """One row of `cny_prices.json`; `since` is the first day on which it is valid, or None if it was always valid."""
 
     hosts: tuple[str, ...]
     models: tuple[str, ...]
@@ -160,13 +163,13 @@ class YuanRow:
 
 @lru_cache(maxsize=2000)
 def yuan_price(endpoint: str, model: str, day: date) -> Price | None:
-    """Return the price of a model at the endpoint's host on a day, or None if `cny_prices.json` has no such price."""
+    """Return a model's price at the endpoint's host on a day, or None if `cny_prices.json` does not contain it."""
     preset = preset_for_endpoint(endpoint)
-    # Other hosts of the same vendor serve other countries, where the vendor bills in another currency.
+    # A vendor's other hosts serve other countries, which the vendor bills in another currency.
     if preset is None or urlsplit(endpoint).hostname != urlsplit(preset.base_url).hostname:
         return None
     matching = [row for row in _rows() if row.matches(preset.name, model.lower(), day)]
-    # Prices change over time, so the newest row that is valid on the day applies.
+    # Prices change over time. Of all rows that are valid on this day, the newest one applies.
     return max(matching, key=lambda row: row.since or date.min).price if matching else None
 
 

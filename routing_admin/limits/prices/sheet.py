@@ -1,4 +1,4 @@
-"""Determine the current price: the administrator's, else the host's price in yuan, else the one in price lists."""
+"""Determine a current price: the administrator's, else the host's price in yuan, else the one in price lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from routing_admin.limits.prices.listed import TIERS, catalogued_prices, changes
 
 
 class PriceSheet:
-    """Prices under one configuration snapshot; the administrator's prices are parsed once."""
+    """The prices under one snapshot of the configuration. Prices set by administrators are parsed only once."""
 
     def __init__(self, state: Snapshot) -> None:
         self._configuration = configuration = state.configuration
@@ -38,15 +38,18 @@ class PriceSheet:
         return None if found is None else list_price(found.endpoint, model, at, tier)
 
     def find_contested(self, provider: str, model: str) -> Price | None:
-        """Return a model's price today if price lists disagree about it and the administrator set none, else None."""
+        """Return a model's price today if the price lists disagree about it, otherwise None.
+
+        A price set by an administrator is never contested.
+        """
         price = self.price(provider, model, datetime.now(UTC))
         return price if price and judge_price(price) is FactVerdict.CONTESTED else None
 
 
 def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
-    """Return the price in price lists, ignoring prices set by the administrator.
+    """Return a model's price in price lists, ignoring prices set by administrators.
 
-    Models embedded in this process are free.
+    Models that are built into this process are free.
     """
     if is_embedded(endpoint):
         return FREE
@@ -54,7 +57,8 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Only genai-prices distinguishes service tiers and hours of the day, so other price lists are not used for those.
+    # Service tiers and hours of the day are distinguished only by genai-prices, so other price lists are ignored for
+    # them.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 
@@ -66,11 +70,11 @@ def _weigh(endpoint: str, model: str, first: Price | None) -> Price | None:
 
 
 sheet_of: Callable[[Snapshot], PriceSheet] = lru_cache(maxsize=2)(PriceSheet)
-"""Return a snapshot's price sheet; the sheets of the last two snapshots are cached."""
+"""Return the price sheet of a snapshot. The sheets of the last two snapshots are cached."""
 
 
 def cost_now(provider: str, model: str, usage: Usage, at: datetime, tier: str = "") -> Cost | None:
-    """Return a call's cost at the prices of the newest configuration; None without token counts or a price."""
+    """Return a call's cost at the prices in the newest configuration, or None without token counts or a price."""
     if usage.prompt_tokens is None and usage.completion_tokens is None:
         return None
     price = sheet_of(snapshot.current()).price(provider, model, at, tier)
