@@ -1,4 +1,4 @@
-"""ASGI application of `routing-admin serve`: the agents' APIs, MCP, and Django for everything else."""
+"""ASGI application of `routing-admin serve`: the agents' APIs, MCP, and Django for all other requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from routing_admin.runtime import Message, Receive, Send, lifespan, mcp_app  # n
 
 
 def find_agent_id(headers: Mapping[str, str]) -> str:
-    """Return the id of the agent whose key is in the request's headers, or "" if that key is not in the cache."""
+    """Return the id of the agent whose key is in the request's headers, or "" if that key is not cached."""
     caller = cached_principal(headers)
     return "" if caller is None else caller.key_owner
 

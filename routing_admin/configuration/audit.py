@@ -27,8 +27,8 @@ from routing_admin.platform.databases.router import one_moment
 QUEUE = 0x617564
 """Key of the PostgreSQL advisory lock under which audit entries are appended."""
 NOTED = "audit_heads"
-"""File in the data directory that records one chain head per line. It reveals whether entries were removed from the end
-of the log.
+"""File in the data directory with one line for each recorded head of the hash chain. It reveals whether entries were
+removed from the end of the log.
 """
 
 

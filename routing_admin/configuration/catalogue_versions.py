@@ -31,7 +31,10 @@ def find_catalogue_version(pk: int) -> tuple[str, CatalogueDocument] | None:
 
 
 def store_catalogue_version(document: CatalogueDocument) -> int:
-    """Store a catalogue document under a name, unless it is stored already; return the row's primary key."""
+    """Store a catalogue document under a name derived from its content, unless it is stored already.
+
+    Return the primary key of the row.
+    """
     text = to_json(document)
     label = ", ".join(note.label for note in document.sources)[:200]
     name = f"{label} · {hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -1,4 +1,4 @@
-"""Export the current configuration for commands, the API, pages and the publish directory."""
+"""Export the current configuration for commands, the API, pages and `ROUTING_ADMIN_PUBLISH_DIR`."""
 
 from __future__ import annotations
 

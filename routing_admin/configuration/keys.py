@@ -148,7 +148,10 @@ def provider_keys(
     policy: OriginPolicy,
     env: Mapping[str, str],
 ) -> ProviderKeys:
-    """Resolve a provider's keys. If the variable `override` is set, its value replaces the first key."""
+    """Resolve a provider's keys.
+
+    If the environment variable named `override` is set, its value replaces the first key.
+    """
     own_proxy, endpoint = settings.OUTGOING_PROXY, provider.endpoint
     refused = refuse_url(endpoint, policy) or refuse_proxy(provider.proxy, policy, own_proxy, endpoint) or ""
     own = [
@@ -186,7 +189,7 @@ def key_state(
     refused: str,
     env: Mapping[str, str],
 ) -> KeyState:
-    """Resolve one key, from the variable `override` if it is set, otherwise from the source that `key` names.
+    """Resolve one key: read the variable named `override` if it is set, otherwise the source that `key` names.
 
     `refused` says why the provider may not be called, and is empty if it may be called.
     """

@@ -1,8 +1,8 @@
 """Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
 
 Each change writes the files after its commit. Server processes also write them when they start and whenever the
-configuration's stamp changes. This covers changes by processes that were killed right after their commit or that run
-without a publish directory.
+configuration in the database changes. This covers changes by processes that were killed right after their commit or
+that run without a publish directory.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class RevisionRecorder:
         After the commit, the change is announced to this process and to other processes, and the files are published.
         """
         if _after_commit.get() is not None:
-            # The outermost transaction commits and announces the change.
+            # This transaction is nested; the outermost one commits and announces the change.
             with transaction.atomic():
                 yield
             return
@@ -118,7 +118,7 @@ class RevisionRecorder:
 
     @contextmanager
     def change(self, actor: Actor, act: AuditedAction) -> Iterator[AuditedAction]:
-        """Record one revision and one audit event for all changes in the block; a nested block joins the open change.
+        """Record one revision and one audit event for all changes in the block; nested blocks join the outer block.
 
         Raise `InvalidError` and roll back if the configuration would be invalid.
         """

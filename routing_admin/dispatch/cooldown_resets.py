@@ -1,7 +1,7 @@
 """Reset cooldowns in all processes after an administrator has asked for an immediate retry of some providers.
 
-A reset is an entry in the audit log that also changes the installation's stamp. Processes therefore read the log only
-after the stamp has changed.
+A reset is an entry in the audit log that also changes the installation's stamp, the number of its last change.
+Processes therefore read the log only after the stamp has changed.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function that, for a model's reader, returns the lookup of its descriptions.
+    """Return a function that maps a model's reader to the lookup of descriptions for this model.
 
-    The lookup is that of a request on the default route.
+    Descriptions are looked up as for a request on the default route.
     """
     state = snapshot.current()
     descriptions = DescriptionCache(plan_request(state, default_route_to(state.configuration), chat, language=language))

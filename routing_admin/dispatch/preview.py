@@ -1,8 +1,8 @@
 """Preview how an artifact would be delivered to each model service, with the decision and payload of a real request.
 
-The previewed request has one user message that contains only the file. It is built like a request for the model `auto`
-whose default route leads to the service, with that route's language directive and parameters. The preview also contains
-the result of get_artifact for the same service. Nothing is sent, and `<N bytes>` replaces file data.
+The previewed request has one user message that contains only the file. It is built as if the model `auto` had been
+requested and the default route led to the service, with that route's language directive and parameters. The preview
+also contains the result of get_artifact for the same service. Nothing is sent, and `<N bytes>` replaces file data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cache what models reasoned before tool calls, for callers that do not send it back.
+"""Cache models' reasoning before tool calls, for callers that do not send it back.
 
 Most clients of OpenAI's API drop unknown fields. Without their reasoning, DeepSeek, Kimi, Claude and Gemini refuse the
 next turn or answer worse. A turn is found by the agent and the id of one of its tool calls. Each process has its own

@@ -270,7 +270,7 @@ OTHER_PROTOCOL = translatable("%(call)s only works with providers that speak ope
 OTHER_MODEL = translatable(
     "%(call)s must stay on %(model)s, at any provider: results of different models cannot be mixed."
 )
-"""These two templates are reasons for skipping a candidate."""
+"""`OTHER_PROTOCOL` and `OTHER_MODEL` are templates of the reasons for skipping a candidate."""
 
 
 def pass_through(planned: PlannedRequest, passing: PassthroughCall) -> PlannedRequest:

@@ -103,9 +103,9 @@ class LocalQuota:
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
     def order(self, clock: float, *, report: bool = False) -> Order | None:
-        """Return a message with usage and requests for the ledger, or None if there is nothing to send.
+        """Return an order that reports usage to the ledger and requests an amount, or None if there is nothing to send.
 
-        With `report`, small changes are also sent.
+        With `report`, small changes are also reported.
         """
         share, stale = self.share, self._is_stale(clock)
         idle = clock - self.taken_at > (CONCURRENT_REPORT_SECONDS if self.is_released_at_end else REPORT_SECONDS)

@@ -149,7 +149,7 @@ def sweep(now: datetime) -> None:
 
 
 def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter], int]:
-    """Return how much each holder has used or reserved in the current windows, by meter.
+    """Return how much each holder has used or reserved in the current windows, by holder and meter.
 
     Unused parts of shares do not count.
     """

@@ -31,7 +31,7 @@ from routing_admin.models import TaskRoute
 
 
 def save_agent(actor: Actor, row: Agent, *, expected: int | None = None) -> AuditedAction:
-    """Save an administrator's agent; raise `InvalidError` for a reference to a missing object."""
+    """Save an administrator's agent; raise `InvalidError` if it refers to an object that does not exist."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("agent.add" if new else "agent.change", "agent", row.agent_id)) as act:
         check_uses_one_thing(row)
@@ -51,7 +51,7 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Create or replace a run-time agent that belongs to the agent `owner`; repeating a call changes nothing.
+    """Create or replace a run-time agent that belongs to the agent `owner`; repeated calls have no effect.
 
     `expires_in` is in seconds. Raise `ConflictError` if someone else created the agent with this id. Raise
     `InvalidError` if both a service and a route are given, or if the given one does not exist.
@@ -85,7 +85,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """Return the service with this id, or None for None. Raise `InvalidError` if it does not exist."""
+    """Return the service with this id, or None if the id is None. Raise `InvalidError` if it does not exist."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()

@@ -65,7 +65,7 @@ def read() -> Configuration:
 
 
 def group_by(parent: str, rows: Iterable[M]) -> Mapping[int, list[M]]:
-    """Group the rows by their value of `parent`, keeping their order; a value without rows maps to an empty list."""
+    """Group the rows by the field `parent`, keeping their order; a value without rows maps to an empty list."""
     groups: Mapping[int, list[M]] = defaultdict(list)
     for row in rows:
         groups[getattr(row, parent)].append(row)

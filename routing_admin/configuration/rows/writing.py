@@ -115,7 +115,7 @@ def delete_removed_agents(new: Configuration) -> None:
 
 
 def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, delete: bool = True) -> dict[str, M]:
-    """Create, change and delete a model's rows until they equal `values`; return the rows by key."""
+    """Create, change and delete the rows of a Django model until they equal `values`; return the rows by key."""
     found = {getattr(row, key): row for row in model._default_manager.all()}
     if delete:
         model._default_manager.filter(pk__in=[row.pk for name, row in found.items() if name not in values]).delete()
@@ -166,7 +166,7 @@ def provider_fields(spec: ProviderSpec, position: int) -> dict[str, Any]:
 
 
 def key_fields(key: KeySpec, variable: str = "") -> dict[str, Any]:
-    """Return a key's columns.
+    """Return the values of the database columns that describe a provider's key.
 
     A key whose ciphertext no longer exists is read from the environment instead, from `variable` if the key names no
     variable.

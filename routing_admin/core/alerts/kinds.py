@@ -325,7 +325,7 @@ def build_condition(
     )
 
 
-# To decide whether a daily or weekly job is overdue, the intervals between its earlier runs are used.
+# A daily or weekly job is overdue if it has not run for twice the usual interval between its earlier runs.
 
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
@@ -346,5 +346,8 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
 
 
 def spent_subject(subject: str) -> str:
-    """Return the subject of the alert for an exhausted budget. Its warning before that has the subject `subject`."""
+    """Return the subject of the alert for an exhausted budget.
+
+    It differs from `subject`, which is the subject of the warning that precedes this alert.
+    """
     return f"{subject} 100%"

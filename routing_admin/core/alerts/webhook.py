@@ -1,7 +1,8 @@
 """Parse the webhook setting: its URL, format, signing secret and language.
 
-The setting has the form `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. The format
-defaults to the one of the chat service at that host, the language to the one of the format. The URL itself is a secret.
+The setting has the form `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. By
+default, the format is that of the chat service at this host, and the language is that of the format. The URL itself is
+a secret.
 
 The table `SHAPES` contains the payload, the signature and the error codes of each chat service: a service that refuses
 a message responds with status 200 and an error code in the body. Sources:

@@ -90,7 +90,10 @@ class AggregateRouterError(RouterError):
 
 
 class RequestNotAcceptedError(RouterError):
-    """The request may not lose any part, and no candidate accepts all of it; `param` is the first part not accepted."""
+    """No candidate accepts the whole request, of which nothing may be dropped.
+
+    `param` is the first part that a candidate did not accept.
+    """
 
     def __init__(self, attempts: Sequence[Attempt], param: str | None) -> None:
         message = translatable(NOT_ACCEPTED, said=_list_ends(attempts))
@@ -107,7 +110,7 @@ class CallNotSupportedError(RouterError):
 
 
 def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """Return the error for an exhausted chain; it differs if only the request's own contents prevented the calls."""
+    """Return the error for an exhausted chain, a specific one if only the request's contents prevented the calls."""
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= PLANNED_SKIPS:
         return CallNotSupportedError(attempts)

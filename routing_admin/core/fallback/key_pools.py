@@ -86,7 +86,7 @@ class KeyPools:
 
     def _rest(self, provider: str, key: PoolKey) -> tuple[bool, float]:
         cooling = self.look(provider, key)
-        # Rate-limited keys come before refused ones, and then keys with less time left.
+        # Sort rate-limited keys before refused ones, and the keys in each group by the time left.
         return (cooling is not None and not _is_limited(cooling.failure), cooling.seconds if cooling else 0.0)
 
     def _count(self, provider: str, keys: Sequence[PoolKey], usable: Sequence[PoolKey], chosen: PoolKey) -> None:

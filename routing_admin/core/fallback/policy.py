@@ -127,7 +127,7 @@ def error_class_problem(error_class: str) -> str | None:
 
 
 def caller_status(failure: Failure) -> tuple[int, str]:
-    """Return the HTTP status and the code with which the caller is told of this failure."""
+    """Return the HTTP status and the code that the caller receives for this failure."""
     row = TABLE[failure.fault]
     if row.status != OWN_STATUS:
         return row.status, row.code
@@ -152,7 +152,7 @@ def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait in seconds; a longer wait that a provider asks for is reduced to this."""
+"""Maximum wait in seconds. If a provider asks for a longer wait, this one is used."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
@@ -166,7 +166,7 @@ def backoff(retry_number: int, random: Callable[[], float]) -> float:
 def named_wait(failure: Failure) -> float | None:
     """Return the wait that the provider asked for, at most an hour.
 
-    None if it asked for none, or if the wait is not positive and finite.
+    Return None if it asked for no wait, or for one that is not positive and finite.
     """
     seconds = failure.retry_after
     if seconds is None or not math.isfinite(seconds) or seconds <= 0:
@@ -181,7 +181,7 @@ def is_long(seconds: float, time_left: float) -> bool:
 def refine_wait(failure: Failure, preset: ErrorPreset, time_left: float) -> Failure:
     """Return the failure with a validated wait.
 
-    For a 429, the fault then also says whether the wait is too long to retry.
+    For status 429, the returned fault also depends on whether the wait is short enough for a retry.
     """
     seconds = named_wait(failure)
     failure = replace(failure, retry_after=seconds)

@@ -104,7 +104,7 @@ class FallbackRun(Generic[T]):
 
     def _find_last_resort(self) -> PlannedCandidate | None:
         # If every callable candidate is cooling down, the first one to recover is called once as a last resort. A
-        # candidate whose quota is exhausted is not, because the call would fail again.
+        # candidate with an exhausted quota is not called, because the call would fail again.
         cooling_down: list[tuple[float, PlannedCandidate]] = []
         for candidate in self.plan.candidates:
             if candidate.skip is not None:
@@ -190,7 +190,7 @@ class FallbackRun(Generic[T]):
     def _may_adjust(self, failure: Failure) -> bool:
         if self.plan.verbatim:
             return False
-        # Renaming the token limit drops nothing. All other adjustments of parameters do.
+        # All adjustments of parameters drop something, except that the token limit is only renamed.
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 

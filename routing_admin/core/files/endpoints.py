@@ -112,7 +112,7 @@ def own_spelling(url: str, provider: ProviderSpec | None) -> str:
 
 
 def without_foreign_base_urls(configuration: Configuration) -> Configuration:
-    """Return the configuration without those base URLs of services that belong to another provider."""
+    """Return the configuration without base URLs of services that belong to a provider other than the service's."""
     services = tuple(_without_foreign_base_url(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 

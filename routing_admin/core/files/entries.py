@@ -112,8 +112,8 @@ def _merge_provider(
 def _own_key(current: Configuration, name: str, value: Mapping[str, Any]) -> str:
     old = current.provider(name)
     env_name = value.get("envName")
-    # A provider's entry without `apiKey` keeps the stored key. For a new provider, the key is read from its own
-    # variable.
+    # A provider's entry without `apiKey` keeps the stored key. The key of a new provider is read from the provider's
+    # own environment variable.
     return key_text(old) if old else reference(key_variable(name, env_name if isinstance(env_name, str) else None))
 
 

@@ -58,8 +58,8 @@ def export(
 ) -> Export:
     """Export one file.
 
-    `public_url` is this installation's URL, such as `http://127.0.0.1:8000`. The mode `gateway` needs it, and raises
-    `ValueError` without it.
+    `public_url` is this installation's URL, such as `http://127.0.0.1:8000`. Raise `ValueError` if it is missing in
+    mode `gateway`.
     """
     if mode is Mode.GATEWAY and not public_url:
         raise ValueError("an export that points at this installation needs its public URL")

@@ -215,7 +215,10 @@ def find_problems(
 
 
 def with_stored_keys(configuration: Configuration, key_context: KeyContext) -> KeyContext:
-    """Return the context with a value for each stored key's variable, so that no stored key is reported as missing."""
+    """Return the context with a placeholder value for the environment variable of each stored key.
+
+    Without these values, the stored keys would be reported as missing.
+    """
     if key_context.env is None:
         return key_context
     variables = {

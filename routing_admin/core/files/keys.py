@@ -146,7 +146,7 @@ class MissingConfigurationError(Exception):
 
 
 def configuration_from_env(env: Mapping[str, str]) -> Configuration:
-    """Return a configuration with the provider that environment variables describe, and the route `default` to it.
+    """Return a configuration with a provider described by environment variables and a route `default` that uses it.
 
     The variables are LLM_PROVIDER, LLM_API_KEY, LLM_ENDPOINT and LLM_MODEL. The configuration contains the name of the
     key's variable, not the key. Raise `MissingConfigurationError` if `LLM_API_KEY` is not set.

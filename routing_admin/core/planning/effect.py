@@ -19,7 +19,7 @@ MIN_REQUESTS = 20
 MIN_STANDARD_ERRORS = 2.6
 """Number of standard errors from which a difference counts; chance alone exceeds it in one of a hundred cases."""
 MIN_RATIO = 1.1
-"""Two median durations with a ratio up to this count as equal, regardless of the number of requests."""
+"""If the ratio of two median durations is at most this, they count as equal, regardless of the number of requests."""
 
 DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},

@@ -51,7 +51,7 @@ class Finding(StrEnum):
     ENDS = "ends"
     """The vendor will retire the model within the period `NOTICE`."""
     LAST = "last"
-    """The candidate is the last one, so the caller receives its error."""
+    """The candidate is the last one, so its error is returned to the caller."""
 
 
 SKIPS = frozenset(
@@ -133,7 +133,7 @@ def lint(
             continue
         readable = {capability for capability in MEDIA if candidate.capabilities.has(capability)}
         loses = tuple(capability for capability in MEDIA if capability in read - readable)
-        # There is no candidate before the first one with which to compare it.
+        # The first candidate has no earlier candidate to compare with.
         gains = tuple(capability for capability in MEDIA if capability in readable - read and at != live[0])
         findings = (*candidate.findings, *_check_place(checked, live, at, bool(gains)))
         candidates.append(replace(candidate, findings=findings, loses=loses, gains=gains))

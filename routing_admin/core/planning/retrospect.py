@@ -177,8 +177,8 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""For each reason for which a candidate was skipped when the request was logged: what would happen under the new
-configuration.
+"""Maps each reason for which a logged request skipped a candidate to a function that decides what would happen under
+the new configuration.
 """
 
 

@@ -83,7 +83,7 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:
-        """Return the id of the conversation after the first answer that follows a message, or "" if there is none."""
+        """Return the id of the conversation that continues with the first answer after a message, or "" without one."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
         return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""
