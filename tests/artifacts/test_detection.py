@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import FR, SAMPLES, SVG, ZH, Sample, build_zip, docx, draw_picture, iso_media, mp3, pdf, pptx, wav
+from samples import FR, SAMPLES, SVG, ZH, Sample, build_zip, docx, draw_picture, iso_media, mp3, ogg, pdf, pptx, wav
 
 from artifacts.core.detection.containers import WORKS
 from artifacts.core.detection.detector import BinaryDetector
@@ -469,6 +469,15 @@ def test_unexpected_macros_are_a_mismatch() -> None:
     assert detect(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")
     assert detect(binary, f"{OOXML}spreadsheetml.sheet").mismatch
+
+
+@pytest.mark.parametrize(
+    "first", [b"\x01vorbis" + bytes(23), b"fishead\0" + bytes(56), b"OpusHead\x01\x01" + bytes(200)]
+)
+def test_ogg_is_a_video_if_any_of_its_streams_is(first: bytes) -> None:
+    video = ogg(b"\x80theora\x03\x02\x01" + bytes(32))
+    assert detect(ogg(first) + video).mime_type == "video/ogg"
+    assert detect(ogg(first) * 2).mime_type == "audio/ogg"
 
 
 @pytest.mark.parametrize("end", [b"", b"\xff", b"\x00\xdb", b"\xff\x10"])

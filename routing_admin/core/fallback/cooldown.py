@@ -95,7 +95,7 @@ class CooldownState:
 
 
 def _ignore(key: Key) -> None:
-    """Do nothing; default for `watcher`."""
+    """No-op observer, the default for `watcher`."""
 
 
 @dataclass(slots=True)

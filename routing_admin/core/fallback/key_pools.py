@@ -35,7 +35,7 @@ class _ConversationKey:
 
 
 def _ignore(provider: str, affinity: str) -> None:
-    """Do nothing; default for `watcher`."""
+    """No-op observer, the default for `watcher`."""
 
 
 @dataclass(slots=True)
