@@ -1,1 +1,1 @@
-"""Delivery of files to models: the decision, its inputs, and the code that carries it out."""
+"""File delivery: decide in which form a model receives each file, and produce that form."""

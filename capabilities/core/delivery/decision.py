@@ -1,9 +1,10 @@
 """Decide how a file is delivered to a model, as a pure function of file, model and position.
 
-The preview, get_artifact, messages between agents and every attempt of a request call `decide`, so that previews match
-requests. The receiving model is a `Reader`, and its protocol has a `Slot` for each kind of file that it accepts. A file
-that fits its slot is sent natively. Otherwise the first of `OBSTACLES` that applies is the reason. The reader's
-policies may then allow another form of the file. If they do not, a description is sent.
+Previews, get_artifact, messages between agents and request attempts all call `decide`, so previews match requests. A
+`Reader` represents the receiving model, and its protocol has a `Slot` for each kind of file that it accepts. A file
+that fits its slot is sent natively. Otherwise, the first check in `OBSTACLES` that fails gives the reason, and the
+reader's policies may allow another form, such as extracted text. If they do not, the model receives a description of
+the file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class LossKind(StrEnum):
-    """How a part of a file is lost. The value appears in the `x-routing-adaptation` header."""
+    """How part of a file is lost in delivery. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -43,14 +44,14 @@ SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
         (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentences by kind of loss and by its known measure (share or count). Pages translate them."""
+"""English sentence for each kind of loss and the numbers known about it. It is translated when displayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A part of a file that is not delivered. `share` is the lost fraction (0 to 1), or None if unknown.
+    """Part of a file that is not delivered. `share` is the lost fraction (0 to 1), or None if unknown.
 
-    `count` is the number of replaced bytes, which can also occur in a truncated text.
+    `count` is the number of undecodable bytes that were replaced. A truncated text can contain such bytes, too.
     """
 
     kind: LossKind
@@ -59,7 +60,7 @@ class Loss:
 
     @property
     def percent(self) -> int | None:
-        # The percentage is never 0 or 100, because something is lost and something is delivered.
+        # Never show 0 or 100, because something is lost and something is delivered.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
     @property
@@ -76,7 +77,7 @@ class Loss:
 def measure_loss(kind: LossKind, arrives: float, whole: float) -> Loss | None:
     """Return the loss if only `arrives` of `whole` is delivered, or None if nothing is lost.
 
-    Both numbers have the same unit.
+    Both numbers have the same unit, such as pages or pixels.
     """
     return Loss(kind, 1 - arrives / whole) if arrives < whole else None
 
@@ -96,7 +97,7 @@ __all__ = [
 
 
 class Outcome(StrEnum):
-    """The seven possible outcomes. Every file in every message has exactly one of them."""
+    """The result of a delivery decision. Every file in every message has exactly one."""
 
     NATIVE = "native"
     CONVERTED = "converted"
@@ -108,7 +109,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """The four outcomes shown to users. A `cut` file is delivered, unchanged or converted, but truncated."""
+    """How a delivery is shown to users. CUT replaces AS_IS and CONVERTED if part of the file is lost."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -127,17 +128,17 @@ FORMS: Mapping[Outcome, DeliveryForm] = MappingProxyType(
         Outcome.REFUSED: DeliveryForm.DESCRIBED,
     }
 )
-"""The form shown to users for each outcome, unless the file was truncated."""
+"""The form shown to users for each outcome, unless part of the file is lost."""
 
 
 @value_class
 class Delivery:
     """The decision for a file and its reason.
 
-    `reason` states what prevented native delivery. `mime_type` is the delivered type. If `hoist` is set, the file is
-    moved behind the tool results. `target` is set for `converted`. `loss` (the part of the file that is not delivered)
-    and `description` (by the model `describer`) are known after the delivery was carried out. `describer` is empty if
-    only the file's metadata is sent.
+    `reason` states why the file is or is not sent natively. `mime_type` is the delivered type. If `hoist` is set, the
+    file is moved from a tool result to the next user message. `target` specifies an image conversion. `describer` is
+    the model that describes the file, or empty if only metadata is sent. `loss` (the part of the file that is not
+    delivered) and `description` (by `describer`) are set once the delivery has been carried out.
     """
 
     outcome: Outcome
@@ -156,7 +157,7 @@ class Delivery:
 
 
 FIRST_POSITION = Position()
-"""The position of the first file in a user message."""
+"""The position of a request's first file in a user message."""
 
 
 def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) -> Delivery:
@@ -167,11 +168,11 @@ def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) 
     if file.kind is Kind.TEXT and slot is None and file.content is not None:
         return Delivery(_decide_text(file, reader), make_reason(ReasonCode.READABLE_TEXT), mime_type="text/plain")
     reasons = [reason for obstacle in OBSTACLES if (reason := obstacle(file, reader, slot, position))]
-    # All reasons are needed, because a conversion must resolve each of them.
+    # Collect all reasons, because a conversion must resolve every one of them.
     if reasons or slot is None:
         return _decide_without_native(file, reader, position, slot, reasons)
     capability = next(name for name in slot.capabilities if reader.capabilities.has(name))
-    # If only the tool result is the obstacle, move the file behind the tool results.
+    # A file that fits its slot but cannot stay in a tool result is moved to the next user message.
     hoist = is_hoisted(slot, reader, position)
     fits = make_reason(ReasonCode.FITS, capability=capability, mime_type=file.mime_type)
     return Delivery(Outcome.HOISTED if hoist else Outcome.NATIVE, fits, slot, file.mime_type, hoist)
@@ -180,14 +181,14 @@ def decide(file: FilePart, reader: Reader, position: Position = FIRST_POSITION) 
 WEB_PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 MARKUP_TYPES = WEB_PAGES | {"application/x-ipynb+json", "message/rfc822", "multipart/related"}
-"""Text types with markup. The policy `extract` removes the markup, which can need more tokens than the text."""
+"""Text types with markup. The policy `extract` removes the markup, which can use more tokens than the text itself."""
 
 
 ARCHIVES = frozenset(
     {"application/zip", "application/java-archive", "application/x-tar", "application/gzip"}
     | {"application/x-bzip2", "application/x-xz"}
 )
-"""Archive types. The policy `extract` lists the names, sizes and dates of their entries."""
+"""Archive types. Under the policy `extract`, a list of their entries with names, sizes and dates is sent."""
 
 
 def _decide_text(file: FilePart, reader: Reader) -> Outcome:
@@ -197,17 +198,18 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 
 
 def can_read(file: FilePart, reader: Reader) -> bool:
-    """Return whether the reader would receive the file itself rather than a description, if its bytes are available."""
+    """Return whether the reader would receive the file itself, not a description, if the bytes were available."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
-    # Descriptions use this result to list agents that can read the file with its type and size. Models that could only
-    # receive the text or pages are not listed, because the description's reader could receive these as well.
+    # A description lists the agents whose models accept a file of this type and size. Models that could receive only
+    # extracted text or page images are not listed, because the model that reads the description could receive these as
+    # well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
 
 @value_class
 class _AvailableContent:
-    """A placeholder for available content. Its methods are never called."""
+    """Placeholder that makes `decide` treat the content as available. Its methods are never called."""
 
     def blob(self) -> Blob:
         raise UnreadableError("failed")
@@ -228,7 +230,7 @@ def _decide_without_native(
         if target.mime_types:
             hoist = is_hoisted(slot, reader, position)
             return Delivery(Outcome.CONVERTED, reason, slot, target.mime_types[0], hoist, target)
-    # With `extract`, text takes precedence, so pages are drawn only if there is no text (see `writing`).
+    # Under `extract`, text takes precedence: `writing` draws the pages only if no text is found.
     image_slot = None if ContentPolicy.EXTRACT in reader.policies else page_slot(file, reader, position)
     if image_slot is not None:
         return Delivery(Outcome.CONVERTED, reason, image_slot, hoist=is_hoisted(image_slot, reader, position))
@@ -236,27 +238,27 @@ def _decide_without_native(
 
 
 PAGED = frozenset({"application/pdf"})
-"""Document types whose pages can be drawn."""
+"""Document types whose pages can be drawn as images."""
 
 FRAMED = frozenset({"image/tiff", "image/gif", "image/apng", "image/png", "image/webp", "image/avif"})
 """Image types that can have several pages or frames."""
 
 
 def page_slot(file: FilePart, reader: Reader, position: Position) -> Slot | None:
-    """Return the image slot for the document's pages, or None if the reader does not accept page images."""
+    """Return the slot in which a document's pages can be sent as images, or None if this is not possible."""
     slot = reader.slots.get(Kind.IMAGE)
     if slot is None or ContentPolicy.CONVERT not in reader.policies or file.mime_type not in PAGED | FRAMED:
         return None
     types = conversion_target(slot, reader, position).mime_types
     if file.content is None or not types:
         return None
-    # The size of a page is unknown before it is drawn, so check only type, role and counts.
+    # The size of a page image is unknown until it is drawn, so check only its type, role and count.
     page = FilePart(Kind.IMAGE, types[0], content=file.content)
     return None if any(obstacle(page, reader, slot, position) for obstacle in OBSTACLES) else slot
 
 
 def decide_text_form(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """Return a delivery as text: the file's text if policy and type allow it, else a description."""
+    """Return a delivery as text: extracted text if the policy and the file type allow it, else a description."""
     has_words = file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES
     if ContentPolicy.EXTRACT in reader.policies and has_words and file.content is not None:
         return Delivery(Outcome.EXTRACTED, reason, mime_type="text/plain")
@@ -264,7 +266,7 @@ def decide_text_form(file: FilePart, reader: Reader, reason: Reason) -> Delivery
 
 
 def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delivery:
-    """Return the last resort: a refusal, a description by another model, or the file's metadata."""
+    """Return a delivery without the file's content: a refusal, another model's description, or the file's metadata."""
     outcome = describe_or_refuse(reader, reason)
     describer = find_describer(file, reader, reason) if outcome is Outcome.DESCRIBED else ""
     return Delivery(outcome, reason, describer=describer)
@@ -273,11 +275,11 @@ def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delive
 CANDIDATE_INDEPENDENT = frozenset(
     {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED}
 )
-"""Reasons that apply to all candidates, so that skipping one would not help."""
+"""Reasons that apply equally to every candidate model, so skipping one of them would not help."""
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    # Under `native_only`, prefer a reason that applies to all candidates, so that not all candidates are skipped.
+    # Under `native_only`, prefer a reason that applies to every candidate. Otherwise, all candidates would be skipped.
     hopeless = [reason for reason in reasons if reason.code in CANDIDATE_INDEPENDENT]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 
@@ -297,8 +299,8 @@ FIXED_BY_CONVERSION = frozenset(
         ReasonCode.REQUEST_FULL,
     }
 )
-"""Obstacles that a conversion to another type, fewer pixels or fewer bytes may remove. The converted image is checked
-again."""
+"""Obstacles that may disappear if an image is converted to another type or a smaller size. The converted image is
+checked again."""
 
 
 CONVERTIBLE = frozenset(
@@ -309,7 +311,8 @@ CONVERTIBLE = frozenset(
         *("x-portable-pixmap", "x-portable-graymap", "x-portable-bitmap", "x-portable-anymap", "x-msp"),
     )
 )
-"""Image types that the decoder can read (HEIC only with the extra). Camera raw formats are not included."""
+"""Image types that can be decoded (HEIC only if the optional dependency `heic` is installed). Camera raw formats are
+not included."""
 
 
 def _convertible(file: FilePart, reasons: list[Reason]) -> bool:
@@ -328,5 +331,5 @@ def conversion_target(slot: Slot, reader: Reader, position: Position) -> Convert
 
 
 def is_hoisted(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether a file for this slot is moved from a tool result into the next user message."""
+    """Return whether a file for this slot must be moved from a tool result to the next user message."""
     return position.role is Role.TOOL and not tool_result_slot(slot, reader, position)

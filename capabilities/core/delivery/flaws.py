@@ -1,7 +1,7 @@
 """Check whether a document can be opened.
 
-Providers reject the entire request if a document in it needs a password or is damaged. The check opens the file, so it
-is used only if the file would be sent natively or has no text.
+Providers reject the entire request if a document in it needs a password or is damaged. Because the check opens the
+file, it is made only if the file would be sent natively or no text was found in it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from capabilities.core.vocabulary import Kind
 
 
 def may_have_flaw(file: FilePart) -> bool:
-    """Return whether the file must be opened to check for a flaw."""
+    """Return whether the file must be opened to find out whether it is locked or damaged."""
     if file.mime_type in PAGED and file.pages is not None:
-        # The document's pages were counted, so it can be opened.
+        # The pages have already been counted, so the document can be opened.
         return False
     return isinstance(file.content, Inspectable) and (file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES)
 
 
 def find_flaw(file: FilePart) -> Reason | None:
-    """Return the reason if the file is locked or damaged, else None.
+    """Return the reason why the file cannot be opened (locked or damaged), or None.
 
     Raise `UnreadableError` if its bytes are unavailable.
     """

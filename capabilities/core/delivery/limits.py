@@ -1,8 +1,8 @@
-"""Tables of limits for each protocol and provider: media types, bytes, counts, pixels and pages.
+"""Media limits of each protocol and provider: accepted types, bytes, counts, pixels and pages.
 
-Vendors change these numbers, so each table states its source and the date of its check. An administrator can override
-them for a service in the same format (`slot_choice.slots_for`). `maxBytes` is the file's size before base64 encoding. A
-slot of `None` means that the provider does not accept this kind of content.
+Vendors change these numbers, so each table states its source and when it was checked. An administrator can override the
+limits of a service in the same format (see `slot_choice.slots_for`). `maxBytes` is the maximum file size before base64
+encoding. A slot that is `None` means that the provider does not accept this kind of content.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGED_TYPES = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    # Pages show the source and the date next to each limit.
+    # The administration pages show the source and the date next to each limit.
     origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -46,14 +46,14 @@ OPENAI_IMAGES: Limits = MappingProxyType(
     {
         "capabilities": ["vision"],
         "mimeTypes": PHOTOS,
-        # OpenAI accepts at most 1,500 images per request. The total of 50 MB was measured, see below.
+        # OpenAI documents a maximum of 1,500 images per request. The 50 MB total was measured (see `PROTOCOLS`).
         "maxCount": 1500,
         "maxTotalBytes": 50 * MIB,
         "maxSide": 5500,
         "takesUrl": True,
     }
 )
-"""OpenAI's image limits, which are the same for Chat Completions and Responses."""
+"""OpenAI's image limits, identical for Chat Completions and Responses."""
 
 PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
     {
@@ -163,16 +163,17 @@ PROTOCOLS: Mapping[str, Limits] = MappingProxyType(
 )
 """The slots of each protocol. Providers that differ from their protocol are in `TEMPLATES`.
 
-Pages: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images a request, 30,000
-patches; that more than 50 MB of images are rejected was measured), platform.claude.com/docs/en/build-with-claude/vision
-and pdf-support, ai.google.dev/gemini-api/docs/file-input-methods (100 MB inline since January 2026, 20 MB before).
+Sources: developers.openai.com/api/docs/guides/images-vision and file-inputs (512 MB and 1,500 images per request,
+30,000 patches; the rejection of more than 50 MB of images was measured),
+platform.claude.com/docs/en/build-with-claude/vision and pdf-support, ai.google.dev/gemini-api/docs/file-input-methods
+(100 MB of inline data since January 2026, 20 MB before).
 """
 
 MODELS: Mapping[str, tuple[tuple[re.Pattern[str], Limits], ...]] = MappingProxyType(
     {"anthropic": ((re.compile(CLAUDE_FROM_4_6), {"image": {"maxCount": 600}, "file": {"maxPages": 600}}),)}
 )
-"""Models that accept more than their protocol's slots. From version 4.6 on, Claude has a context window of a million
-tokens."""
+"""Higher limits for models that accept more than their protocol's default. Claude 4.6 and later have a context window
+of a million tokens."""
 
 CLAUDE_ON_A_CLOUD: Limits = _add_source(
     translatable("Anthropic: vision, on Bedrock and Vertex (5 MB of base64 an image, no addresses; AWS: 100 pages)"),
@@ -185,7 +186,7 @@ VIDEO_URL: Limits = _add_source(
     translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
-"""The video slot of a provider whose compatibility options allow videos."""
+"""The default video slot of OpenAI-compatible providers whose compatibility options allow videos."""
 
 _MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
@@ -264,7 +265,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
-"""Slots of providers that differ from their protocol, by name of the preset or host."""
+"""Slots of providers that differ from their protocol, by preset or host name."""
 
 _SEEDS = translatable("the table of the original specification")
 
@@ -285,5 +286,5 @@ GET_ARTIFACT: Limits = _add_source(
     video={"name": "file", "capabilities": ["file", "video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""The slots for get_artifact. A service with the capability `file` also receives audio and video (ABR-4.1). Text needs
-no slot (ABR-5.1)."""
+"""The slots for get_artifact results. A service with the capability `file` also receives audio and video (ABR-4.1).
+Text needs no slot (ABR-5.1)."""

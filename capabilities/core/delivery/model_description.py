@@ -1,6 +1,6 @@
-"""Another model's description of a file, for a model that cannot read the file.
+"""Descriptions of files by another model, for models that cannot read the files.
 
-This module calls no model. Descriptions are passed to deliveries as values, so that these are pure functions.
+This module calls no model: descriptions are passed in as values, which keeps the delivery functions pure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.message import FilePart
 
 
 class DescriptionState(StrEnum):
-    """Whether a description by a model exists. The value appears in the `x-routing-adaptation` header."""
+    """Whether another model has described a file. The value appears in the `x-routing-adaptation` header."""
 
     BY_MODEL = "by_model"
     FAILED = "describer_failed"
@@ -24,7 +24,7 @@ class DescriptionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DescriberCall:
-    """The call that produced a description, for the log. Milliseconds count from the request's start."""
+    """The model call that produced a description, as logged. `started_ms` is relative to the start of the request."""
 
     request_id: str
     started_ms: float
@@ -35,10 +35,10 @@ class DescriberCall:
 
 @dataclass(frozen=True, slots=True)
 class ModelDescription:
-    """A model's description of a file, if available.
+    """Another model's description of a file, if available.
 
-    `text` is the marked block, or empty. `describer` is the model that wrote it. `call` is set if the current request
-    made the call. `fault` is the reason why there is no text.
+    `text` is the description, marked as a quotation from the model `describer`, or empty. `call` is set if the current
+    request made the call. `fault` is the reason why the description failed.
     """
 
     state: DescriptionState
@@ -49,7 +49,8 @@ class ModelDescription:
 
 
 FindDescription = Callable[[FilePart, str, int], ModelDescription]
-"""Function that returns the available description by file, describing model, and index of the file's message."""
+"""Function that returns the description of a file. Its arguments are the file, the describing model, and the index of
+the file's message."""
 
 
 def find_no_description(file: FilePart, describer: str, message: int) -> ModelDescription:
@@ -62,12 +63,12 @@ NOT_DESCRIBABLE = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""Reasons for which no model is asked: the file has no content, or the reader could read it but the request has no room
-for it."""
+"""Reasons for which no other model is asked for a description: the file has no readable content, or the reader could
+read it but the request has no room for it."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
-    """Return the model that describes a file which cannot be delivered for this reason, or "" if none does."""
+    """Return the model that should describe a file which cannot be delivered for this reason, or "" for none."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_DESCRIBABLE:
         return ""
     # A describing model needs the bytes. For an empty file, or a URL without bytes, only metadata is sent.

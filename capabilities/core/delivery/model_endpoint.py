@@ -1,6 +1,6 @@
-"""The endpoint of a request: a model at a provider, its protocol, and the content that it accepts.
+"""Model endpoints: a model at a provider, its protocol, and the content that it accepts.
 
-The preview, the simulation and every attempt call `prepare`, so that previews match requests.
+Previews, simulations and request attempts all call `prepare`, so previews match requests.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
 ALL_CAPABILITIES = "*"
-"""The entry in a list of withheld capabilities that stands for all capabilities except text."""
+"""Entry in a list of withheld capabilities that stands for all capabilities except text."""
 
 
 @value_class
 class ModelEndpoint:
-    """The wire protocol, the target, and the `Reader` for which deliveries are decided.
+    """A model that can receive requests: its wire protocol, its target, and the `Reader` for delivery decisions.
 
-    `service_id` is None for a provider's model without a service row, which counts as text only. `passes` maps the
-    names of the caller's headers that are forwarded to their names in the request. `vendor_tools` names the vendor's
-    own tools that may be used.
+    `service_id` is None for a model that is not configured as a service, which is treated as text-only. `passes` maps
+    each caller header to forward to its name in the provider request. `vendor_tools` names the vendor's own tools that
+    may be used.
     """
 
     protocol: WireProtocol
@@ -50,7 +50,7 @@ class ModelEndpoint:
 
     @property
     def origin(self) -> str:
-        """Return the id that marks this model's reasoning (see `capabilities.core.thoughts`)."""
+        """Return the id with which this model's reasoning is marked (see `capabilities.core.thoughts`)."""
         return self.target.origin(self.protocol.name)
 
     @property
@@ -60,10 +60,10 @@ class ModelEndpoint:
 
 @value_class
 class Prepared:
-    """A request that is ready to be sent to one endpoint, with the deliveries of its files.
+    """A request encoded for one endpoint, with the deliveries of its files.
 
-    `tool_names` maps the tool names in the request to the caller's names. `custom_tools` are the caller's tools with
-    free-text input, which are sent as functions.
+    `tool_names` maps tool names as sent to the caller's names. `custom_tools` are the caller's tools with free-text
+    input that are sent as functions.
     """
 
     request: UpstreamRequest
@@ -95,9 +95,9 @@ def model_endpoint(
 ) -> ModelEndpoint:
     """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` is the content policy of the route or else of the service, the text limit of files, and the form of web
-    pages: `{"policy": "extract+convert", "text": "30%", "html": "source"}`. `vendor_tools` is the provider's list, or
-    None for the default.
+    `content` has the settings of the route or else of the service: the delivery policy, the text limit for files, and
+    the form of web pages, as in `{"policy": "extract+convert", "text": "30%", "html": "source"}`. `vendor_tools` is the
+    provider's list of permitted vendor tools, or None for the default.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
@@ -111,14 +111,14 @@ def model_endpoint(
         window=tokens.context.tokens if tokens.context else None,
         model=target.model,
     )
-    # The embedded provider runs in this process, so no headers are forwarded.
+    # The embedded echo provider runs in this process, so no headers are forwarded to it.
     passes = passed_headers(quirks, protocol) if protocol != "echo" else {}
     tool_words = allowed_tool_names(protocol, target.endpoint, vendor_tools)
     return ModelEndpoint(PROTOCOLS[protocol], target, reader, service_id, tokens, passes, tool_words)
 
 
 def content_policies(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
-    """Return the policies in `content`. An unknown policy, which an older file may contain, is read as `describe`."""
+    """Return the policies in `content`. An unknown policy (from an old configuration) is treated as `describe`."""
     try:
         return parse_policies(content.get("policy"))
     except (ValueError, AttributeError):
@@ -126,7 +126,7 @@ def content_policies(content: Mapping[str, Any]) -> frozenset[ContentPolicy]:
 
 
 def content_text_limit(content: Mapping[str, Any]) -> TextLimit:
-    """Return the text limit in `content`. An invalid limit is ignored."""
+    """Return the text limit in `content`, or the default if it is missing or invalid."""
     try:
         return read_text_limit(str(content.get("text") or ""))
     except ValueError:
@@ -141,9 +141,9 @@ def prepare(
     stream: bool = False,
     without_capabilities: Collection[str] = (),
 ) -> Prepared | CannotRead:
-    """Return the request for this endpoint in its protocol, or `CannotRead` under the policy `native_only`.
+    """Encode the request for this endpoint, or return `CannotRead` if the policy `native_only` excludes the endpoint.
 
-    `without_capabilities` are treated as missing, because the model has rejected such content.
+    `without_capabilities` lists capabilities to treat as missing because the model has rejected such content.
     """
     adapted = adapt(chat, withhold(endpoint.reader, without_capabilities), style)
     if isinstance(adapted, CannotRead):
@@ -152,7 +152,7 @@ def prepare(
 
 
 def with_forwarded_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
-    # Header names differ: x-request-id is sent to OpenAI as X-Client-Request-Id.
+    # A provider may use another name for a header: x-request-id is sent to OpenAI as X-Client-Request-Id.
     forwarded = {
         provider_name: headers[caller_name] for caller_name, provider_name in passes.items() if headers.get(caller_name)
     }
@@ -173,11 +173,11 @@ def encode_adapted(adapted: Adapted, endpoint: ModelEndpoint, *, stream: bool, l
 
 
 def rename_limit(endpoint: ModelEndpoint, name: str | None) -> ModelEndpoint:
-    """Return the endpoint with its token limit sent as `name`, also in its extra fields. None changes nothing."""
+    """Return the endpoint with its token limit parameter renamed to `name`. None changes nothing."""
     if name is None:
         return endpoint
     quirks = {**endpoint.target.quirks, LIMIT_FIELD: name}
-    # A service's extra fields may also contain the limit.
+    # The service's extra request fields may also contain the limit.
     extra = {name if key in LIMIT_NAMES else key: value for key, value in endpoint.target.extra_body.items()}
     return replace(endpoint, target=replace(endpoint.target, quirks=quirks, extra_body=extra))
 

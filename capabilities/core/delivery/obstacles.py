@@ -1,4 +1,4 @@
-"""Obstacles to native delivery. Each function returns a reason, or None if its check passes."""
+"""Checks for obstacles to native delivery. Each check returns a reason, or None if there is no obstacle."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 
 
 class ReasonCode(StrEnum):
-    """Every reason that can decide a delivery.
+    """The reason for a delivery decision.
 
-    Reasons in the first block allow native delivery. Those in the second block prevent it. Those in the last block
-    apply only to descriptions by another model.
+    The first group applies to files that the model accepts or receives as text, the second to files that it does not
+    accept, the third to files that cannot be read or converted, and the last to descriptions by another model.
     """
 
     FITS = "fits"
@@ -92,12 +92,12 @@ SENTENCES: Mapping[ReasonCode, str] = MappingProxyType(
         ),
     }
 )
-"""English sentences with named placeholders. Pages translate them and insert `Reason.facts`."""
+"""English sentences with placeholders for `Reason.facts`. They are translated when displayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason with the values in its sentence. Bytes and pixels are plain numbers."""
+    """A reason with the values for the placeholders in its sentence. Bytes and pixels are unformatted integers."""
 
     code: ReasonCode
     facts: Mapping[str, str | int] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) 
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether media is sent inside the tool result, which both the reader and the slot must accept."""
+    """Return whether media stays in its tool result, which both the reader and the slot must allow."""
     native = reader.media_from_tools is ToolMedia.NATIVE
     return position.role is Role.TOOL and native and slot.in_tool_result
 
@@ -157,7 +157,8 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # The type of a file at a URL is the caller's guess. The provider detects it when it fetches the file.
+    # Do not check a file that is sent by URL: its type is only the caller's guess, and the provider detects the actual
+    # type.
     if slot is None or file.content is None:
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
@@ -170,12 +171,12 @@ def _too_small(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def wire_bytes(size: int | None) -> int:
-    """Return the base64 size in bytes of a file of this size, or 0 if the size is unknown."""
+    """Return the base64-encoded size of a file of `size` bytes, or 0 if the size is unknown."""
     return 4 * (((size or 0) + 2) // 3)
 
 
 def _exceeds(code: ReasonCode, actual: int | None, limit: int | None, **facts: str) -> Reason | None:
-    # Unknown measures never prevent a delivery.
+    # An unknown size, count or limit never prevents a delivery.
     if actual is None or limit is None or actual <= limit:
         return None
     return make_reason(code, actual=actual, limit=limit, **facts)
@@ -186,7 +187,7 @@ def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # Accept an image whose width and height could not be read.
+    # An image whose dimensions could not be read is accepted.
     sides = [side for side in (file.width, file.height) if side is not None]
     return _exceeds(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
@@ -231,4 +232,4 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_many_bytes,
     _request_full,
 )
-"""All obstacles in order of precedence. The first one that applies gives the displayed reason."""
+"""All checks in order of precedence. The first one that finds an obstacle gives the displayed reason."""

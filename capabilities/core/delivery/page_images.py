@@ -1,7 +1,8 @@
 """Draw a document's pages as images, for a model that accepts images but not the document.
 
-Pages are drawn if no text can be extracted, as in a scan, and before a description is used. Each page is subject to
-the same limits as any image, and as many pages are sent as these limits allow.
+Pages are drawn if the policy does not allow text extraction or the document contains no text, as in a scan. Each page
+must fit the limits for images, and the first page that does not fit ends the sequence. If no page fits, a description
+is sent instead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from capabilities.core.message import Converted, Drawable, FilePart
 from capabilities.core.vocabulary import Kind
 
 MAX_PAGES = 20
-"""Maximum number of pages of a document that are sent as images. They need about as many tokens as a long text."""
+"""Maximum number of document pages sent as images. This many pages use about as many tokens as a long text."""
 
 MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
 """Image types that usually have several pages or frames."""
@@ -25,7 +26,7 @@ MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
 
 @dataclass(frozen=True, slots=True)
 class DrawnPages:
-    """The images by page number (from 1), the document's number of pages, and the slot of the images."""
+    """Page images by page number (from 1), the document's total number of pages, and the slot used for the images."""
 
     images: Mapping[int, Converted]
     total: int
@@ -34,14 +35,14 @@ class DrawnPages:
 
 
 def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages | None:
-    """Return the first pages that can be delivered to this reader at this position, or None if there are none."""
+    """Return images of the first pages, as many as this reader accepts at this position, or None if it accepts none."""
     slot, content = page_slot(file, reader, position), file.content
     if slot is None or not isinstance(content, Drawable):
         return None
     max_pages = _max_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Always draw pages at the smaller size for requests with many images, so that they do not depend on the rest of the
-    # request.
+    # Always draw pages at the smaller size allowed in requests with many images, so that they do not depend on the rest
+    # of the request.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
@@ -51,10 +52,10 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
 
 
 def count_images(files: Iterable[FilePart], reader: Reader) -> int:
-    """Return the maximum number of images that a request with these files may contain, including document pages."""
+    """Return an upper bound for the number of images in a request with these files, including document pages."""
     total = 0
     for file in files:
-        # This is an upper bound, because it is not known yet which pages fit, and whether a TIFF has several pages.
+        # It is not known yet which pages fit, or whether a TIFF has more than one page.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE or _has_frames(file, reader) else None
         total += _max_pages(slot) if slot else file.kind is Kind.IMAGE
     return total
@@ -70,7 +71,7 @@ def _has_frames(file: FilePart, reader: Reader) -> bool:
 
 
 def _max_pages(slot: Slot) -> int:
-    # Use at most half of `crowd_count` pages, so that pages alone never reduce the allowed image size.
+    # Send at most half of `crowd_count` pages, so that the pages of one document never lower the allowed image size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 
 
@@ -86,7 +87,8 @@ def _take_fitting(
         size = image.blob.size
         part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
         part = replace(part, content=file.content)
-        # Decide each image at the position after the previous images. The first one that does not fit ends the list.
+        # Check each image as if the previous ones were already in the request. The first one that does not fit ends the
+        # list.
         if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
             break
         fitting[number] = image

@@ -1,7 +1,7 @@
 """Compare the content that a model receives in consecutive turns of a conversation.
 
-The vendor's cache and signed reasoning depend on an unchanged prefix. Since the text of a conversation does not change
-and only files can be delivered differently, only deliveries are compared.
+Prompt caches and signed reasoning require that the prefix of a conversation does not change. Its text never changes,
+but files can be delivered differently, so only deliveries are compared.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ DELIVERED_DIFFERENTLY = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
-"""Templates of the sentences in a preview."""
+"""Sentences shown in a preview, which predict whether the prefix changes in the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class PrefixBreak:
-    """The first file of an earlier turn that is now delivered differently, with both deliveries."""
+    """The first file of an earlier turn that is now delivered differently, with its new delivery."""
 
     delivery: PartDelivery
 
     @property
     def message(self) -> int:
-        """Return the index of the file's message in the canonical request. All earlier messages are unchanged."""
+        """Return the index of the file's message. All earlier messages are unchanged."""
         return self.delivery.message
 
     @property
@@ -45,11 +45,11 @@ class PrefixBreak:
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Return the first difference between a conversation and its earlier turn, or None if there is none.
+    """Return the first file that the later turn delivers differently than the earlier one, or None.
 
-    `later` is adapted from the messages of `earlier` and further messages.
+    `later` contains the messages of `earlier`, followed by new ones.
     """
-    # Compare the sent content and not the decision, because a different reason does not matter if the bytes are equal.
+    # Compare the sent content, not the decisions: a different reason does not matter if the content is the same.
     for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
         if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):
             return PrefixBreak(later_delivery)
@@ -58,7 +58,7 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
     """Return the prefix break that another file like the last one would cause in the next turn, or None."""
-    # The answer's text does not matter, because only the positions of files are compared.
+    # The answer's text does not matter, because only file deliveries are compared.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))
     next_adapted = adapt(replace(chat, messages=(*chat.messages, answer, next_message)), reader, style)
@@ -69,7 +69,7 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: Te
 
 
 def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
-    """Return a sentence that states whether the prefix is unchanged, or at which message (from 1) it breaks and why."""
+    """Return a sentence that states whether the prefix stays unchanged or, if not, at which message and why."""
     if predicted is None:
         return PREFIX_UNCHANGED
     template = PREFIX_BROKEN if predicted.reason.code in SIZE_LIMIT_CODES else DELIVERED_DIFFERENTLY

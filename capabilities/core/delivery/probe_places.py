@@ -1,4 +1,4 @@
-"""Select the probes for which a model's protocol has a slot, and estimate their token usage."""
+"""Select the capability probes whose files a model's protocol accepts, and estimate their token usage."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.wire import Usage
 
 FILES = 3
-"""Number of files in a probe, including the control."""
+"""Number of files in a probe, including the empty control file."""
 ANSWER_TOKENS = 8
 
 
@@ -27,7 +27,7 @@ def list_probes(
 
 
 def estimate_usage(model: str, probe: Probe) -> Usage | None:
-    """Return the estimated usage of an entire probe, or None if the model's token count for such files is unknown."""
+    """Estimate the token usage of an entire probe, or return None if it cannot be estimated for this model."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
     file_estimate = file_tokens(model, file)
@@ -37,6 +37,6 @@ def estimate_usage(model: str, probe: Probe) -> Usage | None:
 
 
 def count_calls(probes: Iterable[Probe]) -> int:
-    """Return the maximum number of calls that these probes make, including the initial greeting."""
-    # The control, which is the third file, is sent only if the model could read the other two.
+    """Return the maximum number of model calls for these probes, including the initial text-only request."""
+    # The third file, the empty control file, is sent only if the model could read the other two.
     return 1 + FILES * len(list(probes))

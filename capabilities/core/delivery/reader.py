@@ -13,10 +13,10 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """Delivery options for a file that does not fit. Policies can be combined. An empty set means `describe`.
+    """What may be sent if a file cannot be sent natively. Policies can be combined, and an empty set means `describe`.
 
-    `describe` sends the file's metadata. `describer` makes another model describe the file, and `question` also passes
-    the user's question about the file to that model.
+    `describe` sends only the file's metadata. `describer` makes another model describe the file, and `question` also
+    passes the user's question about the file to that model.
     """
 
     DESCRIBE = "describe"
@@ -28,17 +28,17 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Policies under which a delivery depends only on the file and its reader."""
+"""Policy combinations that never involve another model, so a delivery depends only on the file and its reader."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
-"""The combinations of policies, as written in files and in the API."""
+"""All permitted policy combinations, as written in configuration files and in the API."""
 
 DEFAULT_POLICY = "extract+convert"
-"""The policy if the route, the service and the installation set none."""
+"""The policy used if neither the route nor the service nor the installation sets one."""
 
 
 HTML_FORMS = ("words", "source")
-"""How web pages are delivered: as text with headings and links (the default), or as source."""
+"""Forms in which web pages can be delivered: text with headings and links (the default), or HTML source."""
 
 
 def parse_policies(text: str | None) -> frozenset[ContentPolicy]:
@@ -55,12 +55,13 @@ DEFAULT_TEXT_LIMIT = TextLimit()
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The receiving model: what it can read, its slots, and the delivery options for files that do not fit.
+    """The receiving model: what it can read, its slots, and what may be sent for files that do not fit.
 
     Text longer than `text_limit` is reduced to its head and tail. `window` is the model's maximum number of input
-    tokens, None if unknown. `model` is the name by which media tokens are estimated. If the policies allow it,
-    `describer_for` returns the model that describes a file, or "" if no model can. `tool_media` overrides the slots'
-    value. With `html_source`, web pages are delivered as source even if the policies would extract their text.
+    tokens, or None if unknown. `model` is the model name, used to estimate the tokens of media. Under the policy
+    `describer`, `describer_for` returns the model that describes a file, or "" if no model can. `tool_media`, if set,
+    overrides the value in `slots`. With `html_source`, web pages are delivered as HTML source even if the policies
+    would extract their text.
     """
 
     slots: Slots
@@ -80,11 +81,11 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A file's position in the request, and the native files before it.
+    """A file's position in the request, with totals for the content before it.
 
-    `counts` and `sizes` (in bytes) are keyed by `slots.slot_key`. `request_bytes` is the current size of the request to
-    send, `tokens` the estimate for the content before the file (0 if the model's window is unknown). `total` is the
-    number of images in the entire request, `message` the index of the file's message.
+    `counts` and `sizes` (in bytes) cover the natively sent files before it, by `slots.slot_key`. `request_bytes` is the
+    size of the request so far. `tokens` is the estimate for the content before the file, or 0 if the model's window is
+    unknown. `total` is the number of images in the entire request, and `message` the index of the file's message.
     """
 
     role: Role = Role.USER

@@ -25,30 +25,31 @@ def slots_for(
     quirks: Mapping[str, Any] | None = None,
     model: str = "",
 ) -> Slots:
-    """Return a protocol's slots, modified by the service's model, the provider's template and the administrator.
+    """Return a protocol's slots, adjusted for the model, the provider's template and the administrator's overrides.
 
     `template` is the name of a preset or host. An unknown name changes nothing. An unknown protocol has no slots.
-    `quirks` are the effective compatibility options. A slot that they cannot express is removed, even if the template
+    `quirks` are the effective compatibility options. A slot that they do not support is removed, even if the template
     or the administrator defines it.
     """
     slots = with_limits(_default_slots(protocol, template, model), overrides or {})
-    # Apply compatibility options last, because no override makes it possible to write an unsupported part.
+    # Apply compatibility options last, because an override cannot make the provider accept an unsupported message part.
     return slots if quirks is None else restrict_slots(slots, quirks)
 
 
 @lru_cache(maxsize=1000)
 def _default_slots(protocol: str, template: str | None, model: str) -> Slots:
     slots = with_limits(Slots(name=protocol), limits.PROTOCOLS.get(protocol, {}))
-    # Prefer the model's template to the provider's: Bedrock and Vertex offer the same Claude with lower limits.
+    # Apply the provider's template after the model's limits: Bedrock and Vertex serve the same Claude models with lower
+    # limits.
     for pattern, model_limits in limits.MODELS.get(protocol, ()):
         slots = with_limits(slots, model_limits) if pattern.search(model.lower()) else slots
     return with_limits(slots, limits.TEMPLATES.get(template or "", {}))
 
 
 def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
-    """Return the slots that a provider's compatibility options can express, and a video slot if they allow one."""
+    """Remove the slots that a provider's compatibility options exclude, and add a video slot if they allow videos."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
-    # Only in OpenAI's protocol do message parts differ between providers.
+    # Message parts differ between providers only in OpenAI's protocol.
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
@@ -64,7 +65,7 @@ def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""The option that defines the format of each kind of file, if there is one."""
+"""The compatibility option that sets the message part for a kind of file. Other kinds have no such option."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:
@@ -76,5 +77,5 @@ def _accepts_urls(kind: Kind, quirks: Mapping[str, Any]) -> bool:
         return not quirk(quirks, "no_remote_image_urls")
     if kind is Kind.AUDIO:
         return bool(quirk(quirks, "input_audio_shape") == "audio_url")
-    # A video part always contains a URL or a data URL.
+    # A video part always contains a URL, which may be a data URL.
     return kind is Kind.VIDEO or bool(quirk(quirks, "file_urls"))

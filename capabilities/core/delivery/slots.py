@@ -1,4 +1,4 @@
-"""Slots: the content that a protocol accepts, in which part of a request, and with which limits."""
+"""Slots: which media a protocol accepts, in which request parts, and within which limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class ToolMedia(StrEnum):
-    """How media in a tool result is sent: inside it, in a user message after it, or as a description."""
+    """How media in a tool result is sent: in the result, in a user message after it, or as a text description."""
 
     NATIVE = "native"
     HOIST = "hoist"
@@ -20,12 +20,13 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A kind of request part that holds media. A limit of None is unknown.
+    """A type of request part that contains media. A limit of None is unknown.
 
     A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
     `tool_mime_types` is None if tool results accept the same types. Sizes are in bytes before base64: `max_bytes` for
-    one file, `max_total_bytes` for all files in this slot. Sides are in pixels. If a request has more than
-    `crowd_count` files, the limit is `crowd_max_side`. `source` and `checked_on` state the origin of the numbers.
+    one file, `max_total_bytes` for all files in this slot. `max_side` is in pixels, and `crowd_max_side` replaces it if
+    a request has more than `crowd_count` images. `source` and `checked_on` state where the numbers come from and when
+    they were checked.
     """
 
     name: str
@@ -50,7 +51,7 @@ class Slot:
         return accepted is None or mime_type in accepted
 
     def side(self, total: int) -> int | None:
-        """Return the maximum side in pixels in a request with `total` files of this kind."""
+        """Return the maximum length of an image side in pixels, for a request with `total` images."""
         # Anthropic allows 8,000 pixels per side, but only 2,000 in a request with more than 20 images.
         crowded = self.crowd_count is not None and total > self.crowd_count
         return self.crowd_max_side if crowded and self.crowd_max_side is not None else self.max_side
@@ -58,7 +59,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """All slots of a service by kind, a request's maximum bytes, and how media in tool results is sent."""
+    """A service's slots by kind of file, the maximum size of a request, and how media from tool results is sent."""
 
     name: str = ""
     by_kind: Mapping[Kind, Slot] = field(default_factory=dict)
@@ -78,9 +79,9 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
         "file": (Kind.DOCUMENT, Kind.OTHER),
     }
 )
-"""Slot names in JSON, and the kinds of files for each slot."""
+"""The kinds of files that each slot accepts, by the slot's name in JSON."""
 
 
 def slot_key(kind: Kind) -> str:
-    """Return the name of a kind's slot in JSON and in headers: `file` for documents and other kinds."""
+    """Return the slot name for a kind of file, as used in JSON and headers: `file` for documents and other kinds."""
     return next(key for key, kinds in SLOT_KINDS.items() if kind in kinds)

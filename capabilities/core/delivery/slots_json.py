@@ -1,4 +1,4 @@
-"""Parse, check and format slots as JSON, the format of administrators' overrides."""
+"""Parse, validate and format slots as JSON, the format of administrators' overrides."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _FREEZE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
 
 
 def check_limits(data: object, path: str = "limits") -> tuple[Problem, ...]:
-    """Return the problems in an administrator's limits. An unknown field is only a warning."""
+    """Validate an administrator's limits and return the problems found. An unknown field causes only a warning."""
     if not isinstance(data, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'image': {'maxBytes': 5000000}}"
@@ -122,7 +122,7 @@ def _unknown(path: str, names: list[str]) -> Problem:
 
 
 def with_limits(slots: Slots, data: object) -> Slots:
-    """Return the slots modified by these limits. Invalid values change nothing."""
+    """Return the slots with these limits applied. Invalid values are ignored."""
     if not isinstance(data, Mapping):
         return slots
     by_kind = dict(slots.by_kind)
@@ -131,7 +131,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             continue
         for kind in kinds:
             slot = _apply(by_kind.get(kind), key, kind, data[key])
-            # Null removes the slot, because the provider does not accept this kind.
+            # Null means that the provider does not accept this kind of file, so the slot is removed.
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot
@@ -174,5 +174,5 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(data: object, name: str = "") -> tuple[Slots, tuple[Problem, ...]]:
-    """Return the slots defined by JSON, and its problems."""
+    """Parse slots from JSON, and return them with the problems found."""
     return with_limits(Slots(name=name), data), check_limits(data)

@@ -1,7 +1,7 @@
-"""Limit the text of a file to a share of the window that the conversation before the file leaves free.
+"""Limit a file's text to a share of the context window that remains after the preceding conversation.
 
-The limit depends on the model and on the preceding content, but never on the following content, so that the text is the
-same in all later turns. Tokens are estimated, so a part of the window is reserved for estimation errors.
+The limit depends on the model and the preceding content, but never on later content, so that the text stays the same in
+all later turns. Because tokens are only estimated, part of the window is reserved for estimation errors.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from capabilities.core.texts.description import HEAD_CHARS, TAIL_CHARS
 from capabilities.core.translatable import Translatable, translatable
 
 ANSWER_SHARE = 0.25
-"""The fraction of the window that is reserved for the answer and never used by files."""
+"""Fraction of the context window that is reserved for the answer and never used by files."""
 
 MIN_CHARS = 2_000
-"""Number of characters that are sent even if the conversation has filled the window."""
+"""Number of characters of a file that are sent even if the conversation has filled the context window."""
 
 MAX_CHARS = 100_000_000
 
@@ -27,7 +27,7 @@ _SHARE, _CHARS = re.compile(r"([1-9][0-9]?|100) ?%", re.ASCII), re.compile(r"[1-
 class TextLimit:
     """Maximum text of one file: `chars` if set, else a fraction `share` (0 to 1) of the remaining window.
 
-    For a model with unknown window, `unknown_chars` applies.
+    For a model with an unknown context window, `unknown_chars` replaces `share`.
     """
 
     share: float = 0.5
@@ -35,13 +35,13 @@ class TextLimit:
     unknown_chars: int = HEAD_CHARS + TAIL_CHARS
 
     def max_chars(self, text: str, window: int | None, used: int) -> int:
-        """Return the maximum number of the text's characters for a window of which `used` tokens precede the file."""
+        """Return how many characters of the text may be sent if `used` tokens of the window precede the file."""
         if window is None:
             return self.chars or self.unknown_chars
         left = max(int(window * (1 - ANSWER_SHARE)) - used, 0)
         if self.chars is None:
             left = int(left * self.share)
-        # The text's own ratio of characters per token: four in English, one in Chinese.
+        # Convert tokens to characters by this text's own ratio: about four per token in English, one in Chinese.
         fitting = max(left * len(text) // max(estimate_tokens(text), 1), MIN_CHARS)
         return fitting if self.chars is None else min(self.chars, fitting)
 
@@ -68,6 +68,6 @@ def find_problem(word: str) -> Translatable | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate text tokens from bytes: a quarter per English character, one per Chinese character."""
+    """Estimate a text's tokens from its size in UTF-8: 0.25 per ASCII character, 1 per Chinese character."""
     more = len(text.encode("utf-8", "replace")) - len(text)
     return (2 * len(text) + 3 * more + 7) // 8

@@ -1,4 +1,4 @@
-"""A model's maximum numbers of input and output tokens, from the administrator or else from the catalogue."""
+"""A model's maximum input and output tokens, as set by the administrator or else listed in the catalogue."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capabilities.core.providers.catalogue import CatalogueEntry
 from capabilities.core.translatable import Translatable, translatable
 
 CONTEXT, OUTPUT = "contextTokens", "outputTokens"
-"""Names of both limits in a service's `limits`."""
+"""Keys of the two token limits in a service's `limits`."""
 MARGIN = 1.5
-"""A request counts as too long if its estimate exceeds the limit by this factor. English has 2 to 5 characters per
-token and Chinese 0.5 to 1 tokens per character, so an estimate may be wrong by half."""
+"""A request counts as too long only if its estimated tokens exceed the limit by this factor. English has 2 to 5
+characters per token and Chinese 0.5 to 1 tokens per character, so an estimate may be off by half."""
 
 READS = translatable("It reads up to about %(most)s tokens; this request has about %(count)s.")
 WRITES = translatable("It writes up to %(most)s tokens; this request asks for up to %(count)s.")
@@ -33,13 +33,13 @@ class TokenLimit:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimits:
-    """Maximum numbers of tokens in a request and in an answer. None if unknown."""
+    """A model's maximum tokens in a request and in an answer, each None if unknown."""
 
     context: TokenLimit | None = None
     output: TokenLimit | None = None
 
     def obstacle(self, adapted: Adapted, model: str) -> Translatable | None:
-        """Return why an adapted request does not fit, or None if it fits or a limit is unknown."""
+        """Return why an adapted request exceeds a limit, or None if it exceeds no known limit."""
         max_tokens = adapted.chat.max_tokens
         # The output limit is compared exactly, because max_tokens is not an estimate.
         if self.output and max_tokens is not None and max_tokens > self.output.tokens:
@@ -49,7 +49,7 @@ class TokenLimits:
         count = estimate_request(adapted, model)
         if count <= self.context.tokens * MARGIN:
             return None
-        # Round to two digits, because the estimate is not more precise.
+        # Round to two significant digits, because the estimate is not more precise.
         return translatable(READS, most=f"{self.context.tokens:,}", count=f"{round(count, 2 - len(str(count))):,}")
 
 
@@ -57,7 +57,7 @@ UNKNOWN = TokenLimits()
 
 
 def token_limits(configured: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
-    """Return a service's configured `limits`, or else the catalogue's limits for its model."""
+    """Return the token limits configured for a service or, where it has none, the catalogue's limits for its model."""
     return TokenLimits(
         _limit(configured.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
         _limit(configured.get(OUTPUT), entry, entry.max_output_tokens if entry else None),

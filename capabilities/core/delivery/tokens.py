@@ -1,7 +1,7 @@
-"""Estimate the tokens of files and text offline. The provider's count may differ.
+"""Estimate the token counts of files and text offline. The provider's count may differ.
 
-The formulas are published by the vendors (documentation of 2026-09, checked 2026-11-20). `FAMILIES` maps models to
-formulas. If the formula is unknown, the result is None, because an invented number is worse than none.
+The formulas come from the vendors' documentation (2026-09, checked 2026-11-20), and `FAMILIES` maps models to them. If
+a model's formula is unknown, the result is None, because a made-up number is worse than none.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 
 if TYPE_CHECKING:
-    # The estimated tokens of files in a request.
+    # At run time this import would be circular.
     from capabilities.core.delivery.adaptation import Adapted, PartDelivery
 
 ImageCount = Callable[[int, int], int]
-"""Function that returns an image's tokens by its width and height in pixels."""
+"""Function that returns an image's token count, given its width and height in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimated number of tokens, and the rule used. The provider's own count may differ."""
+    """An estimated token count, and the counting rule used. The provider's own count may differ."""
 
     tokens: int
     rule: str
@@ -38,7 +38,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A model family's tokens per image, per PDF page, and per second of audio or video. None if unknown."""
+    """A model family's tokens per image, per PDF page, and per second of audio or video, each None if unknown."""
 
     rule: str
     image: ImageCount | None = None
@@ -52,8 +52,8 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    # Find the largest size with the same aspect ratio for which the padded long edge and the number of cells are in
-    # bounds.
+    # Find the largest size with the same aspect ratio whose padded long edge is at most `edge` pixels and which has at
+    # most `budget` cells.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -71,13 +71,13 @@ def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> t
 
 
 def claude_image(edge: int, budget: int) -> ImageCount:
-    # One token per 28 x 28 pixels, after scaling down to the edge and budget of the model's tier.
+    # Claude: one token per 28 x 28 pixels, after scaling down to the maximum edge and token budget of the model's tier.
     return lambda width, height: _cells(*_scale_down(width, height, 28, edge, budget), 28)
 
 
 def openai_tiles(base: int, tile: int) -> ImageCount:
     def count(width: int, height: int) -> int:
-        # Scale down to fit into 2048 x 2048, and then until the short side is 768.
+        # Scale down to fit into 2048 x 2048 pixels, and then to a short side of at most 768.
         scale = min(1.0, 2048 / max(width, height))
         scale *= min(1.0, 768 / (min(width, height) * scale))
         return base + tile * _cells(max(1, round(width * scale)), max(1, round(height * scale)), 512)
@@ -86,7 +86,8 @@ def openai_tiles(base: int, tile: int) -> ImageCount:
 
 
 def openai_patches(factor: float, edge: int, budget: int) -> ImageCount:
-    # The number of patches of 32 x 32 pixels, after scaling down to the edge and budget, times the model's factor.
+    # OpenAI: the number of 32 x 32 pixel patches, after scaling down to the maximum edge and patch budget, times the
+    # model's factor.
     return lambda width, height: round(_cells(*_scale_down(width, height, 32, edge, budget), 32) * factor)
 
 
@@ -140,8 +141,8 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Model families by a pattern for the model's name. The first match is used. Only the name after the last slash is
-matched."""
+"""Model families by model name pattern, of which the first match is used. Only the part of the name after the last
+slash is matched."""
 
 
 def find_family(model: str) -> Family | None:
@@ -150,7 +151,7 @@ def find_family(model: str) -> Family | None:
 
 
 def text_tokens(text: str) -> Estimate:
-    """Estimate text tokens: one per Chinese, Japanese or Korean character, a quarter per other character."""
+    """Estimate a text's tokens: 1 per Chinese, Japanese or Korean character, 0.25 per other character."""
     # Look up the width of each distinct character once.
     counts = {} if text.isascii() else Counter(text)
     wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
@@ -159,7 +160,7 @@ def text_tokens(text: str) -> Estimate:
 
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
-    """Estimate the tokens of a natively sent file, or return None if the model or the file's measures are unknown."""
+    """Estimate the tokens of a natively sent file, or return None if they cannot be estimated."""
     family = find_family(model)
     count = _count(family, file) if family else None
     return Estimate(count, family.rule) if family and count is not None else None
@@ -174,11 +175,11 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# Token estimates for a complete request to a model, and for each of its files.
+# Token estimates for an entire request and for each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """Estimate the tokens of an adapted request. Files with unknown measures count as zero."""
+    """Estimate the tokens of an adapted request. Files whose tokens cannot be estimated count as zero."""
     media = (estimate_delivery(delivery, model) for delivery in adapted.deliveries if delivery.text is None)
     return _sum_text_tokens(adapted.chat) + sum(estimate.tokens for estimate in media if estimate)
 
@@ -191,13 +192,13 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """Estimate the tokens of a delivered file, or return None if the model or the file's measures are unknown."""
+    """Estimate the tokens of a file as delivered, or return None if they cannot be estimated."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
     images = [FilePart(native.kind, width=native.width, height=native.height) for native in delivery.natives]
-    # An estimate for only some of the pages would be mistaken for an estimate for all of them.
+    # If a page has no estimate, return none for the file, because a partial sum would look like a total.
     estimates = _known_estimates(images, model)
     return (
         Estimate(sum(estimate.tokens for estimate in estimates), estimates[0].rule)

@@ -1,4 +1,4 @@
-"""Select the vendor-specific tools, fields and blocks for a candidate, and replace other blocks with notes."""
+"""Keep the vendor-specific tools, fields and blocks that a model accepts, and replace other blocks with notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
         "zh": "[{name}：在另一家提供商处使用过，其数据不在本对话中。]",
     }
 )
-"""Note for the model that replaces blocks which only another vendor understands."""
+"""Note that a model receives in place of a block which only another vendor understands."""
 
 
 def fit_vendor_items(
@@ -43,7 +43,7 @@ def fit_vendor_items(
 
     vendor = tuple(filter(takes, chat.vendor))
     names = {item.value.get("name") for item in chat.vendor if item not in vendor and "tools[" in item.path}
-    # The chosen tool is removed, so the choice must be removed, too.
+    # If the tool that `tool_choice` names was removed, the choice must be removed, too.
     if chat.tool_name in names and chat.tool_name and not chat.has_tool(chat.tool_name):
         chat = replace(chat, tool_name=None)
         left_out.append("tool_choice")
@@ -58,14 +58,14 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     for item in message.vendor:
         if takes(item):
             remaining.append(item)
-        elif not item.covered:  # A call and its result share one note.
+        elif not item.covered:  # A tool call and its result share one note.
             notes[item.offset, item.name] = note.format(name=item.name)
     if message.role is not Role.ASSISTANT:
         parts = (*message.parts, *map(TextPart, notes.values()))
         return replace(message, parts=parts, vendor=tuple(remaining))
     if not notes:
         return replace(message, vendor=tuple(remaining))
-    # Notes are inserted into the text, so move the offsets of reasoning and of remaining blocks.
+    # Inserted notes shift the text, so move the offsets of the reasoning and the remaining blocks.
     added = [(at, f"\n{note_text}\n" if at else f"{note_text}\n") for (at, _), note_text in notes.items()]
 
     def move(offset: int) -> int:
@@ -82,9 +82,8 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# The vendors' rules for tools: valid names, and the maximum length of a call's id. A name or id that breaks a rule
-# always gets the same substitute, so that the conversation's prefix does not change. In answers, substitutes are
-# replaced by the caller's names.
+# Vendors restrict tool names and the length of tool call ids. An invalid name or id always gets the same substitute, so
+# that the conversation's prefix does not change. In answers, substitutes are replaced by the caller's names.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8
@@ -93,7 +92,7 @@ NO_NAMES: Mapping[str, str] = MappingProxyType({})
 
 @value_class
 class ToolRule:
-    """A protocol's pattern for tool names, and the maximum length of a call's id."""
+    """A protocol's pattern for valid tool names, and the maximum length of a tool call id (None if unlimited)."""
 
     name: re.Pattern[str]
     max_id_chars: int | None
@@ -108,12 +107,12 @@ RULES: Mapping[str, ToolRule] = MappingProxyType(
         "gemini": ToolRule(re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}"), None),
     }
 )
-"""The rules by protocol, from the vendors' documentation of function calling (2026-11) and their error messages."""
+"""Tool rules by protocol, taken from the vendors' function calling documentation (2026-11) and error messages."""
 _OTHER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[str, str]]:
-    """Return the request with valid names and ids for the protocol, and a map from sent names to the caller's names."""
+    """Make tool names and call ids valid for the protocol. Also return a map from new tool names to the caller's."""
     rule = RULES.get(protocol)
     if rule is None:
         return chat, NO_NAMES
@@ -137,7 +136,7 @@ def fit_tools(chat: ChatRequest, protocol: str) -> tuple[ChatRequest, Mapping[st
 def _fit_name(name: str) -> str:
     # The hash distinguishes names that differ only in replaced or removed characters.
     start = _OTHER.sub("_", name)[: MAX_NAME_CHARS - HASH_CHARS - 2]
-    # Gemini's names must begin with a letter or an underscore.
+    # Gemini requires tool names to begin with a letter or an underscore.
     if not start[:1].isalpha():
         start = f"_{start}"
     return f"{start}_{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:HASH_CHARS]}"
@@ -148,7 +147,7 @@ def _fit_id(call_id: str) -> str:
 
 
 def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str]) -> Message:
-    # A tool message refers to a call by its id, so replace this id, too.
+    # A tool result refers to its call by id, so replace the id there, too.
     call_id = message.tool_call_id
     if not (message.tool_calls or call_id):
         return message
@@ -164,15 +163,15 @@ def _fit_tools(message: Message, names: Mapping[str, str], ids: Mapping[str, str
 
 
 def restore_names(answer: Answer, names: Mapping[str, str]) -> Answer:
-    """Return the answer with the caller's tool names."""
+    """Return the answer with the caller's original tool names."""
     calls = tuple(replace(call, name=names.get(call.name, call.name)) for call in answer.tool_calls)
     return replace(answer, tool_calls=calls)
 
 
 def restore_names_in(event: StreamEvent, names: Mapping[str, str]) -> StreamEvent:
-    """Return the stream event with the caller's tool names."""
+    """Return the stream event with the caller's original tool names."""
     if not isinstance(event, Delta) or not event.tool_calls:
         return event
-    # Vendors never split a name over several events.
+    # Vendors never split a tool name across stream events.
     calls = tuple(replace(call, name=names.get(call.name or "", call.name)) for call in event.tool_calls)
     return event._replace(tool_calls=calls)

@@ -1,7 +1,7 @@
-"""Carry out a delivery: convert a file to the parts that a model receives.
+"""Carry out delivery decisions: convert each file to the message parts that a model receives.
 
-This reads the file's content, so it can still fail. If there is no text, an image cannot be converted or the bytes are
-unavailable, the file is replaced by a description with the reason. Functions in this module never raise an exception.
+Reading a file's content can still fail. If no text is found, an image cannot be converted, or the bytes are
+unavailable, a description with the reason replaces the file. No exception is raised in these cases.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 
 @value_class
 class TextStyle:
-    """Options for the text: its language, the agents that could read a file, and the available tools.
+    """Options for text that replaces files: its language, the agents to suggest, and the available tools.
 
     The text remains in the conversation, so `agents_for` returns only permanent agents, which administrators
     configured. `description_of` returns another model's description of a file.
@@ -77,15 +77,15 @@ class TextStyle:
 def text_style_for(
     chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
 ) -> TextStyle:
-    # Text must not name a tool that the caller does not offer.
+    # The text must not mention a tool that the request does not offer.
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
 @value_class
 class WrittenFile:
-    """The result for a file: its final delivery, and its text or native parts.
+    """A file as it will be sent: its final delivery, and its text or native parts.
 
-    `lead` is the text before converted parts. It is empty for a file that is sent unchanged.
+    `lead` is the text that precedes converted parts. It is empty for a file that is sent unchanged.
     """
 
     delivery: Delivery
@@ -95,7 +95,7 @@ class WrittenFile:
 
 
 def display_name(file: FilePart, otherwise: str = "") -> str:
-    """Return a file's name for use in text: its filename, else its id, its URL, `otherwise`, or its kind."""
+    """Return the first available name for a file: filename, artifact id, URL, `otherwise`, or kind."""
     return file.filename or file.artifact_id or file.url or otherwise or file.kind.value
 
 
@@ -104,11 +104,11 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
 
 
 def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
-    """Return the file as text for this reason, although it could be sent natively.
+    """Write a file as text for this reason, even though it could be sent natively.
 
-    `tokens` is the number of tokens before the file.
+    `tokens` is the number of tokens that precede the file.
     """
-    # Exclude `convert`, because drawn pages would need more capacity than is left.
+    # Exclude the policy `convert`, because page images would need more capacity than is left.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     delivery = decide_text_form(file, without_convert, reason)
     return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
@@ -130,10 +130,10 @@ CANNOT_BE_OPENED = frozenset({ReasonCode.UNREADABLE, *FLAWS})
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
-    """Return the text that replaces a file: a description, or a note that its bytes cannot be read (MCR-E4)."""
+    """Return the text that replaces a file: its metadata, or a note that its bytes cannot be read (MCR-E4)."""
     if reason.code is ReasonCode.UNREADABLE:
         return failed_block(file.filename, file.artifact_id, style.language)
-    # Other agents' models could not open the file either.
+    # Suggest no agents for a locked or damaged file, because their models could not open it either.
     flaw = FLAWS.get(reason.code)
     return attachment_block(
         file.kind,
@@ -158,7 +158,7 @@ def _write_description_instead(
 
 def _natively(file: FilePart, delivery: Delivery, reader: Reader, position: Position, style: TextStyle) -> WrittenFile:
     if flaw := find_flaw(file):
-        # The names in a locked archive can still be listed.
+        # The entries of a locked archive can still be listed.
         decision = decide_text_form if file.mime_type in ARCHIVES else decide_description
         return _write_as(decision(file, reader, flaw), file, reader, position, style)
     blob = file.content.blob() if file.content else None
@@ -179,7 +179,7 @@ def _write_converted(
     if converted is None:
         reason = make_reason(ReasonCode.NOT_CONVERTED, mime_type=file.mime_type)
         return _write_description_instead(file, reader, position, style, reason)
-    # The pages of a TIFF are sent like those of a document.
+    # The pages of an image, such as a TIFF, are sent like those of a document.
     if (
         converted.frames > 1
         and (pages := _write_pages(file, delivery, reader, position, style))
@@ -188,7 +188,7 @@ def _write_converted(
         return pages
     size = converted.blob.size
     image = replace(file, mime_type=converted.mime_type, size=size, width=converted.width, height=converted.height)
-    # The converted image may still exceed a limit, so decide again for this image.
+    # The converted image may still exceed a limit, so decide again with its actual size.
     decision = decide(image, reader, position)
     if decision.outcome not in (Outcome.NATIVE, Outcome.HOISTED):
         return _write_description_instead(file, reader, position, style, decision.reason)
@@ -238,7 +238,8 @@ def _write_text(
     text, delivery = _find_text(file, delivery)
     if text is None:
         reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=file.mime_type)
-        # A scan has no text, but the model may accept images of its pages. If pages can be drawn, the file has no flaw.
+        # A scan has no text, but the model may accept images of its pages. If they can be drawn, the file is neither
+        # locked nor damaged.
         as_pages = _write_pages(file, replace(delivery, reason=reason), reader, position, style)
         return as_pages or _write_description_instead(file, reader, position, style, find_flaw(file) or reason)
     limit = reader.text_limit.max_chars(text.text, reader.window, position.tokens)
@@ -300,7 +301,6 @@ def _add_description(facts: str, by_model: ModelDescription, file: FilePart, sty
     if by_model.state is DescriptionState.FAILED:
         return facts
     block = by_model.text or description_slot(by_model.describer, style.language)
-    # The metadata is followed by the description and then by the reference.
     reference = reference_line(file.artifact_id, style.language) if file.artifact_id else ""
     return "\n".join(filter(None, (facts, block, reference)))
 
@@ -318,4 +318,4 @@ WRITERS: Mapping[Outcome, Writer] = MappingProxyType(
         Outcome.REFUSED: _write_description,
     }
 )
-"""The function that carries out each outcome."""
+"""The function that carries out each delivery outcome."""
