@@ -1,8 +1,8 @@
 """Look up a model's capabilities, limits and retirement date in the catalogue, each with its sources.
 
-A model's capabilities differ between hosts. A lookup therefore tries, in this order, the row for the given provider,
-the row of the model's maker, the facts on which all hosts of the model agree, and a pattern for the name. Facts that
-none of these states are None, which is shown as unknown and treated as text only. The data are in
+The same model can have different capabilities at different hosts. A lookup therefore tries, in this order, the row for
+the given provider, the row of the model's maker, the combined rows of all hosts, and a pattern for the name. A fact
+that is not stated there is None, which is shown as unknown and treated as unsupported. The data files are in
 `capabilities/catalogue/`.
 """
 
@@ -41,9 +41,9 @@ from capabilities.core.providers.presets import preset_for_endpoint
 
 
 class Catalogue:
-    """A catalogue document, with two manually maintained tables: patterns for names, and announced retirements.
+    """A catalogue document, with two manually maintained tables: model name patterns and announced retirements.
 
-    The table of retirements has the date of a model if no other source does, and its successor.
+    The retirement table supplies dates that no other source states, and the successors of retired models.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Catalogue:
             (retirement["host"], retirement["model"]): retirement
             for retirement in (retirements or {}).get("retirements", ())
         }
-        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # Requests use only a few different models.
+        self._remembered = lru_cache(maxsize=4096)(self.lookup)  # Most lookups are for the same few models.
 
     @property
     def own_tables(self) -> tuple[tuple[str, str], ...]:
@@ -71,7 +71,7 @@ class Catalogue:
         return self.retirement(host_hint(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
-        """Return a model's entry at a provider, or None. The provider is a name, preset or URL, or None for any."""
+        """Return a model's entry at a provider, or None. The hint is a provider's name, preset or URL, or None."""
         provider, names = self._find_host(provider_hint), tuple(list_lookup_names(model))
         # Try the most exact name at every host first, then shorter names.
         for depth in range(len(names)):
@@ -81,7 +81,7 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def find(self, words: str) -> list[tuple[str, str]]:
-        """Return host and name of each model in which all of these words occur, shortest names first."""
+        """Return host and name of each model whose host or name contains all of these words, shortest names first."""
         wanted = words.casefold().split()
         found = (
             (host, name)
@@ -92,7 +92,7 @@ class Catalogue:
         return sorted(found, key=lambda model: (len(model[1]), model[1], model[0]))
 
     def host_entry(self, host: str, name: str) -> CatalogueEntry:
-        """Return a model's entry at a host. Both names are those of the document."""
+        """Return a model's entry at a host. `host` and `name` must be as in the document."""
         return self._entry("hosts" if host == ANY_HOST else "provider", host, tuple(list_lookup_names(name)))
 
     def _find_host(self, hint: str | None) -> str | None:
@@ -117,7 +117,7 @@ class Catalogue:
         rows = [decode_row(row) for name in names if (row := self.document.models[host].get(name)) is not None]
         witnesses = []
         for index, note in enumerate(self.document.sources):
-            # Use the most exact row, because one source may list a version that another lists only by the model's name.
+            # Use each source's most exact row: one source may list this version, another only the model's general name.
             statement = next((row[index] for row in rows if len(row) > index and row[index]), None)
             if statement:
                 witnesses.append(Witness(note.label, statement, bool(note.host)))
@@ -146,7 +146,7 @@ class Catalogue:
             days = self._days(host, name)
             if days:
                 (source, day), *further = days
-                # The successor is the one that the vendor announced for this host or for the maker's host.
+                # Use the successor announced for this host or else for the maker's host.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other_source, other_day) for other_source, other_day in further if other_day != day)
                 return Retirement(
@@ -157,7 +157,8 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # If the host lists the model without a date, there is none. Otherwise use the maker's date.
+            # If the host lists the model without a date, no date is known. If it does not list the model, use the
+            # maker's date.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -167,7 +168,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
-        # The manually maintained table is last, so its date is used only if no source states one.
+        # The manually maintained table comes last, so its date is used only if no source states one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 
@@ -217,9 +218,9 @@ def retirement(provider_hint: str | None, model: str) -> Retirement | None:
 
 @lru_cache(maxsize=4096)
 def host_hint(provider: str, endpoint: str) -> str:
-    """Return the text that identifies a provider's host: its preset or name, and its host name."""
-    # The host name identifies a provider better than the name that an administrator chose. The path is excluded,
-    # because the path at any host may end in `/openai/v1`.
+    """Return text that identifies a provider's host: the preset or provider name, and the host name in the URL."""
+    # The host name identifies a provider better than the name that an administrator chose. The URL's path is excluded,
+    # because a path such as `/openai/v1` may occur at any host.
     preset = preset_for_endpoint(endpoint)
     return f"{preset.name if preset else provider} {endpoint_host(endpoint)}"
 

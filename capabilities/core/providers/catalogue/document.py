@@ -1,9 +1,9 @@
-"""The catalogue's file format: hosts, models, each source's statements, retirement dates, and sources.
+"""The catalogue's file format: sources, their statements about the models at each host, and retirement dates.
 
-A row is a string with the statements about a model in the order of the sources. In `vf-ad~s,128000,16384;`, the first
-source states that images and PDF are supported and audio and video are not, states both for structured output, and then
-gives the limits in tokens. The second source states nothing about this model. The same rows always produce the same
-string.
+A row is a string with every source's statement about a model, separated by semicolons in the order of the sources. In
+`vf-ad~s,128000,16384;`, the first source states that the model supports images and PDF but neither audio nor video,
+contradicts itself about structured output, and gives the input and output limits in tokens. The second source states
+nothing about this model. The same statements always produce the same string.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from capabilities.core.providers.catalogue.sources import Listing
 
 FORMAT = 2
 Rows = Mapping[str, Mapping[str, Statement]]
-"""A source's statements by host and name."""
+"""A source's statements by host and model name."""
 Ends = Mapping[str, Mapping[str, date]]
-"""A source's retirement dates by host and name."""
+"""A source's retirement dates by host and model name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceNote:
     """A source of facts: its name, its edition, the date of its data, and its licence.
 
-    `host` is set for a provider that lists the models it serves.
+    `host` is set if the source is a provider's own model list.
     """
 
     name: str
@@ -48,8 +48,9 @@ class SourceNote:
 class CatalogueDocument:
     """The catalogue as stored in a file.
 
-    `models` has the statements of `sources` by host and name, as one string per row. `ends` has the retirement dates by
-    host and name, each with the index of its source in `sources` + `origins`. The maker's own date is the first.
+    `models` has the statements of `sources` by host and model name, encoded as one string per model. `ends` has the
+    retirement dates by host and model name, each with the index of its source in `sources` + `origins`. The maker's own
+    date comes first. `origins` are sources of retirement dates only.
     """
 
     sources: tuple[SourceNote, ...]
@@ -69,10 +70,10 @@ class CatalogueDocument:
 def group_rows(
     listings: Iterable[Listing], alias_field: str, *, several: bool = False
 ) -> dict[str, dict[str, Statement]]:
-    """Return a source's rows grouped by host. Models that their own maker does not list are under `*`.
+    """Group a source's rows by host. Models that their maker does not list are also under `*` (any host).
 
-    `alias_field` is the field of `Host` with the source's names for a host. With `several`, a model is under `*` only
-    if several hosts list it; others are left out.
+    `alias_field` is the `Host` field with this source's names for a host. With `several`, only models that more than
+    one host lists are under `*`.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
@@ -85,7 +86,8 @@ def group_rows(
         host.name: _first_rows(getattr(host, alias_field), by_host) for host in HOSTS
     }
     grouped[ANY_HOST] = {
-        # A maker's own row is the most reliable. Resellers' rows are used only for models that the maker does not list.
+        # A maker's own row is the most reliable, so other hosts' rows are combined only for models that the maker does
+        # not list.
         name: merge([statement for rows in hosts.values() for statement in rows])
         for name, hosts in by_model.items()
         if name not in grouped.get(find_maker(name) or "", ()) and len(hosts) > several
@@ -95,14 +97,14 @@ def group_rows(
 
 def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[Statement]]]) -> dict[str, Statement]:
     rows: dict[str, Statement] = {}
-    # The first alias takes precedence, so it is written last.
+    # The first alias takes precedence, so its rows are added last.
     for alias in reversed(aliases):
         rows |= {name: merge(statements) for name, statements in by_host.get(alias, {}).items()}
     return rows
 
 
 def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[str, date]]:
-    """Return a source's retirement dates by our host names. If the source states several dates, use the earliest."""
+    """Return a source's retirement dates by the names in `HOSTS`. The earliest of several dates for a model is used."""
     hosts = {alias: host.name for host in HOSTS for alias in getattr(host, alias_field)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
@@ -115,7 +117,7 @@ def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[
 def build_document(
     sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
 ) -> CatalogueDocument:
-    """Return the document of these sources. `ends` are in order of precedence."""
+    """Build a catalogue document from these sources. The retirement dates in `ends` are in order of precedence."""
     notes = tuple(note for note, _ in sources)
     origins = tuple(note for note, _ in ends if note not in notes)
     days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -127,7 +129,7 @@ def build_document(
 
 
 def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
-    """Return the rows of several sources as strings by host and name, in alphabetical order."""
+    """Encode the statements of several sources as one string per host and model name, in alphabetical order."""
     hosts = sorted({host for rows in sources for host, names in rows.items() if names})
     names = {host: sorted({name for rows in sources for name in rows.get(host, ())}) for host in hosts}
     return {
@@ -147,7 +149,7 @@ def _encode(statement: Statement) -> str:
 
 
 def decode_row(text: str) -> tuple[Statement | None, ...]:
-    """Raise ValueError if the string is invalid."""
+    """Decode a row into one statement, or None, for each source. Raise ValueError if the row is invalid."""
     return tuple(_decode(part) if part else None for part in text.split(";"))
 
 
@@ -163,7 +165,7 @@ def _decode(text: str) -> Statement:
 def split_document(
     document: CatalogueDocument,
 ) -> tuple[list[tuple[SourceNote, Rows]], list[tuple[SourceNote, Ends]]]:
-    """Return the sources and retirement dates from which `build_document` builds this document."""
+    """Return the sources and retirement dates from which `build_document` would build this document."""
     sources: list[dict[str, dict[str, Statement]]] = [defaultdict(dict) for _ in document.sources]
     for host, names in document.models.items():
         for name, row in names.items():

@@ -1,7 +1,7 @@
-"""Combine several sources' statements on a fact into a verdict.
+"""Combine several sources' statements about a model's capabilities and limits into verdicts.
 
-If sources contradict each other, the fact is contested and counts as no until a probe or an administrator decides. A
-provider's statement about the models that it serves outweighs other parties' lists if at least one of them agrees.
+If sources contradict each other, a capability is contested and counts as missing until a probe or an administrator
+decides. A provider's statement about the models that it serves prevails if at least one other source agrees.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Capabilities, Cell
 
 INPUTS = {"v": "vision", "a": "audio", "d": "video", "f": "file"}
 OUTPUTS = {"A": "audio", "s": "structured_output", "t": "tool_calling"}
-"""The letters in a statement, in the order in which capabilities are listed."""
+"""The letters that stand for capabilities in an encoded statement, in display order."""
 LETTERS: Mapping[str, Cell] = {
     **{letter: ("input", name) for letter, name in INPUTS.items()},
     **{letter: ("output", name) for letter, name in OUTPUTS.items()},
@@ -23,15 +23,15 @@ LETTERS: Mapping[str, Cell] = {
 TEXT: tuple[Cell, ...] = (("input", "text"), ("output", "text"))
 """Capabilities that every chat model has."""
 CELLS: tuple[Cell, ...] = (*TEXT, *LETTERS.values())
-"""The capabilities for which the catalogue has facts."""
+"""All capabilities about which the catalogue contains facts."""
 
 ROUNDING = 0.95
-"""Two limits whose ratio is at least this are treated as one limit, rounded differently, such as 1,000,000 and
+"""Two limits with at least this ratio are treated as the same limit rounded differently, such as 1,000,000 and
 1,048,576 tokens."""
 
 
 class FactVerdict(StrEnum):
-    """The certainty of a fact and its reason. Earlier members take precedence."""
+    """How certain a fact is, and why. Earlier members take precedence over later ones."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -46,8 +46,8 @@ class FactVerdict(StrEnum):
 class Statement:
     """A source's statement about a model at a host.
 
-    `yes` has the letters of capabilities that the model has, `no` of those that it does not have, and `both` of those
-    for which the source states both. The limits are in tokens, or None if not stated.
+    `yes` has the letters of supported capabilities, `no` those of unsupported capabilities, and `both` those of
+    capabilities about which the source contradicts itself. The limits are in tokens, or None if not stated.
     """
 
     yes: str = ""
@@ -63,7 +63,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A source and its statement. `own` is set for a provider that lists the models it serves."""
+    """A source and its statement. `own` is set if the source is a provider's own model list."""
 
     source: str
     statement: Statement
@@ -72,7 +72,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Whether a capability counts as present, the verdict, and the sources that state yes and no."""
+    """Whether a capability counts as supported, how certain this is, and the sources that state yes and no."""
 
     value: bool
     verdict: FactVerdict
@@ -82,7 +82,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StatedLimit:
-    """The lowest number of tokens that a source states, with the verdict and each source's number."""
+    """The lowest token limit that any source states, how certain it is, and the limit stated by each source."""
 
     tokens: int
     verdict: FactVerdict
@@ -93,8 +93,8 @@ class StatedLimit:
 class Retirement:
     """The day on which a model is retired, and the source. `others` are sources that state another day.
 
-    `successor` is the model that the vendor recommends instead, and `successor_source` is the source of this. Both are
-    empty if unknown.
+    `successor` is the replacement that the vendor recommends, and `successor_source` the source of this recommendation.
+    Both are empty if unknown.
     """
 
     model: str
@@ -109,8 +109,8 @@ class Retirement:
 class CatalogueEntry:
     """The catalogue's entry for a model: facts by capability, and limits (None if no source states them).
 
-    `matched_by` is provider, maker, hosts (facts on which all hosts agree) or pattern. `matched` is the name or
-    pattern.
+    `matched_by` is `provider`, `maker`, `hosts` (the combined rows of all hosts) or `pattern`. `matched` is the model
+    name or pattern that matched.
     """
 
     facts: Mapping[Cell, Fact]
@@ -123,7 +123,7 @@ class CatalogueEntry:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Return the capabilities that are present. Contested capabilities are excluded."""
+        """Return the supported capabilities. Contested capabilities are excluded."""
         true_cells = [cell for cell, fact in self.facts.items() if fact.value]
         inputs, outputs = (tuple(name for at, name in true_cells if at == side) for side in ("input", "output"))
         return Capabilities(inputs, outputs)
@@ -142,7 +142,7 @@ class CatalogueEntry:
 
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
-    """Return the facts that any of the sources states, with text first."""
+    """Return a fact for each capability about which a source states something, text capabilities first."""
     sources = tuple(witness.source for witness in witnesses)
     verdict = FactVerdict.AGREED if len(sources) > 1 else FactVerdict.ONE_SOURCE
     # All listed models are chat models, so they read and write text.
@@ -159,21 +159,21 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     names = tuple(witness.source for witness in yes), tuple(witness.source for witness in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
-    # If sources disagree, a provider's own statement decides if another source supports it.
+    # If sources disagree, a provider's own statement prevails if at least one other source agrees with it.
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # A contested value counts as no. If no is wrong, text is sent instead of a file, but if yes is wrong, the request
-    # fails.
+    # A contested capability counts as missing: if this is wrong, text is sent instead of a file, whereas a wrong yes
+    # would make the request fail.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
 def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | None:
-    """Return the lowest limit, or None if none is stated. It is contested if limits differ by more than rounding."""
+    """Return the lowest stated limit, or None. It is contested if the stated limits differ by more than rounding."""
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
-    # Use the lowest limit. If it is too small, a request goes to the next candidate, but if it is too large, the
+    # Use the lowest limit. If it is too low, a request is only sent to another model, but if it is too high, the
     # request fails.
     lowest, highest = min(tokens for _, tokens in numbers), max(tokens for _, tokens in numbers)
     if lowest < highest * ROUNDING:
@@ -182,7 +182,7 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
-    """Merge several rows of a source. Different facts become `both`, and the lowest limit is used."""
+    """Merge several statements of one source. Contradictory facts become `both`, and the lowest limits are used."""
     yes = {letter for statement in statements for letter in statement.yes + statement.both}
     no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(

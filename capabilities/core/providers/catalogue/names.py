@@ -1,7 +1,7 @@
-"""Tables of hosts, model makers and name forms, which match rows of different sources to a model.
+"""Tables of hosts, model makers and name variants, used to find the rows of different sources for the same model.
 
-`HOSTS` has each source's names for a host, `MAKERS` the vendor of each model, `FORMS` the forms of model names. All
-three are maintained manually (see docs/catalogue.md).
+`HOSTS` has each source's names for a host, `MAKERS` the vendor of each model, and `FORMS` the variants of model names.
+All three are maintained manually (see docs/catalogue.md).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 ANY_HOST = "*"
-"""This host means all hosts, for models that their maker does not list."""
+"""Stands for all hosts, in rows of models that their maker does not list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host of models, and its names in LiteLLM's map and at models.dev. The first name that lists a model is used.
+    """A company that serves models, with its names in LiteLLM's map and at models.dev in order of precedence.
 
-    `words` identify the host in a provider's name, preset or URL. `in_dollars` is a pattern for its host names that
-    bill in dollars, or empty if there are none.
+    `words` identify the host in a provider's name, preset or URL. `in_dollars` is a pattern for the DNS names at which
+    the host bills in dollars, or empty if there are none.
     """
 
     name: str
@@ -143,12 +143,13 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""Hosts whose rows are stored separately. The first host with a word in a provider's name, preset or URL is used."""
+"""Hosts whose rows are stored separately. A provider belongs to the first host with a word that occurs in the
+provider's name, preset or URL."""
 
 YUAN_HOSTS = frozenset(
     {"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"}
 )
-"""The sources' names for hosts in China. These hosts bill in yuan, and the sources state converted amounts in
+"""Names of hosts in China, as used by the sources. These hosts bill in yuan, but the sources state amounts converted to
 dollars."""
 
 MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -174,15 +175,16 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "perplexity": ("sonar*",),
     }
 )  # fmt: skip
-"""The makers of models, by patterns for names. A maker's own row takes precedence over a reseller's."""
+"""Patterns for model names by maker. A maker's own row takes precedence over those of other hosts."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
-"""Names of speech, embedding and image models. For example, `gpt-4o-mini-tts` is not a gpt-4o."""
+"""Name patterns of speech, embedding and image models, so that, for example, `gpt-4o-mini-tts` is not treated as a
+gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True)
 class NameForm:
-    """A difference between names of the same model: a pattern and its replacement.
+    """A rule that shortens a model name to another name of the same model: a pattern and its replacement.
 
     `version` means that the shorter name still identifies the same version. A name without a date or tag may refer to a
     later version.
@@ -214,13 +216,14 @@ FORMS: tuple[NameForm, ...] = (
     _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
     _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
 )
-"""Names are compared in lower case, first unchanged and then with each form applied in this order."""
+"""Rules for shorter names. A name is looked up in lower case, first unchanged and then after each rule, applied in this
+order."""
 
 
 def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
-    """Yield the names to look up, most exact first. With `version`, yield only names of this version."""
+    """Yield the names to look up, most exact first. With `version`, yield only names of the same model version."""
     name = model.strip().lower()
-    # Names are looked up without their path, which the first form removes.
+    # A name with a path is not looked up, because the first rule removes the path.
     if FORMS[0].pattern.search(name) is None and name:
         yield name
     for form in FORMS:
@@ -233,7 +236,7 @@ def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """Return the name of a model's version, without a source's additions."""
+    """Return a model's name in its shortest form that still identifies the version."""
     return "".join([*list_lookup_names(model, version=True)][-1:])
 
 
@@ -250,14 +253,14 @@ def find_host(hint: str | None) -> str | None:
 
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
-    """Return the host that bills in dollars at this host name, or None if there is none."""
-    # The entire host name must match, because a relay may include a vendor's name in its own.
+    """Return the host that bills in dollars at this DNS name, or None if there is none."""
+    # The entire DNS name must match, because a relay may include a vendor's name in its own.
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 
 
 def find_maker(name: str) -> str | None:
-    """Return the host that makes this model, or None if the maker is unknown."""
+    """Return the maker of this model, or None if it is unknown. Makers are named as in `HOSTS`."""
     return next(
         (
             host

@@ -1,9 +1,10 @@
-"""Read prices from LiteLLM's map and models.dev's list, and encode them for the catalogue's file.
+"""Read model prices from LiteLLM's map and models.dev's list, and encode them for the catalogue file.
 
-A price is valid only at the host that bills it, so rows are stored by host and by the host's name for the model, but
-never by its maker. Amounts are in dollars per million tokens. A row is a string with a price from each source, in the
-order of the sources. In `2.5,10,0.25|200000:5,15,0.5;2.5,10`, the first source has rates in the order of the fields of
-`Rates`, followed by the tier above 200,000 tokens. The second source has only input and output rates.
+A price is valid only at the host that charges it, so rows are stored by host and by the host's name for the model,
+never by the model's maker. Amounts are in dollars per million tokens. A row is a string with each source's price,
+separated by semicolons in the order of the sources. In `2.5,10,0.25|200000:5,15,0.5;2.5,10`, the first source states
+rates in the order of the fields of `Rates`, followed by the rates above 200,000 tokens. The second source states only
+the input and output rates.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LITELLM_RATES = {
     "output_image": "output_cost_per_image_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
-"""Our kinds of tokens, and LiteLLM's names for the price of one token."""
+"""LiteLLM's field for the price of one token, by kind of token."""
 MODELS_DEV_RATES = {
     "input": "input",
     "output": "output",
@@ -43,15 +44,15 @@ MODELS_DEV_RATES = {
     "output_audio": "output_audio",
     "reasoning": "reasoning",
 }
-"""Our kinds of tokens, and models.dev's names for the price of a million tokens."""
+"""models.dev's field for the price of a million tokens, by kind of token."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 IMPLAUSIBLE_PRICE = 10_000
-"""Dollars per million tokens from which a price must be an error. The most expensive model cost 600 in November
-2026."""
+"""A price of at least this many dollars per million tokens must be an error. In November 2026, the most expensive model
+cost 600."""
 
 Tiers = tuple[Tier, ...]
 PricedModel = tuple[str, str, Tiers]
-"""The source's name for the host, the model's name, and its tiers."""
+"""A host as named by the source, a model's name, and the model's price tiers."""
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
@@ -65,7 +66,7 @@ def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
 
 
 def _litellm_tiers(facts: Mapping[str, Any]) -> Tiers:
-    # Some models have a list of ranges instead of fields with "above" in their names.
+    # For some models, LiteLLM has a list of ranges instead of fields with "above" in their names.
     steps = facts.get("tiered_pricing")
     if isinstance(steps, list) and steps:
         rates_above = {
@@ -96,7 +97,7 @@ def read_models_dev_prices(providers: Mapping[str, Any]) -> Iterator[PricedModel
 def _rates(facts: Mapping[str, Any], names: Mapping[str, str], times: int) -> Rates:
     amounts = {sort: _amount(facts.get(name)) for sort, name in names.items()}
     rates = {sort: rate_from_amount(amount * times) for sort, amount in amounts.items() if amount is not None}
-    # Sources write 0 for unknown prices, so free input or output is treated as unknown.
+    # Sources write 0 for unknown prices, so a price of 0 for input or output is treated as unknown.
     return Rates(**{sort: rate for sort, rate in rates.items() if rate or sort not in ("input", "output")})
 
 
@@ -110,16 +111,16 @@ def _amount(value: Any) -> Decimal | None:
 def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
     base = rates_above.get(0, Rates())
     amounts = [rate for rates in rates_above.values() for sort in SORTS if (rate := getattr(rates, sort)) is not None]
-    # A model without a price, or with an impossible price, has no tiers.
+    # Ignore models without an input price or with an implausible price.
     if base.input is None or max(amounts) >= IMPLAUSIBLE_PRICE * 1_000_000:
         return ()
     return tuple(Tier(threshold, rates_above[threshold]) for threshold in sorted(rates_above))
 
 
 def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, dict[str, Tiers]]:
-    """Return a source's prices by host, for hosts that bill in dollars, and by the host's name for each model.
+    """Group a source's prices by host and by the host's name for the model, for hosts that bill in dollars.
 
-    `alias_field` is the field of `Host` with the source's names for a host. The first name with a price for a model is
+    `alias_field` is the `Host` field with this source's names for a host. The first name with a price for the model is
     used. Models with several prices, such as one per region, are excluded.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
@@ -128,14 +129,14 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
     grouped: dict[str, dict[str, Tiers]] = {}
     for host_row in HOSTS:
         aliases = [alias for alias in getattr(host_row, alias_field) if host_row.in_dollars and alias not in YUAN_HOSTS]
-        # The first alias takes precedence, so it is written last.
+        # The first alias takes precedence, so its rows are added last.
         rows: dict[str, set[Tiers]] = {}
         for alias in reversed(aliases):
             alias_rows: dict[str, set[Tiers]] = defaultdict(set)
             for name, tier_sets in by_host[alias].items():
                 alias_rows[_called(name, (*aliases, host_row.name))] |= tier_sets
             rows |= alias_rows
-        # If a list states two different prices, the price is unknown.
+        # If the source states different prices for a model, the price is unknown.
         grouped[host_row.name] = {
             name: tiers for name, tier_sets in rows.items() if len(tier_sets) == 1 for tiers in tier_sets
         }
@@ -144,12 +145,12 @@ def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, d
 
 def _called(name: str, aliases: Sequence[str]) -> str:
     first, slash, rest = name.partition("/")
-    # LiteLLM writes the host's name before the model's.
+    # LiteLLM writes the host's name before the model's name.
     return rest if slash and first in aliases else name
 
 
 def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
-    """Return the prices of several sources as strings by host and name, in alphabetical order."""
+    """Encode the prices of several sources as one string per host and model name, in alphabetical order."""
     encoded: dict[str, dict[str, str]] = {}
     for host in sorted({host for rows in sources for host, names in rows.items() if names}):
         names = sorted({name for rows in sources for name in rows.get(host, ())})
@@ -169,7 +170,7 @@ def _encode_rates(rates: Rates) -> str:
 
 
 def decode_prices(text: str, labels: Sequence[str]) -> tuple[Price, ...]:
-    """Return the prices in a row, each with its source's label. Sources without a price are omitted."""
+    """Decode a row into prices, each with its source's label. Sources without a price are omitted."""
     return tuple(
         Price(CURRENCY, tuple(_decode(tier) for tier in part.split("|")), label)
         for label, part in zip(labels, text.split(";"), strict=False)

@@ -1,4 +1,4 @@
-"""Combine several lists' prices of a model into one price and a verdict."""
+"""Combine the prices that several sources state for a model into one price and a verdict."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from capabilities.core.prices import Price, Rates
 from capabilities.core.providers.catalogue.judgement import FactVerdict
 
 ROUNDING = 0.99
-"""Two amounts whose ratio is at least this are treated as one amount, rounded differently."""
+"""Two amounts with at least this ratio are treated as the same amount rounded differently."""
 SORTS = tuple(field.name for field in fields(Rates))
 
 
 def merge_prices(stated: Sequence[Price]) -> Price | None:
     """Return the price to use, with the others in `others`, or None if there is no price.
 
-    Use the first price in the given order. If another list contradicts it, use the first price that another list
-    confirms.
+    Use the first price that another source confirms. If there is none, use the first price.
     """
     if not stated:
         return None
@@ -32,7 +31,7 @@ def merge_prices(stated: Sequence[Price]) -> Price | None:
 
 
 def judge_price(price: Price) -> FactVerdict:
-    """Return the verdict on a price. It is contested if two lists state different amounts for the same tokens."""
+    """Return the verdict on a price. It is contested if two sources state different amounts for the same tokens."""
     if not price.source:
         return FactVerdict.ADMINISTRATOR
     if not price.others:
@@ -41,7 +40,7 @@ def judge_price(price: Price) -> FactVerdict:
 
 
 def find_contested(price: Price) -> frozenset[str]:
-    """Return the kinds of tokens for which the lists of a price state different amounts."""
+    """Return the kinds of tokens for which the sources of a price state different amounts."""
     pairs = combinations((price, *price.others), 2)
     return frozenset(sort for pair in pairs for sort in _differences(*pair))
 
@@ -51,11 +50,11 @@ def _agree(first: Price, second: Price) -> bool:
 
 
 def _differences(first: Price, second: Price) -> frozenset[str]:
-    # Amounts in different currencies are never compared.
+    # Amounts in different currencies cannot be compared, so all of them count as different.
     if first.currency != second.currency:
         return frozenset(SORTS)
-    # Tier thresholds are not compared, because models.dev calls all of them "over 200k". Nor does a token kind or tier
-    # that appears in only one list count as a difference.
+    # Ignore tier thresholds, because models.dev calls all of them "over 200k". Also ignore kinds of tokens and tiers
+    # for which only one source states a price.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

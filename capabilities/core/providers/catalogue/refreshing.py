@@ -1,6 +1,7 @@
 """Refresh the catalogue from a source's published file, or from a provider's own model list.
 
-A new edition does not change other sources. Its differences are shown before it is accepted.
+A new edition of a source does not change the data from other sources. Its differences are shown to an administrator
+before it is accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 LARGEST = 32 * 1024 * 1024
-"""Maximum size in bytes of an unpacked file, eight times the size of the sources' current files."""
+"""Maximum size of a decompressed file in bytes, eight times the size of the sources' current files."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -46,12 +47,12 @@ SILENT = translatable("The provider only lists model names, not what they read, 
 
 
 class UnreadableCatalogueError(Exception):
-    """The file or list is not a catalogue. `args[0]` is a sentence with the reason."""
+    """The file or list cannot be read as a catalogue. `args[0]` is a sentence that states why."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """A model's facts at a host before and after an edition that changes them. None if not stated."""
+    """Facts about a model at a host, before and after an edition that changes them. None means not stated."""
 
     host: str
     name: str
@@ -60,7 +61,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionChange:
-    """The effect of an edition: models added and removed (by host and name), and changed facts."""
+    """The effect of an edition: models added and removed (as host and name), and changed facts."""
 
     added: tuple[tuple[str, str], ...]
     removed: tuple[tuple[str, str], ...]
@@ -72,12 +73,12 @@ class EditionChange:
 
 
 def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
-    """Return the edition from a file: a built catalogue, or the current catalogue with one source renewed.
+    """Return the built catalogue in a file, or the current catalogue with one source replaced by the file.
 
-    `day` becomes the edition of the renewed source. Raise `UnreadableCatalogueError` for other files.
+    `day` becomes the edition of a replaced source. Raise `UnreadableCatalogueError` for other files.
     """
     value = parse_json(data)
-    # A built catalogue has a format number, which models.dev's and LiteLLM's files do not.
+    # Only a built catalogue has a format number. The files of models.dev and LiteLLM do not.
     if "format" in value and "models" in value:
         return _check(value)
     edition = day.isoformat()
@@ -90,7 +91,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
         if listings:
             note = SourceNote("LiteLLM", edition, edition, "MIT")
             return renew(current, note, group_rows(listings, "litellm"), group_ends(listings, "litellm"))
-    # The file is foreign and may contain anything.
+    # The file comes from a third party and may contain anything.
     except (TypeError, ValueError, AttributeError) as error:
         raise UnreadableCatalogueError(NO_SOURCE) from error
     raise UnreadableCatalogueError(NO_SOURCE)
@@ -99,7 +100,7 @@ def read_edition(data: bytes, current: CatalogueDocument, day: date) -> Catalogu
 def read_own_list(
     name: str, host: str, entries: Iterable[Any], current: CatalogueDocument, day: date
 ) -> CatalogueDocument:
-    """Return the current catalogue with a provider's own model list, stored under `host`.
+    """Return the current catalogue with a provider's own model list added under `host`.
 
     Raise `UnreadableCatalogueError` if the list contains only names.
     """
@@ -117,7 +118,7 @@ def read_own_list(
 
 
 def renew(current: CatalogueDocument, note: SourceNote, rows: Rows, ends: Ends | None = None) -> CatalogueDocument:
-    """Return the document with a source added, or replaced if there is one of the same name."""
+    """Return the document with this source added, or replaced if the document has a source of the same name."""
     sources, old_ends = split_document(current)
     names = [source.name for source, _ in sources]
     if note.name in names:
@@ -139,7 +140,7 @@ def parse_json(data: bytes) -> dict[str, Any]:
     if data.startswith(GZIP):
         unpacking = zlib.decompressobj(wbits=31)
         try:
-            # Unpack one byte more than the limit, which suffices to detect a file that is too large.
+            # Decompress at most one byte more than the limit, which is enough to detect a file that is too large.
             data = unpacking.decompress(data, LARGEST + 1)
         except zlib.error as error:
             raise UnreadableCatalogueError(DAMAGED) from error
@@ -159,7 +160,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
         document = from_json(value)
         if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
-        # Decode all rows now, so that damage is found before a row is looked up.
+        # Decode all rows now, so that damage is found before the catalogue is used.
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
         _ = document.checked_on
@@ -169,14 +170,14 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
 
 
 def _brief(note: SourceNote) -> SourceNote:
-    # Raise ValueError if the note has no valid date.
+    # This raises ValueError if the date is invalid.
     date.fromisoformat(note.date)
     short = {field: str(getattr(note, field))[:100] for field in ("name", "edition", "licence", "host")}
     return replace(note, **short)
 
 
 def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
-    """Return the changes in the new edition, by host and name. Models whose limits alone change are omitted."""
+    """Return the changes between two editions, by host and name. Models of which only the limits change are omitted."""
     rows_before, rows_after = (
         {(host, name): row for host, names in document.models.items() for name, row in names.items()}
         for document in (old_document, new_document)
@@ -219,5 +220,5 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # How certain a fact is does not matter, except that a fact which becomes contested counts as changed.
+    # A change in certainty alone does not count, unless the fact becomes contested or is no longer contested.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

@@ -1,7 +1,8 @@
 """Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
-Every function takes parsed JSON (or a module's text) and yields rows with the source's name for the host, the model's
-name, and a statement. Only chat models with at least one stated fact are included. Other models remain unknown.
+Functions for lists take parsed JSON and yield rows with the source's name for the host, the model's name, and a
+statement. They include only chat models about which at least one fact is stated. Functions for SDKs take the source
+code of a module and return retirement dates.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
     "s": (("supports_response_schema", "supports_native_structured_output"), None),
     "t": (("supports_function_calling",), None),
 }
-"""For each letter of a statement, LiteLLM's flags for it, and the modality that implies it."""
+"""LiteLLM's flags for each capability letter, and the modality in LiteLLM's lists that implies the same capability."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
-"""For each letter of a statement, models.dev's name of the input."""
+"""models.dev's name for the input modality, by capability letter."""
 OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
 OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
 OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -48,7 +49,7 @@ OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A row of a source. `ends` is the model's retirement day, or None if not stated."""
+    """A model as listed by a source. `ends` is the model's retirement day, or None if not stated."""
 
     host: str
     name: str
@@ -57,7 +58,7 @@ class Listing:
 
 
 def read_litellm(models: Mapping[str, Any]) -> Iterator[Listing]:
-    """Yield the chat models in LiteLLM's map for which at least one fact or the retirement date is stated."""
+    """Yield the chat models in LiteLLM's map for which at least one fact or a retirement date is stated."""
     for name, facts in models.items():
         if not isinstance(facts, Mapping) or facts.get("mode") not in MODES:
             continue
@@ -77,7 +78,7 @@ def _flag(facts: Mapping[str, Any], flags: tuple[str, ...], modality: tuple[str,
 
 
 def read_models_dev(providers: Mapping[str, Any]) -> Iterator[Listing]:
-    """Yield the models in models.dev's `api.json` that read and write text."""
+    """Yield the chat models in models.dev's `api.json` that read and write text."""
     for host, provider in providers.items():
         models = provider.get("models") if isinstance(provider, Mapping) else None
         for name, facts in (models if isinstance(models, Mapping) else {}).items():
@@ -101,9 +102,9 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """Yield the models in a provider's own list for which more than the id is stated.
+    """Yield the chat models in a provider's own list for which more than an id is stated.
 
-    The known fields are those of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM (November
+    The field names of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM are known (November
     2026).
     """
     for entry in entries:
@@ -125,7 +126,8 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 def _own_flag(
     letter: str, entry: Mapping[str, Any], inputs: list[str] | None, outputs: list[str] | None
 ) -> bool | None:
-    # A list of modalities states yes or no for each modality. Use parameters and flags only if there is no such list.
+    # A list of modalities is complete, so a missing modality means no. Use parameters and flags only without such a
+    # list.
     if letter in OWN_MODALITIES and inputs is not None:
         return bool(OWN_MODALITIES[letter] & set(inputs))
     if letter == "A" and outputs is not None:
@@ -157,9 +159,9 @@ def _first_number(entry: Mapping[str, Any], keys: tuple[str, ...]) -> int | None
 
 
 def read_openai_ends(module: str) -> dict[str, date]:
-    """Return the retirement dates by model in the docstrings of openai's model list."""
+    """Return the retirement dates by model, from the docstring of a model list in the `openai` package."""
     ends: dict[str, date] = {}
-    # An item of the list may name several models before the date.
+    # An item of this list may name several models before the date.
     for item in re.split(r"\n- ", module.replace("\n  ", " ")):
         match = re.search(r":\s+Announced shutdown date:\s+(\d{4}-\d{2}-\d{2})", item)
         if match:
@@ -168,7 +170,7 @@ def read_openai_ends(module: str) -> dict[str, date]:
 
 
 def read_anthropic_ends(module: str) -> dict[str, date]:
-    """Return the retirement dates by model from `DEPRECATED_MODELS` in a module of anthropic's client."""
+    """Return the retirement dates by model, from `DEPRECATED_MODELS` in a module of the `anthropic` package."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DEPRECATED_MODELS":
             days: Mapping[str, str] = ast.literal_eval(node.value)
@@ -181,7 +183,7 @@ def _english_day(text: str) -> date:
 
 
 def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
-    # None means that nothing is stated, which is different from a no.
+    # A flag of None means that the source states nothing, which is not the same as no.
     yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
     return Statement(order_letters(yes), order_letters(no), "", max_input, max_output)
 
