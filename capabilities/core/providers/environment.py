@@ -1,7 +1,7 @@
-"""Provider keys in environment variables: variable names, `${ENV}`, placeholders, and which variables may be read.
+"""Provider keys in environment variables: variable names, `${NAME}` references, placeholders, and read permissions.
 
-Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed names are read, and only for keys. Otherwise, an imported file
-could make this program send another secret of this machine to any host.
+Only `LLM_PROVIDER_{NAME}_API_KEY` and explicitly allowed variables are read, and only as keys. Otherwise, an imported
+configuration file could make this program send any secret in its environment to any host.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ PLACEHOLDERS = frozenset(
         "TODO",
     }
 )
-"""Placeholders for keys. The entire text is compared, because a real key may contain one of these words."""
+"""Texts that stand for a missing key. They must be the entire text of a key field, because a real key may contain one
+of them."""
 
 NOT_NEEDED = "NOT_NEEDED"
-"""The key field's value for a provider that needs no key."""
+"""The value of the key field for a provider that needs no key."""
 
 FIRST_KEY = "1"
-"""Name of a provider's first key, unless an administrator chose another one."""
+"""The default name of a provider's first key."""
 
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
 NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
-"""Pattern for the variables of a provider's further keys."""
+"""Pattern for the variables of a provider's second and later keys."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -68,7 +69,7 @@ class KeyNotation(StrEnum):
 
 
 def classify_key(text: str) -> KeyNotation:
-    """Classify the text in a key field. It is INVALID if HTTP headers do not allow it, or for a malformed reference."""
+    """Classify the text in a key field. A malformed reference, or text not allowed in HTTP headers, is INVALID."""
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
@@ -96,7 +97,7 @@ def reference(variable: str) -> str:
 
 
 def name_part(provider: str) -> str:
-    """Return the NAME for a provider: in upper case, with `_` for every character other than A–Z and 0–9."""
+    """Return NAME for a provider: its name in upper case, with `_` for every character other than A–Z and 0–9."""
     return NOT_IN_NAME.sub("_", provider.upper())
 
 
@@ -108,10 +109,10 @@ def key_variable(provider: str, env_name: str | None = None) -> str:
 
 
 def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
-    """Return the variables for a provider's further keys: `…_API_KEY_2`, `…_3` and so on.
+    """Return the variables for a provider's second and later keys: `…_API_KEY_2`, `…_API_KEY_3` and so on.
 
-    `first` is the first key's variable. `chosen` has the configured variable of each key. If it is empty, the key gets
-    the next free number.
+    `first` is the first key's variable. `chosen` has the configured variable of each later key, or an empty string if
+    the key should get the next free number.
     """
     chosen_variables = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
@@ -134,7 +135,8 @@ def read_variable(variable: str, env: Mapping[str, str], allowed: Collection[str
 class Overrides:
     """The variable that overrides each provider's key, and the providers without such a variable.
 
-    `nameless` are providers without a usable NAME. `colliding` are groups of providers with the same NAME, in order.
+    `nameless` are providers whose names contain no letter or digit for NAME. `colliding` are groups of providers with
+    the same variable.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -143,10 +145,10 @@ class Overrides:
 
 
 def find_overrides(names: Mapping[str, str | None]) -> Overrides:
-    """Return the overrides for providers, given as a map from name to `envName` or None."""
+    """Return the overrides for these providers. `names` maps each provider's name to its `envName`, or None."""
     variables = {name: key_variable(name, env_name) for name, env_name in names.items()}
     nameless = tuple(name for name, variable in variables.items() if _is_nameless(variable))
-    # Two names may produce the same NAME (`a-b` and `a_b`), but one variable must not set both keys.
+    # Two providers may have the same NAME (such as `a-b` and `a_b`), but one variable must not set the keys of both.
     counts = Counter(variable for name, variable in variables.items() if name not in nameless)
     shared = [variable for variable, count in counts.items() if count > 1]
     return Overrides(

@@ -1,7 +1,7 @@
 """Decide which provider origins may be called: public https, and others only if the deployment lists them.
 
-Checking a URL needs no I/O. The resolved IP addresses are checked again for every connection, which prevents DNS
-rebinding. A refusal is one sentence that names the setting to change.
+A URL is checked without I/O. The resolved IP addresses are also checked for every connection, which prevents DNS
+rebinding. The text of a refusal names the setting to change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capabilities.core.translatable import translatable
 
 SETTING = "ROUTING_ADMIN_ALLOWED_ORIGINS"
 EMBEDDED = "echo://local"
-"""The only origin without network access, that of the embedded echo provider."""
+"""The origin of the embedded echo provider, the only one that needs no network access."""
 
 UNUSABLE = translatable("The endpoint is not usable: %(reason)s. Write it as https://host/path.")
 NOT_ALLOWED = translatable(
@@ -24,7 +24,7 @@ NOT_ALLOWED = translatable(
     "separated) and restart."
 )
 DEFAULT_PROXY, NO_PROXY = "default", "none"
-"""Values of a provider's proxy field other than a URL."""
+"""Values of a provider's proxy field that are not URLs."""
 BAD_PROXY = translatable(
     "The outgoing proxy is not usable. Write default, none, or a URL that begins with http:// or https://."
 )
@@ -49,7 +49,7 @@ MALFORMED = {
     "character": translatable("its host contains a character not allowed in host names"),
     "port": translatable("its port is not a number from 0 to 65535"),
 }
-"""Reasons why a URL is refused."""
+"""Reasons why a malformed URL is refused."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -57,8 +57,8 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PUBLIC_PORTS = (443, 80)
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
-# Networks that `ipaddress` classifies as global, although they are reserved, internal to a cloud, or a bypass of the
-# check.
+# Networks that `ipaddress` classifies as global, although they are reserved, are internal to a cloud, or would allow
+# bypassing the check.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -69,20 +69,20 @@ NEVER_PUBLIC = tuple(
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 COMPATIBLE = ipaddress.IPv6Network("::/96")
 TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
-"""The network of IPv4 addresses behind a translator (RFC 2765)."""
+"""The network of IPv4-translated addresses (RFC 2765)."""
 ISATAP = (0x00005EFE, 0x02005EFE)
-"""Values before the IPv4 address in the lower half of a tunnel's address (RFC 5214)."""
+"""ISATAP identifiers, which precede the IPv4 address in the lower half of an IPv6 tunnel address (RFC 5214)."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
-"""A host name's last label that libraries may parse as different IP addresses."""
+"""Pattern for a numeric last label. Libraries may parse a host name with such a label as different IP addresses."""
 _SPACE_OR_CONTROL = re.compile(r"[\0-\x20\x7f]")
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
-"""A name, or an IP address in brackets. Some parsers read an address of a future version (RFC 3986, 3.2.2) as a
-name."""
+"""Pattern for a host name or an IP address. IPvFuture addresses (RFC 3986, 3.2.2) are not accepted, because some
+parsers read them as names."""
 
 
 @dataclass(frozen=True, slots=True)
 class OriginPolicy:
-    """The origins that the deployment allows, as `scheme://host:port`. `everything` is set for `*`."""
+    """The origins that the deployment allows, as `scheme://host:port`. `everything` is set if `*` is listed."""
 
     origins: frozenset[str] = frozenset()
     everything: bool = False
@@ -118,7 +118,7 @@ def is_embedded(url: str) -> bool:
 
 
 def refuse_url(url: str, policy: OriginPolicy) -> str | None:
-    """Return a sentence with the reason why a provider at this URL must not be called, or None if it may be called."""
+    """Return a sentence that states why a provider at this URL must not be called, or None if it may be called."""
     if is_embedded(url):
         return None
     malformed = _malformed(url)
@@ -134,23 +134,23 @@ def refuse_url(url: str, policy: OriginPolicy) -> str | None:
 
 
 def find_malformation(url: str) -> str | None:
-    """Return why a URL is ambiguous, as part of a sentence, or None if all parsers read it in the same way."""
+    """Return a clause that states why a URL is malformed or ambiguous, or None if all parsers agree on it."""
     return None if is_embedded(url) else _malformed(url)
 
 
 def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
-    """Return why a provider must not be called through its `proxy`, as a sentence, or None if it may be.
+    """Return a sentence that states why a provider must not be called through this proxy, or None if it may be.
 
-    A proxy receives every request, so it is checked like an endpoint. Its URL may contain a user and a password.
-    `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the key,
-    so it must be listed.
+    A proxy receives every request, so it is checked like an endpoint. Its URL may contain a user name and a password.
+    `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the
+    provider's key, so the deployment must explicitly allow its origin.
     """
     if proxy in (DEFAULT_PROXY, NO_PROXY, own_proxy):
         return None
     parts = _split(proxy)
     if parts is None or parts.scheme not in DEFAULT_PORTS or _unreadable(proxy):
         return translatable(BAD_PROXY)
-    # Remove the credentials, which a proxy's URL may contain but an endpoint's must not.
+    # Remove the credentials, which are allowed in a proxy's URL but not in an endpoint's URL.
     bare_url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
     reason, origin = refuse_url(bare_url, policy), parse_origin(bare_url) or ""
     if reason is None and endpoint.lower().startswith("http://") and not policy.lists(origin):
@@ -172,9 +172,9 @@ def check_addresses(url: str, addresses: Iterable[str], policy: OriginPolicy) ->
 
 
 def is_public(text: str) -> bool:
-    """Return whether an IP address is on the public internet. An embedded IPv4 address must be public, too."""
+    """Return whether an IP address, and any IPv4 address embedded in it, is on the public internet."""
     try:
-        # Remove the zone (`fe80::1%eth0`).
+        # Remove the zone, as in `fe80::1%eth0`.
         address = ipaddress.ip_address(text.split("%", 1)[0])
     except ValueError:
         return False
@@ -191,7 +191,7 @@ def _forms(address: Address) -> list[Address]:
     if address.sixtofour is not None:
         forms.append(address.sixtofour)
     lowest = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    # In these networks the address is only another form of the IPv4 address.
+    # An address in these networks is only another form of the embedded IPv4 address.
     if any(address in network for network in (NAT64, COMPATIBLE, TRANSLATED)):
         return [lowest]
     if int(address) >> 32 & 0xFFFFFFFF in ISATAP:

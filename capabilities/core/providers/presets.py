@@ -1,6 +1,7 @@
-"""Look up well-known hosts by name, host name or URL, and derive protocol and options from a URL.
+"""Look up well-known provider hosts by DNS name or URL, and derive protocol and compatibility options from a URL.
 
-A row in `hosts/` fills in a form and sets the default options for its host. A provider's own settings override it.
+A row in `hosts/` prefills the form for a new provider and sets the default options for its host. A provider's own
+settings override these.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ _CLOUDS = (
     ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
     ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
 )
-"""Hosts with a region in their name, which have no row, and the limits template for Claude models on them."""
+"""Limits template for Claude models on cloud hosts. These hosts have a region in their names, so they have no row."""
 
 
 def preset_for_host(host: str) -> HostPreset | None:
-    """Return the row with this host name, or None for unknown and local hosts."""
+    """Return the row with this DNS name, or None for unknown and local hosts."""
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
 def preset_for_url_host(endpoint: str) -> HostPreset | None:
-    """Return the row for the host in a URL, for any protocol."""
+    """Return the row for the host in a URL, whatever the URL's protocol, or None if the host is unknown."""
     return preset_for_host(_parts(endpoint).hostname or "")
 
 
@@ -46,7 +47,7 @@ def preset_for_endpoint(endpoint: str) -> HostPreset | None:
 
 @lru_cache(maxsize=1000)
 def limits_template(endpoint: str, protocol: str) -> str | None:
-    """Return the name of an endpoint's limits template: its row's, or the template for Claude on a cloud's host."""
+    """Return the name of an endpoint's limits template: that of its host, or the one for Claude on a cloud host."""
     host = (_parts(endpoint).hostname or "").lower()
     if (preset := preset_for_host(host)) is not None:
         return preset.slots
@@ -54,14 +55,14 @@ def limits_template(endpoint: str, protocol: str) -> str | None:
 
 
 def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the effective options for an endpoint.
+    """Return the effective compatibility options for an endpoint.
 
     The provider's own options override the options in the host's row.
     """
     host = _host_quirks(endpoint)
     if not quirks:
         return host
-    # Null selects the host's default.
+    # A value of null selects the host's default.
     set_quirks = {name: value for name, value in quirks.items() if value is not None}
     return MappingProxyType({**host, **set_quirks})
 
@@ -96,7 +97,7 @@ def endpoint_protocol(endpoint: str) -> str:
 def _parts(endpoint: str) -> SplitResult:
     try:
         parts = urlsplit(endpoint.strip())
-        # The port is parsed only when it is read, and this may raise an error.
+        # `urlsplit` parses the port only when it is read, which raises ValueError if the port is invalid.
         _ = parts.hostname, parts.port
     except ValueError:
         return SplitResult("", "", endpoint, "", "")

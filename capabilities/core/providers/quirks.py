@@ -1,4 +1,4 @@
-"""Compatibility options: differences between a provider and its protocol, as data."""
+"""Compatibility options: data that states how a provider differs from its protocol."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from capabilities.core.translatable import translatable
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """An option and its allowed `values`. If they are empty, `kind` determines the type: boolean, text, or list.
+    """A compatibility option. If it has no allowed `values`, `kind` determines its type: boolean, text, or list.
 
-    `default` applies unless `by_protocol` has a value for the protocol. `protocols` are the protocols with this option.
+    `default` applies unless `by_protocol` has a default for the protocol. `protocols` are the protocols that have this
+    option.
     """
 
     name: str
@@ -30,7 +31,8 @@ class Quirk:
 ALL = ("openai", "openai-responses", "anthropic", "gemini")
 LIMIT_FIELD = "max_tokens_field"
 LIMIT_NAMES = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"})
-"""Vendors' names for the answer's token limit. The limit is never dropped."""
+"""Vendors' parameter names for the maximum number of tokens in an answer. This limit is never removed from a
+request."""
 
 
 def _choice(name: str, meaning: str, *values: str, **options: Any) -> Quirk:
@@ -128,7 +130,7 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """Return the option's effective value, which is the protocol's default if the value is missing, null or invalid."""
+    """Return an option's effective value. If the value is missing, null or invalid, this is the protocol's default."""
     definition = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(definition, value):
@@ -137,9 +139,9 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Return the caller's headers that are forwarded to a provider, with the names in the request.
+    """Return the names of the caller's headers to forward, each with the name to use in the provider request.
 
-    By default there are none.
+    By default, no headers are forwarded.
     """
     name = quirk(quirks, "request_id_header", protocol)
     headers = {} if name == "none" else {"x-request-id": str(name)}
@@ -154,14 +156,14 @@ def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """Return the name of the token limit: the chosen name, or the other one if only the chosen name is dropped."""
+    """Return the parameter name for the token limit: the chosen one, or another if the chosen parameter is dropped."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
 
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
-    """Return the protocol's other name for the token limit, or None if there is none."""
+    """Return another parameter name for the token limit if the provider refused this one, or None if there is none."""
     definition = QUIRKS[LIMIT_FIELD]
     if protocol not in definition.protocols or refused not in definition.values:
         return None
@@ -169,7 +171,7 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
-    """Return options that avoid a parameter that the provider rejected, or {} if there are none."""
+    """Return compatibility options that avoid a parameter rejected by the provider, or {} if no option can."""
     if refused in LIMIT_NAMES:
         other_name = other_limit_name(protocol, refused)
         return {LIMIT_FIELD: other_name} if other_name and limit_name(quirks) == refused else {}
@@ -178,7 +180,7 @@ def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Ma
 
 
 def check_quirks(quirks: object, path: str = "quirks") -> tuple[Problem, ...]:
-    """Return the problems in options. An unknown option is only a warning, because it has no effect."""
+    """Validate compatibility options and return the problems found. An unknown option causes only a warning."""
     if not isinstance(quirks, Mapping):
         message = translatable(
             "%(path)s must be an object such as %(example)s.", path=path, example="{'system_role': 'developer'}"

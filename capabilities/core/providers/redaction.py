@@ -9,20 +9,20 @@ from capabilities.core.translatable import Translatable
 
 MASK = "…"
 MESSAGE_BYTES = 2048
-"""Maximum number of UTF-8 bytes that are stored of a provider's message."""
+"""Maximum size of a stored provider message in UTF-8 bytes."""
 READ_CHARACTERS = 16_384
-"""Maximum number of characters of a message that are processed. Later characters are never shown."""
+"""Maximum number of characters of a provider message that are processed. The rest of the message is never shown."""
 MIN_SECRET_CHARS = 4
 """Known secrets shorter than this are ignored, because removing them would remove parts of ordinary words."""
 
 PASSES = 3
-"""Number of search passes. The first pass can join text that the second pass finds (such as a slash between a password
-and its @), and a third pass finds nothing more. The number is limited because crafted text could otherwise need a pass
-for each of its words."""
+"""Maximum number of redaction passes. Redaction can make other text match a pattern, for example by removing a slash
+between a password and its @, so a second pass is needed. A third one finds nothing more. The number is limited because
+crafted text could otherwise need a pass for each of its words."""
 
 _VALUE = r"[A-Za-z0-9_.~+/=*-]"
 _PREFIXES = r"sk-|ra_|rat_|rap_|AIza|gsk_|xai-|hf_|pplx-|nvapi-|AKIA|AKID|LTAI|bce-v3/|r8_|fw_|tvly-|ghp_|eyJ"
-"""Prefixes of keys: `eyJ` of JSON Web Tokens, `LTAI` of Alibaba, `AKID` of Tencent, and `bce-v3/` of Baidu."""
+"""Prefixes of keys, such as `eyJ` (JSON Web Tokens), `LTAI` (Alibaba), `AKID` (Tencent), and `bce-v3/` (Baidu)."""
 _NAMES = (
     r"x-api-key|x-goog-api-key|api[-_]?key|access[-_]?token|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|password"
     r"|(?:set-)?cookie"
@@ -38,23 +38,23 @@ PATTERNS = (
         ("key", "token", "secret", "password", "cookie"),
         re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
     ),
-    # The secret in an upload link of this program
+    # The secret in this program's upload links.
     (("/uploads/",), re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}")),
-    # Zhipu: 32 hex digits, a dot, a secret
+    # A Zhipu key: 32 hexadecimal digits, a dot, and a secret.
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
-"""Patterns for secrets. Each follows lower-case words of which the text must contain at least one, because finding
-a word takes a fiftieth of the time of a case-insensitive pattern."""
+"""Patterns for secrets, each with lower-case trigger words. A pattern is tried only if the text contains one of its
+words, because finding a word takes a fiftieth of the time of a case-insensitive pattern."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that reverse the reading direction."""
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """Return the text with an ellipsis in place of each of `secrets` and of everything that looks like a key.
+    """Replace each of `secrets`, and everything that looks like a key, by an ellipsis.
 
-    The kind of key (`sk-`, `Bearer`, `?key=` …) remains readable. The function is idempotent. A `Translatable` remains
-    one, because only its facts can contain secrets.
+    The kind of key (`sk-`, `Bearer`, `?key=` …) remains readable. The function is idempotent. A `Translatable` is
+    usually returned as a `Translatable`, because only its inserted values can contain secrets.
     """
     if isinstance(text, Translatable):
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
@@ -70,7 +70,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    # Search for triggers only in ASCII text, because case-insensitive patterns also match letters such as ſ for s.
+    # Use the trigger words only for ASCII text, because case-insensitive patterns also match letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
     for triggers, pattern in PATTERNS:
         if not (triggers and small) or any(trigger in small for trigger in triggers):
@@ -85,7 +85,8 @@ def _mask(match: re.Match[str]) -> str:
 def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
-    A `Translatable` is returned as a `Translatable`. If it is too long, its longest fact is truncated.
+    A `Translatable` is usually returned as a `Translatable`. If it is too long, its longest inserted value is
+    truncated.
     """
     if isinstance(text, Translatable):
         return _shorten(_redact_sentence(text.change_texts(lambda fact: summarize(fact, secrets, limit))), limit)
@@ -94,7 +95,7 @@ def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYT
 
 
 def name_base64(text: str) -> str:
-    """Replace each run of base64 by its length."""
+    """Replace each run of base64 by a note with its length."""
     return _BLOB.sub(lambda match: f"<{len(match[0])} characters>", text)
 
 
@@ -107,7 +108,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _redact_sentence(text: Translatable) -> str:
     plain_text = str(text)
-    # A key can span a fact and the template. In this case, only the redacted plain text is safe.
+    # A key can span an inserted value and the sentence around it. In this case, only the redacted plain text is safe.
     cleaned = redact(plain_text)
     return text if cleaned == plain_text else cleaned
 
@@ -118,7 +119,7 @@ def _shorten(text: str, limit: int) -> str:
     size = len(text.encode())
     if size <= limit:
         return text
-    # Truncate only the longest fact, so that the sentence itself remains complete.
+    # Truncate only the longest inserted value, so that the sentence itself remains complete.
     longest = max(_facts_in(text), key=lambda fact: len(fact.encode()), default="")
     remaining = max(0, len(longest.encode()) - (size - limit))
     shorter = text.change_texts(lambda fact: _cut(fact, remaining) if fact == longest else fact)

@@ -1,1 +1,1 @@
-"""Well-known hosts by region. `presets.py` combines them."""
+"""Tables of well-known provider hosts by region, which `presets.py` combines."""

@@ -1,4 +1,4 @@
-"""Hosts in China. Several have a second host name abroad, which is in the same row."""
+"""Provider hosts in China. Some have another host name for other countries, which is in the same row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers on the local machine. They have no key and no host name of their own, so a URL does not identify them."""
+"""Model servers on the local machine. They need no key, and their URLs do not identify them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The row of a well-known host: its URL, protocol, compatibility options and limits.
+"""The table row for a well-known provider host: its URL, protocol, compatibility options and limits.
 
-Vendors can change URLs and names, so each row states its source and the date of its check.
+Vendors can change URLs and names, so each row states its source and when it was checked.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ CHECKED = "2026-11-20"
 
 @dataclass(frozen=True, slots=True)
 class HostPreset:
-    """A host: `hosts` are its host names, `slots` is its limits template, and `key_url` is the page for creating keys.
+    """A provider host: its DNS names (`hosts`), its limits template (`slots`), and the page to create keys (`key_url`).
 
-    `needs_key` is False for servers that work without a key. `models` are examples for a form's placeholder.
+    `needs_key` is False for servers that work without a key. `models` are examples for the placeholder of a form field.
     """
 
     name: str
@@ -37,10 +37,10 @@ class HostPreset:
 
 
 def row(name: str, en: str, zh: str, base_url: str, **fields: Any) -> HostPreset:
-    """Return the row for a host. `also` are further host names.
+    """Return the row for a host. `also` lists additional DNS names of the host.
 
-    Local servers (`needs_key=False`) have no host name of their own. With `shared_host`, the URL's host name belongs to
-    another row.
+    The URL's DNS name is not included for local servers (`needs_key=False`) or if it belongs to another row
+    (`shared_host`).
     """
     host, further_hosts = urlsplit(base_url).hostname or "", tuple(fields.pop("also", ()))
     hosts = (

@@ -1,4 +1,4 @@
-"""Hosts that can be reached from anywhere."""
+"""Provider hosts that can be reached from any country."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from capabilities.core.providers.hosts.row import HostPreset, row
 
 GEMINI_HOST = "generativelanguage.googleapis.com"
 GEMINI_THROUGH_OPENAI: Mapping[str, Any] = MappingProxyType({"call_signatures": True})
-"""Options of Google's OpenAI-compatible API (Gemini API: thought signatures)."""
+"""Compatibility options of Google's OpenAI-compatible API (see "thought signatures" in the Gemini API
+documentation)."""
 
 WORLDWIDE: tuple[HostPreset, ...] = (
     row(

@@ -1,1 +1,1 @@
-"""Probes that determine what a model can read, by sending files with a random word and judging the answers."""
+"""Probes that find out what a model can read: they send files that contain a random word, and judge the answers."""

@@ -1,8 +1,8 @@
-"""Draw a word as an image, in letters of 5 × 7 dots, black on white, and write it as a PNG file or a video.
+"""Draw a word in black letters of 5 × 7 dots on white, and encode the image as a PNG file or a video.
 
-The video is an MP4 of three seconds in the H.264 baseline profile, written without an encoder. Its first picture
-consists of plain samples (macroblocks of type I_PCM). All other pictures repeat it. Every H.264 decoder must support
-both. Section numbers refer to ITU-T H.264.
+The video is an MP4 of three seconds in the H.264 baseline profile, written without an encoder library. Its first
+picture consists of uncompressed samples (I_PCM macroblocks), and all other pictures repeat it. Every H.264 decoder must
+support both. Section numbers refer to ITU-T H.264.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ LETTERS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "Y": (0x11, 0x11, 0x0A, 0x04, 0x04, 0x04, 0x04),
     }
 )
-"""The letters used by the words. Each row of dots is a number whose five bits are the dots from left to right."""
+"""Dot patterns of all letters in the probe words. Each number is a row, and its five bits are the dots from left to
+right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """Return a white image with the word in its centre, in dots of `scale` pixels. An empty word draws nothing."""
+    """Return a white image with the word in its centre, in dots of `scale` pixels. The word may be empty."""
     lines = [b"".join(_letter_row(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
@@ -62,7 +63,7 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
 def _letter_row(letter: str, row: int, scale: int) -> bytes:
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
-    # The width includes the gap after the letter.
+    # Add the gap after the letter.
     return b"".join(dot * scale for dot in dots) + WHITE * scale
 
 
@@ -82,26 +83,27 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""The sample values of black, white and grey in a video."""
+"""The video sample values for black, white, and the absence of colour."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
-"""The first bytes of NAL units: a self-contained picture, a picture that refers to it, and the two parameter sets."""
+"""The first byte of each type of NAL unit: a self-contained picture, a picture that refers to an earlier one, and the
+sequence and picture parameter sets."""
 
 
 class BitWriter:
-    """Writes bits, most significant first (7.2)."""
+    """Writes bits, the most significant bit first (section 7.2)."""
 
     def __init__(self) -> None:
-        self._value, self._count = 1, 0  # A leading 1 preserves the zeros after it.
+        self._value, self._count = 1, 0  # The leading 1 preserves zero bits after it.
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
-        """Append a number of `width` bits, H.264's u(n)."""
+        """Append a value as `width` bits, called u(n) in H.264."""
         self._value = self._value << width | value
         self._count += width
         return self
 
     def put_codes(self, *values: int) -> BitWriter:
-        """Append numbers as Exp-Golomb codes, H.264's ue(v)."""
+        """Append values as Exp-Golomb codes, called ue(v) in H.264."""
         for value in values:
             self.put(value + 1, 2 * (value + 1).bit_length() - 1)
         return self
@@ -115,7 +117,7 @@ class BitWriter:
         return self
 
     def finish(self) -> bytes:
-        """Return all bytes, padded with a 1 and zeros (7.3.2.11)."""
+        """Return all bytes, padded with a 1 bit and zero bits (section 7.3.2.11)."""
         self.put(1, 1).pad()._flush()
         return bytes(self._bytes)
 
@@ -126,12 +128,12 @@ class BitWriter:
 
 
 def mp4(raster: Raster) -> bytes:
-    """Return the image as a video of three seconds. Its sides must be multiples of 16."""
+    """Return the image as a video of three seconds. Width and height must be multiples of 16."""
     width, height = len(raster[0]), len(raster)
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
     samples = [struct.pack(">I", len(sample)) + sample for sample in pictures]
-    # The header contains the offset of the samples, but its length does not depend on this value.
+    # The header contains the offset of the samples, but its length does not depend on this value, so measure it with 0.
     start = len(_head(width, height, parameter_sets, samples, 0)) + 8
     return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
 
@@ -139,7 +141,7 @@ def mp4(raster: Raster) -> bytes:
 def _unit(kind: int, payload: bytes) -> bytes:
     out, zeros = bytearray((kind,)), 0
     for byte in payload:
-        # 7.4.1: escape three bytes that look like the start of a unit.
+        # Escape byte sequences that look like the start of a NAL unit (section 7.4.1).
         if zeros >= 2 and byte <= 3:
             out.append(3)
             zeros = 0
@@ -149,25 +151,25 @@ def _unit(kind: int, payload: bytes) -> bytes:
 
 
 def _sequence(columns: int, rows: int) -> bytes:
-    # Baseline profile, level 3, pictures in display order.
+    # These values select the baseline profile, level 3, and pictures in display order.
     bits = BitWriter().put(66, 8).put(0xC0, 8).put(30, 8).put_codes(0, 0, 2, 1).put(0, 1)
     return _unit(SEQUENCE, bits.put_codes(columns - 1, rows - 1).put(0b1100, 4).finish())
 
 
 def _parameters() -> bytes:
-    # One slice per picture. Each slice header disables the deblocking of edges.
+    # These values select one slice per picture, and slice headers that can disable the deblocking filter.
     bits = BitWriter().put_codes(0, 0).put(0, 2).put_codes(0, 0, 0).put(0, 3).put_codes(0, 0, 0).put(0b100, 3)
     return _unit(PARAMETERS, bits.finish())
 
 
 def _first(raster: Raster) -> bytes:
     bits = BitWriter().put_codes(0, 7, 0).put(0, 4).put_codes(0).put(0, 2).put_codes(0, 1)
-    # Two colour planes at half the resolution, both grey.
+    # The two colour planes have half the resolution and contain no colour.
     colours = bytes((NO_COLOUR,)) * (2 * (BLOCK // 2) ** 2)
     for top in range(0, len(raster), BLOCK):
         for left in range(0, len(raster[0]), BLOCK):
             block = b"".join(row[left : left + BLOCK] for row in raster[top : top + BLOCK])
-            # Macroblock type 25 is I_PCM.
+            # Macroblock type 25 is I_PCM, which contains uncompressed samples.
             bits.put_codes(25).pad().put_bytes(block.translate(_LEVELS) + colours)
     return _unit(IDR, bits.finish())
 
@@ -231,6 +233,6 @@ def _entry(width: int, height: int, sequence: bytes, parameters: bytes) -> bytes
         *(struct.pack(">H", len(sequence)), sequence, b"\x01", struct.pack(">H", len(parameters)), parameters),
     )
     sides = struct.pack(">HH", width, height)
-    # 0x480000 is 72 dpi as a fixed-point number.
+    # 0x480000 is 72 dpi as a 16.16 fixed-point number.
     fixed = bytes(6) + b"\x00\x01" + bytes(16) + sides + _uint32s(0x480000, 0x480000, 0) + b"\x00\x01"
     return _box("avc1", fixed, bytes(32), b"\x00\x18\xff\xff", decoder)

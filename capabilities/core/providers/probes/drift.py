@@ -1,4 +1,4 @@
-"""Observations that contradict a model's recorded capabilities, or that changed them."""
+"""Observations that contradict a model's recorded capabilities or have changed them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """An observation about a model's capability. The first two kinds are doubts, which change nothing."""
+    """An observation about a model's capability. REFUSED and DENIED are only doubts, which do not change the record."""
 
     REFUSED = "refused"
-    """In a request, the model refused content that it can read according to its record."""
+    """The model rejected content in a request, although its recorded capabilities include this kind of content."""
     DENIED = "denied"
-    """A probe found that the model cannot read content that an administrator declared as readable."""
+    """A probe found that the model cannot read a kind of content that an administrator declared as readable."""
     STOPPED = "stopped"
-    """The nightly probe found that the model can no longer read the content, and recorded this."""
+    """The nightly probe found that the model can no longer read a kind of content, and changed the record."""
     STARTED = "started"
-    """The nightly probe found that the model can now read the content, and recorded this."""
+    """The nightly probe found that the model can now read a kind of content, and changed the record."""
 
 
 DISMISSAL_PERIOD = timedelta(days=7)
-"""Time for which an observation is hidden after a user has dismissed it."""
+"""How long an observation is hidden after a user has dismissed it."""
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
@@ -32,5 +32,5 @@ NO_DRIFTS: Drifts = MappingProxyType({})
 
 def is_current(kind: DriftKind, can_read: bool) -> bool:
     """Return whether an observation is still relevant, given the capability's current value."""
-    # A change that was undone is no longer relevant.
+    # A recorded change is no longer relevant once it has been undone.
     return can_read is (kind is not DriftKind.STOPPED)

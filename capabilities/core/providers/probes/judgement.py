@@ -1,9 +1,9 @@
-"""Judge a model's answers to a probe: the model reads the file, does not read it, or neither is proved.
+"""Judge a model's answers to a probe: whether they prove that it can read a kind of file, that it cannot, or neither.
 
 A host that silently drops unsupported content still returns 200, and a model that is asked about content that it did
-not receive tends to invent an answer. Therefore the result is yes only if the model named exactly the contents of two
-files and found nothing in the empty file. It is no if both times the model refused, denied or named something else. All
-other answers prove nothing.
+not receive tends to invent an answer. Therefore, the result is yes only if the model named exactly the contents of two
+files and found nothing in an empty third file. The result is no if, for both files, the request was refused, the model
+denied that there is anything to read, or it named something else. All other answers prove nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capabilities.core.providers.probes.questions import Probe, Sample, build_re
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""Errors which mean that a model cannot read a file, given that it answered a text-only request."""
+"""Faults which mean that a model cannot read a file, given that it answered a text-only request."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
@@ -35,7 +35,7 @@ class AnswerReading(StrEnum):
     WRONG = "wrong"
     """The answer names something else."""
     HEDGED = "hedged"
-    """The answer names nothing, or several contents, or the right contents while it denies that there are any."""
+    """The answer names none or several of the possible contents, or names one while denying that there is any."""
     SILENT = "silent"
     """The answer is empty."""
     FAILED = "failed"
@@ -43,7 +43,7 @@ class AnswerReading(StrEnum):
 
 
 class ProbeOutcome(StrEnum):
-    """The result that is proved for a model and a kind of file."""
+    """What a probe has proved: whether a model can read a kind of file."""
 
     YES = "yes"
     NO = "no"
@@ -51,7 +51,7 @@ class ProbeOutcome(StrEnum):
 
 
 class ProbeReason(StrEnum):
-    """The reason for an outcome."""
+    """The reason for a probe's outcome."""
 
     READ_BOTH = "read_both"
     REFUSED = "refused"
@@ -66,7 +66,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """The answer to a question: text, or the fault with its status and message, and the tokens if reported."""
+    """A model's answer to a probe's question: text, or the fault with HTTP status and message, and reported tokens."""
 
     text: str = ""
     fault: str = ""
@@ -78,7 +78,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A question of a probe: the word in its file (empty for the control), the answer, and its reading."""
+    """A probe's question: the word in its file (empty for the control file), the answer, and its interpretation."""
 
     word: str
     answer: ProbeAnswer
@@ -87,7 +87,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ProbeFinding:
-    """The result of a probe, with all its questions."""
+    """The result of a probe, with all questions and answers."""
 
     probe: Probe
     outcome: ProbeOutcome
@@ -115,9 +115,9 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
-"""Readings which mean that a model does not read the file, the clearest first."""
+"""Interpretations of an answer which mean that the model cannot read the file, the clearest first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Accepted readings of the control, because a host may reject an empty file."""
+"""Interpretations that are accepted for the answer about the empty control file. A host may also reject this file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
@@ -130,29 +130,29 @@ _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
 
 
 def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
-    """Return the reading of an answer about a file with this word. The word is empty for the control."""
+    """Interpret an answer about a file that contains this word. The word is empty for the control file."""
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
-    answer_text = answer.text.replace(
-        probe.question, " "
-    ).strip()  # A repeated question is not a denial, although it contains NONE.
+    # Ignore a repeated question, because it contains NONE but is not a denial.
+    answer_text = answer.text.replace(probe.question, " ").strip()
     if not answer.text.strip():
         return AnswerReading.SILENT
     names, denies = probe.vocabulary.find(answer_text), _DENIAL.search(answer_text) is not None
-    # The control may also be called blank or silent. For the other files, these words prove nothing.
+    # Only for the empty control file, words such as blank or silent count as a denial. For other files, they prove
+    # nothing.
     if not word:
         denies = denies or _NOTHING.search(answer_text) is not None
-    # An answer must contain exactly one name, because a list could be right by accident.
+    # An answer must name exactly one word or number, because a list could be right by accident.
     if denies or len(names) != 1:
         return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
 
 
 def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -> tuple[ProbeOutcome, ProbeReason]:
-    """Return what the readings of the two files prove.
+    """Return what the interpreted answers about two files prove, and why.
 
-    `control` is the reading of the empty file, or None if it was not sent.
+    `control` is the interpreted answer about the empty control file, or None if the file was not sent.
     """
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
@@ -174,13 +174,13 @@ AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
-    """Ask each probe's question about two files, and about the control if both were read. `sample` draws the words."""
+    """Run probes. Each question is asked about two files and, if both were read, about the empty control file."""
     word_pairs = [probe.vocabulary.draw_two(sample) for probe in probes]
-    # All probes are in the same round, so that their questions can be asked concurrently.
+    # Each round has one question from every probe, so that these questions can be asked concurrently.
     rounds = [_ask_round(probes, [pair[index] for pair in word_pairs], ask_each) for index in (0, 1)]
     exchanges = {probe.capability: round_exchanges for probe, *round_exchanges in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT
-    # The control is sent only if it can still change the outcome.
+    # Send the control file only if it can still change the outcome.
     readable = [probe for probe in probes if all(exchange.reading is right for exchange in exchanges[probe.capability])]
     for probe, control in zip(readable, _ask_round(readable, [""] * len(readable), ask_each), strict=True):
         exchanges[probe.capability].append(control)

@@ -1,10 +1,10 @@
-"""The probes' questions: one for each kind of file, with three files each.
+"""The probes' questions: one for each kind of file, each asked about three files.
 
-Two of the files contain a word (in audio, four digits) that is drawn at random for each question. A third file, the
-control, is empty. Neither the question nor the file name hints at the word.
+Two of the files contain a word (in audio, four digits) that is drawn at random for each question. The third file,
+called the control file, is empty. Neither the question nor the file name hints at the word.
 
-A model that has not read a file can guess its contents with a probability of at most one in `size`, because they are
-drawn for each file, and an answer with several names is not accepted.
+A model that cannot read a file guesses its contents with a probability of at most 1 / `Vocabulary.size`, because the
+contents are drawn for each file and an answer that names several is not accepted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from capabilities.core.providers.probes.drawing import draw, mp4, png
 from capabilities.core.vocabulary import Kind
 
 Sample = Callable[[Sequence[str], int], Sequence[str]]
-"""Function that draws a number of different items from a sequence, like `random.SystemRandom().sample`."""
+"""Function that draws a given number of different items from a sequence, like `random.SystemRandom().sample`."""
 
 _NOUNS = """
 ACORN ALMOND ANCHOR ANVIL APRON ARMOR BACON BADGER BAMBOO BANJO BARREL BASIL BEAVER BISCUIT BLANKET BONNET BRICK
@@ -54,7 +54,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Possible contents of a file: their number, and functions that choose two of them and find them in text."""
+    """The possible contents of a probe's file: their number, and functions to draw two and to find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
@@ -78,7 +78,7 @@ def _find_numbers(text: str) -> frozenset[str]:
         lambda match: f" {_DIGIT_OF[match[0].lower()]} ", unicodedata.normalize("NFKC", text)
     )
     runs = (re.sub(r"\D", "", run) for run in _RUN.findall(re.sub(r" +", " ", text_with_digits)))
-    # Use only runs of exactly four digits, because a longer number would contain several.
+    # Accept only runs of exactly four digits, because a longer number would contain several four-digit numbers.
     return frozenset(run for run in runs if len(run) == DIGITS)
 
 
@@ -93,13 +93,13 @@ FOUR_DIGITS = Vocabulary(len(_NUMBERS), _two_numbers, _find_numbers)
 
 RATE = 16_000
 DIGIT_FRAMES = RATE * 3 // 4
-"""Number of frames of each digit in the recording, including the silence after it."""
+"""Number of audio frames for each digit in `digits.wav`, including the silence after the digit."""
 SILENCE = 128
-"""The value of an 8-bit sample that represents silence."""
+"""The value of an 8-bit audio sample that represents silence."""
 
 
 def wav(digits: str) -> bytes:
-    """Return the digits in spoken English, with short pauses. Without digits, return silence of the same length."""
+    """Return a recording of the digits in English, with pauses. Without digits, return silence of the same length."""
     pause = bytes((SILENCE,)) * (RATE // 4)
     speech = pause + pause.join(_load_clip(digit) for digit in digits) + pause
     samples = speech if digits else pause + (bytes((SILENCE,)) * DIGIT_FRAMES + pause) * 4
@@ -125,14 +125,14 @@ def _recording() -> bytes:
 
 
 def pdf(word: str) -> bytes:
-    """Return a PDF with one page that shows the word. For an empty word, the page is empty."""
+    """Return a one-page PDF that shows the word. For an empty word, the page is empty."""
     stream = b"BT /F1 48 Tf 72 700 Td (%b) Tj ET" % word.encode("ascii") if word else b""
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
         b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
-        # Every PDF reader provides Helvetica.
+        # Helvetica is not embedded, because every PDF reader provides it.
         b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
     )
     out, offsets = bytearray(b"%PDF-1.4\n"), []
@@ -146,14 +146,14 @@ def pdf(word: str) -> bytes:
 
 
 MAX_TOKENS = 1024
-"""The token limit, sufficient for a one-word answer and the reasoning before it."""
+"""The token limit for an answer, sufficient for one word and the reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question: the tested capability, and a function that makes a file with a word, or an empty file.
+    """The question that tests a capability, and a function that makes a file with a given word, or an empty file.
 
-    `measures` are the file's width, height, pages and seconds, by which its tokens are estimated.
+    `measures` are the file's width, height, pages and seconds, from which its tokens are estimated.
     """
 
     capability: str
@@ -208,10 +208,10 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by capability, one for each kind of file that models can be recorded as able to read."""
+"""The probes by capability: one for each kind of file that models may be able to read."""
 
 
 def build_request(probe: Probe, word: str) -> ChatRequest:
-    """Return the request with a file that contains the word. Every protocol with a slot for the file can encode it."""
+    """Return a request with a file that contains the word. Any protocol with a slot for the file can encode it."""
     file = NativePart(probe.kind, probe.mime_type, make_blob(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)
