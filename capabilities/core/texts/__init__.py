@@ -1,1 +1,1 @@
-"""Text that replaces files for models: writing and parsing of descriptions, excerpts and phrases."""
+"""Text that models receive in place of files or next to them, and the parser that reads it back."""

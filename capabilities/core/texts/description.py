@@ -1,8 +1,9 @@
-"""Text that replaces a file for a model.
+"""Text that a model receives in place of a file or next to its content.
 
-There are three blocks (`attachment_block`, `unreadable_block`, `failed_block`) and lines around content
-(`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` parse all of them. Each is written in the
-language nearest to the given tag and never contains a file's data. Sizes are in bytes, positions in characters.
+There are three blocks that replace a file (`attachment_block`, `unreadable_block`, `failed_block`) and notes next to
+content (`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` read all of them back. Each is
+written in the language nearest to the given tag and never contains a file's data. Sizes are in bytes, positions in
+characters.
 """
 
 from __future__ import annotations
@@ -34,22 +35,23 @@ __all__ = [
 ]
 
 MAX_NAMED_AGENTS = 5
-"""Maximum number of agents that a description names. A hundred names would need more tokens than the description
-itself."""
+"""Maximum number of agents that a description names. A hundred names would use more tokens than the rest of the
+description."""
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
-"""The content types of MCR-3.3, and video. All other kinds are `file`."""
+"""Kinds of files that have a content type of their own: those in MCR-3.3, and video. All other kinds have the type
+`file`."""
 
 
 class Flaw(StrEnum):
-    """A reason why no program can open a file."""
+    """Why a file cannot be opened by any program."""
 
     LOCKED = "locked"
     DAMAGED = "damaged"
 
 
 def content_type_name(kind: str | None) -> str:
-    """Return `image`, `audio` or `video` for the kind of this name, and `file` for others."""
+    """Return `image`, `audio` or `video` for these kinds of files, and `file` for all others."""
     return CONTENT_TYPES.get(kind or "", "file")
 
 
@@ -72,13 +74,13 @@ def attachment_block(
     only_configured: bool = False,
     flaw: Flaw | None = None,
 ) -> str:
-    """Return the block in a message for an attachment that the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
+    """Return the block that replaces an attachment which the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
-    `artifact_ref` is written unchanged (`artifact:<id>`). A remote file has `url` instead (a data URL is never
-    written). `agents` are the agents that can read this file. The first `MAX_NAMED_AGENTS` are named and the others
-    counted. If there are none, the block states this. Without a send_message tool, the block names no tool. With
+    `artifact_ref` is written unchanged (`artifact:<id>`). A remote file has `url` instead, but a data URL is never
+    written. `agents` are the agents that can read this file: the first `MAX_NAMED_AGENTS` are named and the others
+    counted. If there are none, the block states this. Without a send_message tool, the block mentions no tool. With
     `unreadable`, the block also states that the bytes are unavailable. `only_configured` means that agents created at
-    run time were not considered. `flaw` is why no program can open the file.
+    run time were not considered. `flaw` is the reason why the file cannot be opened.
     """
     phrases, content_type = phrases_for(language), content_type_name(kind)
     # A data URL would put the file's bytes into the text.
@@ -104,9 +106,9 @@ def unreadable_block(
     language: str | None,
     flaw: Flaw | None = None,
 ) -> str:
-    """Return the result of get_artifact for a model without the capability (ABR-4.3), with the file's name or id.
+    """Return the result of get_artifact for a model that lacks the capability to read the file (ABR-4.3).
 
-    `flaw` is why no model can read the file.
+    `flaw` is the reason why no model can read the file.
     """
     phrases = phrases_for(language)
     name = escape_name(filename or artifact_id or phrases.nameless)
@@ -119,7 +121,7 @@ def unreadable_block(
 
 
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
-    """Return the text for a file whose bytes cannot be read, with its reference if it has an id (MCR-E4)."""
+    """Return the block that replaces a file whose bytes cannot be read, with its reference if it has an id (MCR-E4)."""
     phrases = phrases_for(language)
     lines = [
         f"{phrases.failed}{escape_name(filename or artifact_id or phrases.nameless)}]",
@@ -140,9 +142,9 @@ def truncated_note(
     has_get_artifact: bool,
     language: str | None,
 ) -> str:
-    """Return the note in truncated text: the range shown, and the call or reference for the remaining text.
+    """Return the note that marks truncated text: it states the range shown, and how to get the remaining text.
 
-    `artifact_ref` is None for a model that has just called get_artifact, because it has the reference.
+    `artifact_ref` is None for a model that has just called get_artifact, because it already has the reference.
     """
     phrases = phrases_for(language)
     note = phrases.truncated.format(total=f"{total_chars:,}", start=f"{start:,}", end=f"{end:,}")
@@ -153,19 +155,19 @@ def truncated_note(
 
 
 def artifact_lead(filename_or_id: str, language: str | None) -> str:
-    """Return the line before native media from get_artifact: `工件内容 (report.pdf):`."""
+    """Return the line that introduces a file's content, such as `工件内容 (report.pdf):`."""
     return f"{phrases_for(language).lead}{escape_name(filename_or_id)}):"
 
 
 def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str, language: str | None) -> str:
-    """Return the lines before a converted file: its name, its reference and the kind of conversion."""
+    """Return the lines that introduce a converted file: its name, its reference, and how it was converted."""
     phrases = phrases_for(language)
     reference = [phrases.reference + escape_name(artifact_ref)] if artifact_ref else []
     return "\n".join([artifact_lead(filename_or_id, language), *reference, phrases.treatment + treatment])
 
 
 def description_slot(describer: str, language: str | None) -> str:
-    """Return the placeholder for a model's description of a file that was not requested yet."""
+    """Return the placeholder for a description that the describing model has not been asked for yet."""
     return phrases_for(language).description_slot.format(describer=escape_name(describer))
 
 
@@ -178,16 +180,16 @@ def extraction_note(mime_type: str, language: str | None) -> str:
 
 
 def invalid_bytes_note(count: int, encoding: str, language: str | None) -> str:
-    """Return the line about bytes of a text that are invalid in its encoding."""
+    """Return a line that states how many bytes of a text are invalid in its encoding."""
     return phrases_for(language).invalid_bytes.format(count=count, encoding=encoding.upper())
 
 
 def conversion_note(
     mime_type: str, target: str, width: int | None, height: int | None, language: str | None, frames: int = 1
 ) -> str:
-    """Return the text for `treatment_lead` on an image's new type or size. An unknown width or height is `?`.
+    """Return the `treatment` text for an image with a new type or size. An unknown width or height is `?`.
 
-    If the file has several frames, the text states that this is the first.
+    If the file has several frames, the text states that only the first is included.
     """
     type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
     note = phrases.converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
@@ -195,7 +197,7 @@ def conversion_note(
 
 
 def drawing_note(mime_type: str, numbers: Sequence[int], total: int, language: str | None) -> str:
-    """Return the text for `treatment_lead` on pages or frames (from 1) that follow as images."""
+    """Return the `treatment` text for a file whose pages or frames, numbered from 1, follow as images."""
     type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
     if mime_type.startswith("image/") and mime_type != "image/tiff":
         return phrases.frames.format(type=type_, numbers=", ".join(map(str, numbers)), total=total)
@@ -223,7 +225,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a text, whether it is incomplete, and the numbers of characters of the entire text and of this part."""
+    """A part of a text, whether text is missing, and the number of characters in the entire text and in this part."""
 
     text: str
     cut: bool
@@ -242,7 +244,7 @@ def head_and_tail(
 ) -> Excerpt:
     """Return the text if it is not longer than head and tail together, else its head, a note and its tail.
 
-    The head ends and the tail begins at a nearby paragraph, line, row or word, if there is one.
+    The head ends and the tail begins at a nearby paragraph, line or word break, if there is one.
     """
     total = len(text)
     if total <= head_chars + tail_chars:
@@ -254,7 +256,7 @@ def head_and_tail(
 
 
 BREAKS = ("\n\n", "\n", " ")
-"""Positions at which a text may be split, in order of preference."""
+"""Separators after which a text is preferably split, in order of preference."""
 
 
 def _find_head_end(text: str, end: int) -> int:
@@ -273,7 +275,7 @@ def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
     """Return up to `limit` characters from `offset`, and a note if more follow. Past the end, the text is empty."""
     total = len(text)
     start = min(max(offset, 0), total)
-    # Return at least one character, because otherwise a caller that continues reading would never reach the end.
+    # Return at least one character. Otherwise, a caller that reads on in a loop would never reach the end.
     end = min(start + max(limit, 1), total)
     excerpt = text[start:end]
     if end == total:

@@ -221,7 +221,7 @@ SPECIAL_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "application/vnd.ms-outlook-pst": ("Outlook 数据文件", "Outlook data file"),
     }
 )
-"""Types with a special name instead of format and noun."""
+"""Types whose names are not composed of a format and a noun."""
 
 FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
@@ -229,7 +229,7 @@ FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def friendly_type(mime_type: str, language: str | None) -> str:
-    """Return `PNG 图片` or `PNG image` for a MIME type in the table. Return other types unchanged."""
+    """Return a readable name for a MIME type, such as `PNG 图片` or `PNG image`. Return unknown types unchanged."""
     english = nearest_language(language) == "en"
     if mime_type in SPECIAL_NAMES:
         return SPECIAL_NAMES[mime_type][english]

@@ -1,7 +1,7 @@
 """Parse the text that replaces files for models back into fields (MCR-3.6, MCR-P5).
 
-Each kind of block has a function that reads its lines in their fixed order. A name is always a single line. The first
-line that does not match ends the block, so no part of a name can be mistaken for a field.
+Each type of block has a function that reads its lines in a fixed order. A name is always on a single line, and the
+first line that does not match ends the block, so no part of a name can be mistaken for a field.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, unescape_name
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 REFERENCE = re.compile(r" \(artifact:[^ ]*$")
-"""The start of a reference. Names may contain this text but ids cannot, so the last match is the reference."""
+"""Pattern for the artifact reference after a file's name. The name may contain the same text, but an id contains no
+space, so only the last occurrence matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDescription:
     """The fields of a description block in a message. A field is None if the block has no such line.
 
-    `block` is attachment, unreadable, failed, truncated or lead. `size` is unparsed (`1.2 MB`), `type_name` is the
-    type's name, and `filename` the name as displayed. `agents` are the named agents and `other_agents` the number of
-    others. If there are none, the block states that none can read the file. `names_tool` is whether the block names a
-    tool to call next.
+    `block` is attachment, unreadable, failed, truncated or lead. `size` is the text as written (`1.2 MB`), `type_name`
+    the readable name of the file type, and `filename` the displayed name. `agents` are the named agents, and
+    `other_agents` is the number of others. If there are none, the block states that no agent can read the file.
+    `names_tool` is set if the block names a tool to call next.
     """
 
     block: str
@@ -50,14 +51,14 @@ class ParsedDescription:
 
 
 def parse(text: str) -> ParsedDescription | None:
-    """Return the fields of text that is exactly one block, or None for other text (MCR-P5)."""
+    """Return the fields of the block if the text is exactly one block, or None for other text (MCR-P5)."""
     lines = _lines(text.strip("\r\n"))
     block_and_end = _at(lines, 0)
     return block_and_end[0] if block_and_end and block_and_end[1] == len(lines) else None
 
 
 def parse_all(text: str) -> tuple[ParsedDescription, ...]:
-    """Return all blocks in a message, in order. Other lines are skipped."""
+    """Return the fields of all blocks in a message, in order. Other lines are skipped."""
     lines, position, blocks = _lines(text), 0, []
     while position < len(lines):
         block_and_end = _at(lines, position)
@@ -77,7 +78,7 @@ BlockAndEnd = tuple[ParsedDescription, int]
 
 def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
-    # Most lines do not begin a block, and this check of all openings is cheap.
+    # Most lines do not begin a block. A check for all openings at once is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:
@@ -153,7 +154,7 @@ def _read_unreadable(at: _LineReader, language: str, phrases: Phrases) -> BlockA
     flaw = _take_flaw(at, phrases)
     if first is None or type_name is None or not REFERENCE.search(first) or not (flaw or at.take(phrases.cannot_read)):
         return None
-    # The last " (" belongs to the reference. Earlier ones are part of the name.
+    # The last " (" begins the reference. Earlier ones are part of the name.
     name, _, reference = first.rpartition(" (")
     return ParsedDescription(
         block="unreadable",
@@ -230,6 +231,7 @@ READERS = tuple(
         (phrases.lead, _read_lead),
     )
 )
-"""Opening of each block, its language, and the function that reads it. No opening is a prefix of another."""
+"""The opening text of each type of block, its language, and the function that reads it. No opening is a prefix of
+another."""
 
 OPENINGS = tuple(opening for opening, _, _ in READERS)

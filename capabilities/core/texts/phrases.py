@@ -1,4 +1,4 @@
-"""Phrases that models read, in Chinese and English, and the escaping of untrusted names in them.
+"""Chinese and English phrases that models read, and the escaping of untrusted names in this text.
 
 Programs parse this text, so a name must stay on its line. `escape_name` replaces characters that could break or hide a
 line by `\\u{hex}`, and `unescape_name` reverses this. Ordinary names, even in Chinese or with quotes, are unchanged.
@@ -14,17 +14,18 @@ from types import MappingProxyType
 
 UNITS = ("KB", "MB", "GB", "TB", "PB")
 JOINERS = "\u200c\u200d"
-"""Invisible characters that are part of Persian and Indic words and of emoji. They cannot break or reorder a line."""
+"""Invisible characters that occur in Persian and Indic words and in emoji. They cannot break or reorder a line."""
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode categories: controls, format and bidi marks, lone surrogates, line and paragraph separators."""
+"""Unicode categories of hidden characters: controls, format and bidi marks, lone surrogates, line and paragraph
+separators."""
 
 ESCAPE = re.compile(r"\\u\{([0-9a-f]{1,6})\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """A language's phrases. The keys of `nouns` and `skills` are content types (image, audio, video, file)."""
+    """The phrases in one language. The keys of `nouns` and `skills` are content types (image, audio, video, file)."""
 
     received: str
     type: str
@@ -68,7 +69,7 @@ class Phrases:
     unknown: str
 
     def around_count(self, content_type: str) -> tuple[str, str]:
-        """Return the texts before and after the number of other agents that can read the content."""
+        """Return the text before and after the number of other agents that can read the content."""
         capability = "vision" if content_type == "image" else content_type
         before, _, after = self.others.format(count="\0", capability=capability).partition("\0")
         return before, after
@@ -177,7 +178,7 @@ LANGUAGES: Mapping[str, Phrases] = MappingProxyType({"zh": ZH, "en": EN})
 
 
 def nearest_language(language: str | None) -> str:
-    """Return `zh` for all tags for Chinese (zh-CN, zh_Hant, ZH), and `en` for other tags and None."""
+    """Return `zh` for every language tag for Chinese (zh-CN, zh_Hant, ZH), and `en` for other tags and None."""
     primary = re.split(r"[-_]", language or "", maxsplit=1)[0].strip().lower()
     return primary if primary in LANGUAGES else "en"
 
@@ -187,7 +188,7 @@ def phrases_for(language: str | None) -> Phrases:
 
 
 def is_hidden(character: str) -> bool:
-    """Return whether a character could break or reorder a line, or would be invisible."""
+    """Return whether a character is invisible, or could break or reorder a line."""
     return unicodedata.category(character) in HIDDEN_CATEGORIES and character not in JOINERS
 
 
@@ -200,7 +201,7 @@ def escape_name(name: str, further: str = "") -> str:
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
     escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or is_hidden(mark)}
-    # Escape a name that looks escaped again, so that `unescape_name` returns it unchanged.
+    # Escape text that already looks escaped again, so that `unescape_name` returns the original name.
     return "\\u{5c}u{".join(part.translate(escapes) for part in name.split("\\u{"))
 
 
@@ -219,6 +220,6 @@ def human_size(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     tenths = [(20 * size + 1024**power) // (2 * 1024**power) for power in range(1, len(UNITS) + 1)]
-    # Use the next unit instead of 1024.0.
+    # Write `1.0 MB` instead of `1024.0 KB`.
     power = next((index for index, count in enumerate(tenths) if count < 10240), len(UNITS) - 1)
     return f"{tenths[power] // 10}.{tenths[power] % 10} {UNITS[power]}"
