@@ -98,7 +98,7 @@ def is_sent_unchanged(chat: ChatRequest, reader: Reader) -> bool:
     role, file = files[0]
     text_bytes = sum(byte_count(text) for message in chat.messages for text in _texts(message))
     position = Position(role, request_bytes=text_bytes)
-    # Whether the file is sent natively does not depend on a model that could describe it.
+    # Leave out the model that could describe the file, because it does not affect whether the file is sent natively.
     outcome = decide(file, without_describer(reader), position).outcome
     return outcome is Outcome.NATIVE and not may_have_flaw(file)
 

@@ -60,7 +60,7 @@ class Loss:
 
     @property
     def percent(self) -> int | None:
-        # Never show 0 or 100, because something is lost and something is delivered.
+        # Never show 0% or 100%, because part of the file is lost and part of it is delivered.
         return None if self.share is None else min(max(round(self.share * 100), 1), 99)
 
     @property
@@ -109,7 +109,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """How a delivery is shown to users. CUT replaces AS_IS and CONVERTED if part of the file is lost."""
+    """How a delivery is shown to users. CUT replaces AS_IS or CONVERTED if part of the file is lost."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -275,7 +275,7 @@ def decide_description(file: FilePart, reader: Reader, reason: Reason) -> Delive
 CANDIDATE_INDEPENDENT = frozenset(
     {ReasonCode.UNREADABLE, ReasonCode.ROLE, ReasonCode.EMPTY, ReasonCode.LOCKED, ReasonCode.DAMAGED}
 )
-"""Reasons that apply equally to every candidate model, so skipping one of them would not help."""
+"""Reasons that apply equally to every candidate model, so trying the next candidate would not help."""
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:

@@ -36,8 +36,8 @@ class ModelEndpoint:
     """A model that can receive requests: its wire protocol, its target, and the `Reader` for delivery decisions.
 
     `service_id` is None for a model that is not configured as a service, which is treated as text-only. `passes` maps
-    each caller header to forward to its name in the provider request. `vendor_tools` names the vendor's own tools that
-    may be used.
+    the name of each forwarded caller header to its name in the provider request. `vendor_tools` names the vendor's own
+    tools that may be used.
     """
 
     protocol: WireProtocol
@@ -62,8 +62,8 @@ class ModelEndpoint:
 class Prepared:
     """A request encoded for one endpoint, with the deliveries of its files.
 
-    `tool_names` maps tool names as sent to the caller's names. `custom_tools` are the caller's tools with free-text
-    input that are sent as functions.
+    `tool_names` maps the tool names in the encoded request to the caller's names. `custom_tools` are the caller's tools
+    with free-text input that are sent as functions.
     """
 
     request: UpstreamRequest

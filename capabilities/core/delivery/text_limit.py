@@ -25,7 +25,7 @@ _SHARE, _CHARS = re.compile(r"([1-9][0-9]?|100) ?%", re.ASCII), re.compile(r"[1-
 
 @dataclass(frozen=True, slots=True)
 class TextLimit:
-    """Maximum text of one file: `chars` if set, else a fraction `share` (0 to 1) of the remaining window.
+    """Maximum text of one file: `chars` characters if set, else the `share` (0 to 1) of the remaining context window.
 
     For a model with an unknown context window, `unknown_chars` replaces `share`.
     """

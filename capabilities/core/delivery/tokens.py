@@ -198,7 +198,7 @@ def estimate_delivery(
     if delivery.delivery.outcome is not Outcome.CONVERTED:
         return file_tokens(model, delivery.file)
     images = [FilePart(native.kind, width=native.width, height=native.height) for native in delivery.natives]
-    # If a page has no estimate, return none for the file, because a partial sum would look like a total.
+    # If a page has no estimate, return None for the file, because a partial sum would look like a total.
     estimates = _known_estimates(images, model)
     return (
         Estimate(sum(estimate.tokens for estimate in estimates), estimates[0].rule)

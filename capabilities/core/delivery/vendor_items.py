@@ -20,7 +20,7 @@ PLACEHOLDERS: Mapping[str, str] = MappingProxyType(
         "zh": "[{name}：在另一家提供商处使用过，其数据不在本对话中。]",
     }
 )
-"""Note that a model receives in place of a block which only another vendor understands."""
+"""Note that a model receives in place of a block that only another vendor's models understand."""
 
 
 def fit_vendor_items(

@@ -126,7 +126,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 FLAWS: Mapping[ReasonCode, Flaw] = MappingProxyType({ReasonCode.LOCKED: Flaw.LOCKED, ReasonCode.DAMAGED: Flaw.DAMAGED})
 CANNOT_BE_OPENED = frozenset({ReasonCode.UNREADABLE, *FLAWS})
-"""Reasons for which no other agent or model can read the file either."""
+"""Reasons that keep every other agent and model from reading the file, too."""
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:

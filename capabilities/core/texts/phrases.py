@@ -201,7 +201,7 @@ def escape_name(name: str, further: str = "") -> str:
     if name.isascii() and name.isprintable() and "\\" not in name and not any(mark in name for mark in further):
         return name
     escapes = {ord(mark): f"\\u{{{ord(mark):x}}}" for mark in set(name) if mark in further or is_hidden(mark)}
-    # Escape text that already looks escaped again, so that `unescape_name` returns the original name.
+    # If part of the name already looks escaped, escape it once more, so that `unescape_name` returns the original name.
     return "\\u{5c}u{".join(part.translate(escapes) for part in name.split("\\u{"))
 
 

@@ -26,7 +26,7 @@ DISMISSAL_PERIOD = timedelta(days=7)
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
-"""Observations by provider and model, then by capability."""
+"""Observations by (provider, model), then by capability."""
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 

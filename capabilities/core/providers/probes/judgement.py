@@ -66,7 +66,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """A model's answer to a probe's question: text, or the fault with HTTP status and message, and reported tokens."""
+    """A model's answer to a probe's question: text, or a fault with HTTP status and message, and token counts."""
 
     text: str = ""
     fault: str = ""
