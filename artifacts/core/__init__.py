@@ -1,1 +1,1 @@
-"""Values and rules about files in plain Python, without Django."""
+"""Value types and rules for files, in plain Python without Django."""

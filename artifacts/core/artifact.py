@@ -1,4 +1,4 @@
-"""The stored file as the `core` packages use it: its metadata and access to its bytes."""
+"""A stored file as seen by the `core` packages: its metadata and access to its bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def artifact_id(ref: object) -> str | None:
-    """Return the id in a reference (`artifact:<id>` or a bare id), or None if the reference is invalid."""
+    """Return the artifact id from a reference (`artifact:<id>` or a bare id), or None if the reference is invalid."""
     artifact_id = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
     return artifact_id if _ID.fullmatch(artifact_id) else None
 
@@ -26,9 +26,9 @@ class StoredArtifact:
     """A stored file.
 
     `mime_type` is the effective type, `declared_mime_type` the type that the uploader declared. `size` is in bytes, and
-    `created_at` is in ISO 8601. `type` is a label that the uploader may choose freely. `encoding` is set only for text.
-    `width` and `height` are in pixels, `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes no
-    longer exist, and `artifact_corrupt` if they are damaged.
+    `created_at` is in ISO 8601. `type` is a free-form label chosen by the uploader. `encoding` is set only for text.
+    `width` and `height` are in pixels, and `seconds` is the duration. `unreadable` is `artifact_missing` if the bytes
+    no longer exist, and `artifact_corrupt` if they are damaged.
     """
 
     id: str
@@ -73,7 +73,7 @@ class StoredArtifact:
         )
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return the `metadata` of a ContentRouteResult: always the `id`, and other fields if they are known."""
+        """Return the metadata for a `ContentRouteResult`: the `id`, plus the other fields that are known."""
         values = {
             "id": self.id,
             "type": self.type,

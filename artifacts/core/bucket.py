@@ -1,6 +1,6 @@
 """The URL of an S3 object store: `s3://bucket/prefix?…`.
 
-The URL contains no secret. Credentials come from the standard `AWS_…` variables or from the machine's role.
+The URL contains no secret. Credentials come from the standard `AWS_…` environment variables or from the machine's role.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 class BucketAddressError(ValueError):
-    """The URL does not name a bucket. The message states the error without repeating values from the URL."""
+    """The URL does not name a bucket. The message describes the problem without repeating values from the URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
     """An S3 bucket and the key prefix of our objects in it.
 
-    An empty `endpoint` or `region` selects the service's default. If `is_virtual` is set, the bucket's name is part of
+    An empty `endpoint` or `region` selects the service's default. If `is_virtual` is True, the bucket name is part of
     the host name instead of the path.
     """
 
@@ -42,7 +42,7 @@ class Bucket:
 
     @property
     def base_url(self) -> str:
-        """Return the endpoint's URL. In virtual style, the bucket's name is a subdomain."""
+        """Return the endpoint's URL. In virtual-hosted style, the bucket name is a subdomain."""
         if not (self.endpoint and self.is_virtual):
             return self.endpoint
         scheme, _, rest = self.endpoint.partition("://")
@@ -50,7 +50,7 @@ class Bucket:
 
 
 def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Bucket:
-    """Parse the bucket from a URL.
+    """Parse a bucket URL.
 
     `environment` may contain AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL. Raise `BucketAddressError` if the URL is invalid.
     """
@@ -68,8 +68,8 @@ def parse_bucket(url: str, environment: Mapping[str, str] | None = None) -> Buck
     endpoint = (
         parameters.get("endpoint_url") or variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL", "")
     )
-    # For services other than Amazon's, the bucket is in the path by default, since not all of them support virtual
-    # hosts.
+    # Services other than Amazon S3 get path-style URLs by default, because not all of them support virtual-hosted
+    # style.
     style = parameters.get("style") or ("path" if endpoint else "virtual")
     if style not in STYLES:
         raise BucketAddressError("style is path or virtual.")

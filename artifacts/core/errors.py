@@ -1,4 +1,4 @@
-"""Errors about stored bytes. Each message states what the caller can do next (ABR-8.1, MCR-E4)."""
+"""Errors about stored bytes. Each message tells the caller what to do next (ABR-8.1, MCR-E4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from capabilities.core.translatable import translatable
 
 
 class ArtifactError(Exception):
-    """An operation on an artifact's bytes failed. `code` is the error code in the APIs."""
+    """An operation on an artifact's bytes failed. `code` is the error code in API responses."""
 
     code = "artifact_error"
 
@@ -25,7 +25,8 @@ class TooLargeError(ArtifactError):
 class StorageFullError(ArtifactError):
     """The disk or the quota is full. Nothing was stored.
 
-    `quota` and `used` are in bytes, and set only if a quota is full. `agent` is empty for the installation's quota.
+    `quota` and `used` are in bytes, and are set only if a quota is full. `agent` is empty if it is the quota of the
+    entire installation.
     """
 
     code = "storage_full"
@@ -47,7 +48,7 @@ class StorageFullError(ArtifactError):
 
 
 class MissingError(ArtifactError, UnreadableError):
-    """No bytes are stored under the artifact's hash."""
+    """No bytes are stored for the artifact's hash."""
 
     code = "artifact_missing"
 

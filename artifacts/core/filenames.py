@@ -10,7 +10,7 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""Maximum number of UTF-8 bytes in a file name on common file systems."""
+"""Maximum number of bytes of a file name (in UTF-8) in common file systems."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Bidirectional control characters, which can make `gnp.exe` look like `exe.png`."""
@@ -32,7 +32,7 @@ DOTFILES = (
     *("pre-commit-config", "profile", "pylintrc", "pypirc", "python-version", "ruby-version", "rustfmt", "stylelintrc"),
     *("tmux", "tool-versions", "travis", "vimrc", "yarnrc", "zprofile", "zshenv", "zshrc"),
 )
-"""Configuration files whose leading dot belongs to the name, even with a suffix such as `.env.local`."""
+"""Configuration files whose leading dot is part of the name, even with a suffix such as `.env.local`."""
 
 _DOTFILE = re.compile(rf"(?ai)\.(?:{'|'.join(DOTFILES)})(?:\.[^.\s]|$)")
 _DROPPED = re.compile(f"[{BIDI}\u2028\u2029\ufeff]")
@@ -41,7 +41,7 @@ _TOKEN = re.compile(r"[^A-Za-z0-9!#$&+.^_`|~ ()\[\]{}@,;=-]")
 
 
 def clean_filename(raw: str | None, fallback: str = "") -> str:
-    """Return a safe label for an untrusted name, or `fallback` if nothing remains. This is idempotent.
+    """Return a safe label for an untrusted file name, or `fallback` if nothing remains. This function is idempotent.
 
     The result has no path, no control or bidi characters, no lone surrogates, and no leading or trailing dots and
     spaces (except for the dot of `DOTFILES`). Windows device names get an underscore prefix. The result is in NFC and
@@ -57,7 +57,7 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
 
 
 def content_disposition(filename: str | None, disposition: str = "attachment") -> str:
-    """Return a download's header value (RFC 6266), with RFC 8187's `filename*` if the name is not ASCII."""
+    """Return a `Content-Disposition` value (RFC 6266), with RFC 8187's `filename*` if the name is not ASCII."""
     name = clean_filename(filename)
     if not name:
         return disposition
@@ -69,7 +69,7 @@ def content_disposition(filename: str | None, disposition: str = "attachment") -
 
 
 def _trim(name: str) -> str:
-    # Windows drops trailing dots and spaces. One leading dot is preserved for names such as `.gitignore` (`DOTFILES`).
+    # Windows drops trailing dots and spaces. One leading dot is preserved for names like `.gitignore` (see `DOTFILES`).
     start, end = 0, len(name)
     while start < end and (name[start] == "." or name[start].isspace()):
         start += 1

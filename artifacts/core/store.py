@@ -1,6 +1,7 @@
-"""Interfaces of the byte stores and artifact stores, which use a file system or an object store.
+"""Interfaces of byte stores and artifact stores.
 
-A `ByteStore` finds bytes by their SHA-256. `ArtifactStore` is the interface that the specification defines.
+A `ByteStore` (in a file system or an object store) finds bytes by their SHA-256. `ArtifactStore` is the interface that
+the specification defines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ReadAt = Callable[[int, int], bytes]
 """Function `read_at(offset, length)` that returns `length` bytes, or fewer at the end of the data."""
 
 BLOCK = 256 * 1024
-"""Maximum number of bytes of a file in memory, so that memory use does not depend on the file's size."""
+"""Number of bytes in a block. Files are processed block by block, so that memory use does not depend on their size."""
 
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -49,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """An outage of a store: when it began, and a sentence that states the cause."""
+    """An outage of a store: its beginning, and a sentence that describes the cause."""
 
     since: datetime
     sentence: str
@@ -59,7 +60,7 @@ class LocalFile(Protocol):
     """A file on this machine that can be opened for reading, such as a `Path`."""
 
     def open(self, mode: Literal["rb"], /) -> IO[bytes]:
-        """Open the file with a new descriptor, positioned at the beginning."""
+        """Open the file with a new descriptor, positioned at the start."""
 
 
 class Upload(Protocol):
@@ -69,16 +70,16 @@ class Upload(Protocol):
     def sha256(self) -> str: ...
 
     def write(self, block: bytes) -> None:
-        """Append a block.
+        """Append a block of bytes.
 
         Raise `TooLargeError` if the upload exceeds the limit, or `StorageFullError`.
         """
 
     def finish(self) -> Stored:
-        """Make the bytes durable under their hash. Identical bytes are stored only once."""
+        """Store the bytes durably under their hash. Identical bytes are stored only once."""
 
     def abort(self) -> None:
-        """Discard the uploaded bytes. After `finish`, do nothing."""
+        """Discard the uploaded bytes. After `finish`, this does nothing."""
 
     def __enter__(self) -> Upload: ...
 
@@ -88,7 +89,7 @@ class Upload(Protocol):
 class ByteStore(Protocol):
     """Stores bytes under their SHA-256. Bytes that do not match their hash are never returned.
 
-    `is_remote` is set for a store on another machine. Each of its methods may raise `StoreUnavailableError`.
+    `is_remote` is True for a store on another machine. Each method of a remote store may raise `StoreUnavailableError`.
     """
 
     is_remote: bool
@@ -101,13 +102,13 @@ class ByteStore(Protocol):
         """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Store the blocks. The limit applies to the bytes read, whatever length was announced."""
+        """Store the blocks. `max_bytes` limits the bytes that are read, whatever length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
         """Return the bytes from `offset` on. Raise `MissingError` or `CorruptError` before the first block."""
 
     def reader(self, sha256: str) -> AbstractContextManager[ReadAt]:
-        """Return random access to the verified bytes. Raise `MissingError` or `CorruptError`."""
+        """Return a context manager for random access to the verified bytes. Raise `MissingError` or `CorruptError`."""
 
     def local_file(self, sha256: str) -> AbstractContextManager[LocalFile]:
         """Provide the verified bytes as a local file within a context.
@@ -116,7 +117,7 @@ class ByteStore(Protocol):
         """
 
     def exists(self, sha256: str) -> bool:
-        """Return whether bytes are stored under the hash. They may be damaged."""
+        """Return whether bytes are stored under the hash. This does not verify them."""
 
     def size(self, sha256: str) -> int:
         """Return the stored size in bytes. Raise `MissingError`."""
@@ -128,20 +129,20 @@ class ByteStore(Protocol):
         """Delete the bytes. Return whether any were stored."""
 
     def check(self) -> None:
-        """Raise `StoreUnavailableError` unless the store responds and accepts our credentials."""
+        """Raise `StoreUnavailableError` unless the store responds and accepts the credentials."""
 
     def sweep(self) -> int:
-        """Delete the remains of unfinished uploads. Return their number."""
+        """Delete the remains of unfinished uploads, and return their number."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Yield all stored hashes, or only those last stored before `before`, in seconds since 1970."""
+        """Yield the hashes of all stored bytes, or only of those last stored before `before`, in Unix seconds."""
 
 
 class ArtifactStore(Protocol):
-    """The artifact store interface of the specification, which finds artifacts by reference."""
+    """The artifact store interface of the specification. It finds artifacts by reference."""
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
         """Return the artifact, or None if it is not visible to the caller (ABR-8.1).
 
-        The prefix `artifact:` is optional.
+        `ref` may omit the prefix `artifact:`.
         """

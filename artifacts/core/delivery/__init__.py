@@ -1,1 +1,1 @@
-"""Delivery of stored files to an agent's model: the tool get_artifact, its router, and the tool definitions."""
+"""Delivery of stored files to an agent's model: the `get_artifact` tool, its content router, and tool definitions."""

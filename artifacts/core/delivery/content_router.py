@@ -1,8 +1,7 @@
-"""Choose the form in which get_artifact returns a file to a model (ABR-2 to ABR-7).
+"""Choose the form in which the `get_artifact` tool returns a file to a model (ABR-2 to ABR-7).
 
-Text is returned as text. If the service has the capability, an image is returned in `image_url` and any other binary
-file in `file`. Otherwise the result is a text description of the file without its bytes. `decide` makes this decision,
-based on GET_ARTIFACT_SLOTS.
+Text is returned as text. If the model service can read the file, an image is returned in `image_url` and any other
+binary file in `file`. Otherwise the result is a text description of the file without its bytes.
 """
 
 from __future__ import annotations
@@ -40,28 +39,28 @@ UNKNOWN_SERVICE = "unknown_service"
 """Warning code: no service has this id, so the service is treated as text only."""
 
 CAPABILITIES_UNKNOWN = "capabilities_unknown"
-"""Warning code: the registry failed, so the service is treated as text only (ABR-8.4)."""
+"""Warning code: the service registry failed, so the service is treated as text only (ABR-8.4)."""
 
 UNREADABLE_WARNINGS = frozenset({"artifact_missing", "artifact_corrupt"})
 
 
 class Services(Protocol):
-    """Finds a service's capabilities. `LlmServiceRegistry` implements this interface."""
+    """Interface for looking up a service's capabilities, implemented by `LlmServiceRegistry`."""
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
         """Return the service's input and output capabilities, or None for an unknown id."""
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Function that detects the MIME type of an artifact without a stored type from its bytes (ABR-1.5, ABR-8.2). It may
-raise any exception."""
+"""Function that detects an artifact's MIME type from its bytes if no type is stored (ABR-1.5, ABR-8.2). It may raise
+any exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContentRouteResult:
-    """The result of get_artifact. Exactly one of `content`, `image_url` and `file` is set.
+    """The result of the `get_artifact` tool. Exactly one of `content`, `image_url` and `file` is set.
 
-    `delivery` is the decision that led to this result. `warnings` are codes. JSON omits them if there are none.
+    `delivery` is the decision that led to this result. `warnings` contains warning codes; the JSON omits an empty list.
     """
 
     content_type: str
@@ -74,7 +73,7 @@ class ContentRouteResult:
     warnings: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON, with the keys that the specification defines."""
+        """Return the result as JSON, with the keys given in the specification."""
         body = {"content": self.content, "imageUrl": self.image_url, "file": self.file}
         return {
             "contentType": self.content_type,
@@ -86,10 +85,10 @@ class ContentRouteResult:
 
 
 class ArtifactContentRouter:
-    """Converts artifacts to a form that a service can read.
+    """Converts artifacts to a form that a model service can read.
 
-    No method raises an exception, whatever the artifact or the service (ABR-INV5). `write` encodes a file's bytes for
-    the result.
+    No method raises an exception for any artifact or service (ABR-INV5). `write` encodes the bytes of a file for the
+    result.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:
@@ -108,14 +107,14 @@ class ArtifactContentRouter:
     ) -> ContentRouteResult:
         """Return the artifact in a form that the service can read.
 
-        `offset` and `limit` select a page of text, in characters. `language` is the language of descriptions and
-        errors. If the bytes are unreadable, return an error message and a warning instead of raising an exception.
+        `offset` and `limit` select a range of the text, in characters. Descriptions and error messages are in
+        `language`. If the bytes are unreadable, return an error message and a warning instead of raising an exception.
         """
         typed_artifact, (capabilities, warnings) = self._complete_type(artifact), self._capabilities(service_id)
         part, reader = typed_artifact.part(), Reader(GET_ARTIFACT_SLOTS, capabilities)
         delivery = decide(part, reader)
         try:
-            # Providers reject the entire request if they cannot open a document in it.
+            # Providers reject the entire request if it contains a document that they cannot open.
             if delivery.outcome is Outcome.NATIVE and (flaw := find_flaw(part)):
                 delivery = decide_description(part, reader, flaw)
             result = _ROUTES[delivery.outcome](typed_artifact, delivery, _Options(language, offset, limit, self.write))
@@ -126,9 +125,9 @@ class ArtifactContentRouter:
         return replace(result, warnings=(*warnings, *result.warnings))
 
     def detect_binary_type(self, artifact: StoredArtifact) -> Kind:
-        """Return the kind of binary content: by metadata, else by file name, else by content (ABR-1.2 to 1.5).
+        """Return the kind of binary content (ABR-1.2 to 1.5).
 
-        Text is `other`.
+        The kind is derived from the metadata, else from the file name, else from the bytes. For text, return `other`.
         """
         kind = self._complete_type(artifact).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
@@ -141,7 +140,7 @@ class ArtifactContentRouter:
         return self._capabilities(service_id)[0].has(capability)
 
     def format_image_url(self, content: bytes | str, mime_type: str) -> dict[str, Any]:
-        """Return an image as an `image_url` object (ABR-3.3). The image is given as bytes or as base64."""
+        """Return an image as an `image_url` object (ABR-3.3). `content` is bytes or base64."""
         data = content if isinstance(content, str) else base64.b64encode(content).decode("ascii")
         return {"type": "image_url", "image_url": {"url": f"data:{mime_type};base64,{data}"}}
 
@@ -213,7 +212,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, filename_mime(artifact.filename) or "")
-    # A data URL needs an image MIME type, and the artifact's own type may not be one.
+    # A data URL needs an image MIME type, but the artifact's type may be different or generic.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -221,7 +220,7 @@ def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> Co
     text = artifact.content.text() if artifact.content else None
     if text is None:
         reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
-        # The declared type is text, but the bytes cannot be decoded, so the artifact is described like a binary file.
+        # The bytes are not text despite the declared type, so the artifact is described like a binary file.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
     excerpt = _excerpt(text.text, options)
@@ -265,5 +264,5 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Functions that write the result for each outcome. Other outcomes do not occur, because get_artifact has no tool
-results, conversions or content policies."""
+"""Maps each outcome to the function that writes its result. Other outcomes cannot occur, because `get_artifact` does
+not use tool results, conversions or content policies."""

@@ -1,4 +1,4 @@
-"""The tool get_artifact, and the parser that converts its result in a tool message back to a file."""
+"""The `get_artifact` tool, and the parser that extracts the file from its result in a tool message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOT_FOUND: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ArtifactNotFound:
-    """The artifact does not exist, is not visible to the calling agent, or the reference is invalid (ABR-8.1)."""
+    """The artifact does not exist or is not visible to the calling agent, or the reference is invalid (ABR-8.1)."""
 
     ref: str
     message: str
@@ -48,9 +48,9 @@ def get_artifact(
     offset: int | None = None,
     limit: int | None = None,
 ) -> ContentRouteResult | ArtifactNotFound:
-    """Return the artifact in a form that the service can read, or an `ArtifactNotFound`.
+    """Return the artifact in a form that the model service can read, or an `ArtifactNotFound`.
 
-    Both results have `as_json()`. `ref` is `artifact:<id>` or the bare id. It is validated before the store is queried.
+    Both results have `as_json()`. `ref` is `artifact:<id>` or a bare id, and is validated before the store is queried.
     """
     bare = artifact_id(ref)
     artifact = store.get_artifact(REF_PREFIX + bare) if bare else None
@@ -71,7 +71,7 @@ class BadBase64Error(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """Content received within a message."""
+    """File content that arrived within a message."""
 
     data: bytes
     kind: Kind
@@ -88,7 +88,7 @@ class InMemory:
         except UnicodeDecodeError:
             return None
 
-    # Content in memory cannot be converted.
+    # Convert nothing, because only stored files can be converted.
     def convert(self, _: ConvertTo) -> Converted | None:
         return None
 
@@ -101,9 +101,9 @@ _DATA_URL = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,", re.IGNORECASE)
 def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | None:
     """Return the file in a tool message if its text is a ContentRouteResult with media, else None.
 
-    The specification's `status` key is ignored. If the result names its artifact but has no data (the specification's
-    short form), the returned file has no content, and a caller with access to the store adds it. Raise `BadBase64Error`
-    if the data cannot be decoded.
+    If the result names its artifact but has no data (the specification's short form), the returned file has no content,
+    which a caller with access to the store must add. The specification's `status` key is ignored. Raise
+    `BadBase64Error` if the data cannot be decoded.
     """
     result = _result(text)
     if result is None:
@@ -123,7 +123,7 @@ def _part(
     filename = filename or _string(metadata, "filename")
     mime_type = clean_mime(declared) or clean_mime(metadata.get("mimeType")) or filename_mime(filename)
     kind_of_type = mime_kind(mime_type or OCTET_STREAM)
-    # Models receive SVG as text, whichever field the tool used.
+    # SVG is sent to models as text, whichever field the tool result used.
     kind = Kind.IMAGE if result["routing"] == "image_url" and kind_of_type is not Kind.TEXT else kind_of_type
     size = _count(metadata.get("size")) if data is None else len(data)
     return FilePart(
@@ -138,7 +138,7 @@ def _part(
 
 
 def _result(text: str) -> dict[str, Any] | None:
-    # Make this cheap check first, because a tool message can be any text of any size and nesting depth.
+    # Make this cheap check first, because a tool message can be arbitrarily large and deeply nested.
     if not text.lstrip().startswith("{") or '"routing"' not in text or not is_bounded(text):
         return None
     try:
@@ -150,8 +150,8 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""Pairs of `contentType` and `routing` whose result contains a file. With the routing `text`, a result contains
-text."""
+"""Pairs of `contentType` and `routing` for results that contain a file. The routing `text` means that the result
+contains text."""
 
 _DecodedFile = tuple[str | None, str | None, bytes]
 

@@ -1,4 +1,4 @@
-"""Definitions of the agents' tools in OpenAI's function format, for the `tools` of a chat request."""
+"""Definitions of the tools for agents in OpenAI's function format, for the `tools` field of a chat request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Descriptions of each tool and parameter, by language."""
+"""Descriptions of the tools and their parameters, by language."""
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 _COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
@@ -93,7 +93,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
-    """Return the tools in OpenAI's function format, with descriptions in the nearest supported language."""
+    """Return the tools in OpenAI's function format, with descriptions in the best matching supported language."""
     texts = TEXTS[nearest_language(language)]
     return [{"type": "function", "function": _function(name, texts)} for name in PARAMETERS]
 

@@ -1,8 +1,8 @@
-"""Detect a container's type by its contents: office file or archive, audio or video.
+"""Detect a container's type by its contents: office document or archive, audio or video.
 
-Each function reads a few short ranges through `read_at`. If these do not reveal the contents, it returns None, and the
-caller uses the type implied by the signature. The work is bounded for any input. For example, only the beginning of one
-part of an Apple document is decompressed.
+Each function reads a few short ranges of the file. If these do not reveal the contents, it returns None, and the caller
+uses the type implied by the signature. The work is bounded for any input. For example, only the beginning of one part
+of an Apple iWork document is decompressed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_NAMES = 2_000
 MAX_DIRECTORY = 1 << 20
 MAX_SECTORS = 128
 MAX_PART = 2_048
-"""Maximum number of bytes of a zip entry that are read, before and after decompression."""
+"""Maximum number of bytes that are read from a zip entry, before and after decompression."""
 
 OFFICE_PARTS = (
     ("xl/workbook.bin", "application/vnd.ms-excel.sheet.binary.macroenabled.12"),
@@ -34,18 +34,18 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""The type of an Office Open XML package by a name prefix inside it. More specific prefixes come first."""
+"""Maps name prefixes of the entries in an Office Open XML package to its type. More specific prefixes come first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Pairs of type prefixes of the same program, whose documents, templates, slide shows and add-ins contain the same
-parts."""
+"""Pairs of type prefixes for the same office program. Its documents, templates, slide shows and add-ins contain the
+same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Packages that can be distinguished from other zip files only by the file name."""
+"""Types of packages that only the file name distinguishes from other zip files."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
@@ -54,18 +54,18 @@ ARCHIVE_PARTS = (
     ("OFD.xml", "application/ofd"),
     ("3D/3dmodel.model", "model/3mf"),
 )
-"""The type of other zip-based packages by the name of an entry inside them."""
+"""Maps names of the entries in other zip-based packages to the package's type."""
 
 KEYNOTE, NUMBERS, PAGES = (f"application/vnd.apple.{name}" for name in ("keynote", "numbers", "pages"))
 APPLE_ROOT = re.compile(
     rb'<(\w{1,20}):(?:document|presentation)\s[^>]*xmlns:\1="http://developer\.apple\.com/namespaces/(\w+)"'
 )
 APPLE_NAMESPACES = {b"key": KEYNOTE, b"keynote2": KEYNOTE, b"ls": NUMBERS, b"sl": PAGES}
-"""The type of an Apple document from before 2013 by the namespace of its root element (libetonyek)."""
+"""Maps the namespace of the root element in an Apple iWork document from before 2013 to its type (libetonyek)."""
 
 APPLE_MESSAGE = re.compile(rb"\x08\x01\x12[\x80-\xff]{0,3}[\0-\x7f]\x08(\x01|\x90\x4e)")
-"""Number and message type of the first object in a part of an Apple document: 1 in Keynote and Numbers, 10000 in Pages
-(libetonyek). Snappy compression leaves the first bytes of a part unchanged."""
+"""Matches the number and type of the first message in a part of an Apple iWork document: type 1 in Keynote and Numbers,
+type 10000 in Pages (libetonyek). Snappy compression leaves the first bytes of a part unchanged."""
 
 MIMETYPE_ENTRIES = frozenset(
     {
@@ -80,14 +80,14 @@ MIMETYPE_ENTRIES = frozenset(
         "image/openraster",
     }
 )
-"""Accepted contents of an uncompressed first entry named `mimetype` (EPUB, OpenDocument)."""
+"""Accepted contents of an uncompressed first zip entry named `mimetype` (EPUB, OpenDocument)."""
 
 LOCKED_PACKAGE = "application/x-ole-storage"
-"""Type of a password-protected office file. Only the file name shows which program it belongs to."""
+"""Type of a password-protected office document. Only the file name reveals the program that wrote it."""
 
 WORKS = "application/vnd.ms-works"
 WORKS_TEXT = (b"CHNKWKS", b"CHNKINK")
-"""Beginnings of the `CONTENTS` stream of Works text documents since 2000 (libwps)."""
+"""The first bytes of the `CONTENTS` stream in Works text documents since 2000 (libwps)."""
 
 OLE2_STREAMS = (
     ("WordDocument", "application/msword"),
@@ -108,9 +108,9 @@ OLE2_STREAMS = (
 
 
 def zip_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of a zip file by the names in its central directory.
+    """Return the type of a zip file according to the entry names in its central directory.
 
-    If the directory is cut off, use the names in the first local headers.
+    If the directory is missing because the file is cut off, use the names in the first local headers.
     """
     mimetype = _mimetype_entry(read_at(0, 256))
     if mimetype in MIMETYPE_ENTRIES:
@@ -132,7 +132,7 @@ def zip_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _apple_type(read_at: ReadAt, parts: dict[str, int]) -> str | None:
-    # Only Keynote documents have slides. All three types can contain tables and therefore a calculation engine.
+    # Only Keynote documents have slides. All three iWork types can contain tables and therefore a calculation engine.
     if "Index/Document.iwa" in parts:
         if any(name.startswith(("Index/Slide", "Index/MasterSlide", "Index/TemplateSlide")) for name in parts):
             return KEYNOTE
@@ -149,7 +149,7 @@ def _apple_type(read_at: ReadAt, parts: dict[str, int]) -> str | None:
 
 
 def _part(read_at: ReadAt, offset: int) -> bytes:
-    # Return the first bytes of a stored or deflated entry, or b"" for other compression methods.
+    # Return the first bytes of a stored or deflated zip entry, or b"" for other compression methods.
     header = read_at(offset, 30)
     data = read_at(offset + 30 + le(header, 26, 2) + le(header, 28, 2), MAX_PART)
     if le(header, 8, 2) != 8:
@@ -161,7 +161,7 @@ def _part(read_at: ReadAt, offset: int) -> bytes:
 
 
 def _mimetype_entry(head: bytes) -> str:
-    # Use the first entry's content only if the entry is named `mimetype` and stored uncompressed.
+    # Use the first entry's content only if the entry is named `mimetype` and is not compressed.
     if head[30:38] != b"mimetype" or le(head, 26, 2) != 8 or le(head, 8, 2) != 0:
         return ""
     start = 38 + le(head, 28, 2)
@@ -174,13 +174,13 @@ def _mimetype_entry(head: bytes) -> str:
 
 
 def _until_header(head: bytes, start: int) -> str:
-    # The length of a streamed entry follows its data, so the data ends at the next header.
+    # In a streamed entry, the length follows the data, so read up to the next header.
     return head[start:].split(b"PK", 1)[0].decode("ascii", "replace").strip()
 
 
 def _directory_entries(read_at: ReadAt, size: int) -> Iterator[tuple[str, int]]:
-    # Yield names with the offsets of their local headers. The end record is in the last 66,000 bytes: it has 22 bytes
-    # and a comment of up to 65,535 bytes.
+    # Yield names with the offsets of their local headers. The end-of-directory record has 22 bytes and a comment of up
+    # to 65,535 bytes, so it is in the last 66,000 bytes.
     tail_size = min(size, 66_000)
     tail = read_at(size - tail_size, tail_size)
     end = tail.rfind(b"PK\x05\x06")
@@ -200,7 +200,7 @@ def _directory_entries(read_at: ReadAt, size: int) -> Iterator[tuple[str, int]]:
 
 
 def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
-    # An entry can itself be a zip file, whose names must not be used.
+    # An entry can itself be a zip file, so skip its data instead of searching it for further headers.
     offset = head.find(b"PK\x03\x04")
     for _ in range(MAX_NAMES):
         if head[offset : offset + 4] != b"PK\x03\x04" or offset < 0:
@@ -214,8 +214,7 @@ def _local_entries(head: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _after_stream(head: bytes, start: int) -> int:
-    # A streamed entry is followed by an optional signature and three numbers, the second of which is the entry's
-    # length.
+    # A streamed entry is followed by an optional signature and three numbers. The second one is the entry's length.
     offset = head.find(b"PK\x03\x04", start)
     while offset >= 0 and le(head, offset - 8, 4) not in (offset - start - 12, offset - start - 16):
         offset = head.find(b"PK\x03\x04", offset + 4)
@@ -223,7 +222,10 @@ def _after_stream(head: bytes, start: int) -> int:
 
 
 def ole2_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an OLE2 file by the names in its directory. Read at most `MAX_SECTORS` sectors."""
+    """Return the type of an OLE2 file according to the stream names in its directory.
+
+    Read at most `MAX_SECTORS` sectors.
+    """
     header = read_at(0, 512)
     if le(header, 30, 2) not in (9, 12):
         return None
@@ -243,7 +245,7 @@ def ole2_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _stream_start(read_at: ReadAt, header: bytes, directory: bytes, index: int) -> int:
-    # Streams of less than 4096 bytes are stored in another stream, which starts at the root entry's sector (MS-CFB
+    # Streams of less than 4096 bytes are stored inside another stream, which starts at the root entry's sector (MS-CFB
     # §2.4).
     sector = 1 << le(header, 30, 2)
     start, length = le(directory, 128 * index + 116, 4), le(directory, 128 * index + 120, 4)
@@ -270,8 +272,8 @@ def _ole2_name(directory: bytes, index: int) -> str:
 
 
 def _root_entries(directory: bytes) -> Iterator[tuple[str, int]]:
-    # Use only names directly under the root, which the tree of siblings lists (MS-CFB §2.6.4). Other names belong to
-    # embedded files, such as a workbook in a presentation or an attachment in an e-mail.
+    # Use only names directly under the root, which form a tree of sibling entries (MS-CFB §2.6.4). Other names belong
+    # to embedded files, such as a workbook in a presentation or an attachment in an e-mail.
     waiting, seen = [le(directory, 76, 4)], {0}
     while waiting:
         index = waiting.pop()
@@ -283,8 +285,8 @@ def _root_entries(directory: bytes) -> Iterator[tuple[str, int]]:
 
 def _next_sector(read_at: ReadAt, header: bytes, position: int, sector: int) -> int:
     table, index = divmod(position, sector // 4)
-    # The header lists only 109 sectors of the allocation table. For later sectors, return a number beyond the end of
-    # any file.
+    # The header lists only the first 109 sectors of the allocation table. For later ones, return a number beyond the
+    # end of any file.
     if table >= 109:
         return 0xFFFFFFFE
     offset = (le(header, 76 + 4 * table, 4) + 1) * sector + 4 * index
@@ -301,7 +303,7 @@ INSPECT: dict[str, Inspect] = {
     "asf": asf_type,
     "id3": id3_type,
 }
-"""The function that inspects a container's contents, by signature family."""
+"""Maps signature families to the functions that inspect the container's contents."""
 
 FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "zip": ("application/zip", "application/epub+zip", "application/java-archive", OOXML, ODF, "application/vnd."),
@@ -320,4 +322,5 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Type prefixes by signature family. If the contents cannot be read, a declared type with such a prefix is used."""
+"""Type prefixes by signature family. If the container's contents cannot be read, a declared type with one of these
+prefixes is accepted."""

@@ -19,7 +19,7 @@ MAX_WORD = 60
 
 
 class CorrectionError(ValueError):
-    """The correction is invalid. `field` is `type` or `encoding`, `sentence` is the message for the user."""
+    """The correction is invalid. `field` is `type` or `encoding`, and `sentence` is the error message for the user."""
 
     def __init__(self, field: str, sentence: Translatable) -> None:
         super().__init__(sentence)
@@ -27,7 +27,7 @@ class CorrectionError(ValueError):
 
 
 def correct(detection: Detection, mime_type: str | None = None, encoding: str | None = None) -> Detection:
-    """Return the detection with another type, encoding or both. None leaves the detected value unchanged.
+    """Return the detection with the type, the encoding or both replaced. None keeps the detected value.
 
     Raise `CorrectionError` if the type is malformed or generic, if the encoding is unknown, or if an encoding is given
     for a type that is not text.
@@ -48,7 +48,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
         mime_type=new_type,
         kind=kind,
         is_binary=not is_text,
-        # Without an explicit encoding, assume UTF-8 and mark it as a guess.
+        # Without a given encoding, assume UTF-8 and mark it as a guess.
         encoding=(name or detection.encoding or "utf-8") if is_text else None,
         encoding_certain=not is_text
         or name is not None
@@ -59,7 +59,7 @@ def correct(detection: Detection, mime_type: str | None = None, encoding: str | 
 
 
 def is_text_type(mime_type: str) -> bool:
-    """Return whether the type, in any spelling, is a text type. Return False for an invalid type."""
+    """Return whether this is a text type, ignoring differences in spelling. Return False for an invalid type."""
     mime = clean_mime(mime_type)
     return mime is not None and mime_kind(mime) is Kind.TEXT
 
@@ -101,7 +101,7 @@ def _refuse_both(mime: str) -> Translatable:
 
 
 def _closest_type(value: str) -> str | None:
-    # Users may enter an extension ("png") or misspell a type ("image/pgn").
+    # Users may enter an extension (`png`) or misspell a type (`image/pgn`).
     by_extension = EXTENSION_MIMES.get(value.lower().lstrip("."))
     return by_extension or next(
         iter(get_close_matches(value[:MAX_WORD].lower(), set(EXTENSION_MIMES.values()), 1)), None

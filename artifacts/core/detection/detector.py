@@ -1,9 +1,9 @@
 """Detect a file's type, kind and encoding, and record the reasons (ABR-1.1 to 1.5, ABR-8.2, 8.3).
 
-The metadata decides unless the bytes prove another type. There are three kinds of proof: a signature followed by a
-valid structure; clean text, if the declared type is media, an archive or an office file; and bytes that are not text,
-if the declared type is text. The observations are stored as evidence, so that a page can show "declared image/png,
-bytes say application/pdf".
+The metadata determines the type unless the bytes prove another one. There are three kinds of proof: a signature
+followed by a valid structure; clean text, if the declared type is media, an archive or an office document; and bytes
+that are not text, if the declared type is text. Each observation is stored as evidence, so that a page can show
+"declared image/png, bytes say application/pdf".
 """
 
 from __future__ import annotations
@@ -39,12 +39,11 @@ SAME_EXTENSIONS = (
     (WORKS, "application/vnd.lotus-1-2-3"),
     ("image/x-msp", "application/x-ole-storage"),
 )
-"""Types that share an extension: `.wps`, `.wks`, and `.msp` for Paint images and for Windows patches."""
+"""Pairs of types that share an extension: `.wps`, `.wks`, and `.msp` for Paint images and for Windows patches."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ByteFindings:
-    # The container's contents determine the exact type.
     match: Match | None = None
     text: DetectedText | None = None
     opinion: str | None = None
@@ -58,8 +57,8 @@ _FAILED = _ByteFindings(evidence=(Evidence("bytes", "", "failed"),))
 class BinaryDetector:
     """Detects a file's type.
 
-    `sniff` and `guess_encoding` call libraries, whose results never count as proof. `prefer` is the language whose
-    legacy encoding is chosen if several encodings fit (`zh`: GB18030).
+    `sniff` and `guess_encoding` call third-party libraries, whose results never count as proof. `prefer` is the
+    language whose legacy encoding is chosen if several encodings fit (`zh`: GB18030).
     """
 
     sniff: Opinion | None = None
@@ -79,8 +78,8 @@ class BinaryDetector:
         """Detect the type of a file from its first bytes.
 
         `size` is the file's size in bytes, or None if `head` is the whole file. Without `read_at`, zip directories and
-        text after the head are not examined. `encoding` is the uploader's declaration. Never raise an exception: if the
-        examination fails, the metadata decides (ABR-8.3).
+        text after the head are not examined. `encoding` is declared by the uploader. This method never raises an
+        exception: if reading or examining the bytes fails, the type is taken from the metadata (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
         claimed = type_by_name if declared == "text/html" and type_by_name in PAGE_SOURCE_TYPES else declared
@@ -103,19 +102,19 @@ class BinaryDetector:
         return self._text(read_at(0, HEAD), size, read_at, None) if size else None
 
     def detect_binary_type(self, data: bytes, mime_type: str | None = None, filename: str | None = None) -> Kind:
-        """Return `image`, `audio`, `video`, `document` or `other`. Text is `other`."""
+        """Return `image`, `audio`, `video`, `document` or `other`. For text, return `other`."""
         kind = self.detect(data, None, mime_type, filename).kind
         return Kind.OTHER if kind is Kind.TEXT else kind
 
     def _inspect(
         self, head: bytes, size: int, read_at: ReadAt | None, claimed: str | None, declared: str | None
     ) -> _ByteFindings:
-        # Use the claimed type only to distinguish types whose bytes start in the same way.
+        # The claimed type is used only to distinguish types whose files start with the same bytes.
         if not size:
             return _ByteFindings(evidence=(Evidence("bytes", "", "empty"),))
         match = signatures.match(head)
         notes: tuple[Evidence, ...] = ()
-        # A text can begin with the letters "BM" or "ID3", which are also signatures.
+        # Text can begin with letters such as "BM" or "ID3", which are also signatures.
         if match and not match.textual and _is_text(head, size):
             match = None
         if match:
@@ -123,7 +122,7 @@ class BinaryDetector:
             if match.proves:
                 return _ByteFindings(match, evidence=notes)
         text = self._text(head, size, read_at, declared)
-        # Almost any three bytes are valid in some legacy encoding.
+        # Almost any three bytes are valid in some legacy encoding, so a short file must also look like words.
         if text and (claimed or size >= SHORT or _is_readable(head, text)):
             markup_type = signatures.text_type(head)
             by_markup = (Evidence("markup", markup_type, "markup"),) if markup_type else ()
@@ -141,7 +140,7 @@ class BinaryDetector:
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(read_blocks(read_at, size), text.encoding):
             return text
-        # Characters that only the larger encoding has may first occur after the head, so check the whole file.
+        # The head may lack the characters that only a larger encoding has, so check the whole file.
         for candidate in encodings.widen(text):
             if encodings.is_clean(read_blocks(read_at, size), candidate.encoding):
                 return candidate
@@ -162,7 +161,7 @@ class BinaryDetector:
 
 
 def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
-    # A log can be plain ASCII for megabytes before the first Chinese character.
+    # A log can contain megabytes of plain ASCII before the first Chinese character.
     for offset in range(0, size, BLOCK):
         block = read_at(offset, BLOCK)
         if not block.isascii():
@@ -172,7 +171,7 @@ def _first_foreign_line(read_at: ReadAt, size: int) -> bytes:
 
 
 def _is_text(head: bytes, size: int) -> bool:
-    # In clean UTF-8 text, the first four letters are a word rather than a signature.
+    # Four letters at the beginning of clean UTF-8 text are a word rather than a signature.
     return encodings.is_clean((head[:4096],), "utf-8", whole=size <= 4096)
 
 
@@ -195,8 +194,8 @@ def _inspect_container(
 
 
 def _is_alike(claimed: str, inner: str) -> bool:
-    # A template has the same contents as a document, and a macro-enabled file may contain no macro. Only the claimed
-    # type distinguishes them.
+    # A template has the same parts as a document, and a macro-enabled file may contain no macro. Only the claimed type
+    # distinguishes them.
     if inner == "application/zip":
         return claimed.endswith(("+zip", "kmz")) or claimed in ZIP_PACKAGES
     if inner == LOCKED_PACKAGE:
@@ -207,7 +206,7 @@ def _is_alike(claimed: str, inner: str) -> bool:
 
 
 def _shares_bytes_with(mime: str, match: Match) -> bool:
-    # These types start with the same bytes and cannot be distinguished by them.
+    # These types start with the same bytes, so the claimed type cannot be disproved.
     return mime in match.also or mime.startswith(FAMILY_TYPES.get(match.family, ("\0",)))
 
 
@@ -230,7 +229,6 @@ def _verdict(
 def _trust_bytes(
     mime: str, claimed: str | None, declared: str | None, detected: str, notes: tuple[Evidence, ...]
 ) -> Detection:
-    # A signature with a valid structure overrides all metadata.
     reason = "bytes" if claimed is None else "agrees" if claimed == mime else "overruled"
     mismatch = reason == "overruled" and (declared is not None or not _share_an_extension(claimed, mime))
     return Detection(
@@ -245,15 +243,15 @@ def _trust_bytes(
 
 
 def _share_an_extension(claimed: str | None, mime: str) -> bool:
-    # These are no mismatches: `.mp4` names the container whether it holds audio or video, and both Kingsoft Office and
-    # Works use `.wps`.
+    # Do not report a mismatch for `.mp4`, which may contain audio or video, or for `.wps`, which both Kingsoft Office
+    # and Works use.
     families = (*(FAMILY_TYPES[name] for name in ("mp4", "ebml", "ogg", "asf")), *SAME_EXTENSIONS)
     return any((claimed or "").startswith(family) and mime.startswith(family) for family in families)
 
 
 def _is_text_accepted(text: DetectedText, claimed: str | None, match: Match | None) -> bool:
-    # Strong proof overrides any claimed type. Weak proof, such as a legacy encoding, is used if no type is claimed. It
-    # also suffices if text is claimed, even if its first word is a signature, such as FORM or MAC.
+    # Strong proof overrides any claimed type. Weak proof, such as a legacy encoding, counts if no type is claimed. It
+    # also suffices if text is claimed, even if the first word is a signature, such as FORM or MAC.
     if text.proof is Proof.STRONG:
         return True
     return match is None if claimed is None else is_text_mime(claimed)
@@ -266,7 +264,7 @@ def _text(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # Use the claimed type, unless files of this type are never text.
+    # Use the claimed type, unless files of that type are never text.
     encoding, certain = (findings.text.encoding, findings.text.certain) if findings.text else ("utf-8", True)
     is_overruled = claimed is not None and is_binary_mime(claimed)
     markup_type = next((item.says for item in findings.evidence if item.step == "markup"), None)
@@ -294,7 +292,7 @@ def _trust_metadata(
     type_by_name: str | None,
     notes: tuple[Evidence, ...],
 ) -> Detection:
-    # The bytes prove nothing, so the metadata decides, except that bytes which are not text cannot have a text type.
+    # The bytes prove nothing, so use the metadata. However, bytes that are not text cannot have a text type.
     hint = findings.match.mime if findings.match else findings.opinion
     hint = None if hint and is_text_mime(hint) else hint
     reasons = {item.reason for item in findings.evidence}

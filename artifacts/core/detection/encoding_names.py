@@ -1,4 +1,4 @@
-"""Names of text encodings: Python's names, their aliases, and encodings that a text declares itself."""
+"""Names of text encodings: Python's names, their aliases, and the encodings that texts declare."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = {
     "x-mac-cyrillic": "mac-cyrillic", "x-mac-ukrainian": "mac-cyrillic", "x-mac-ce": "mac-latin2",
     **{f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)},
 }  # fmt: skip
-"""Maps each encoding to a superset that decodes its bytes to the same characters (WHATWG Encoding Standard)."""
+"""Maps each encoding to a superset that decodes the same bytes to the same characters (WHATWG Encoding Standard)."""
 
 NOTATIONS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined", "utf-7", "mbcs", "oem"})
 """Python codecs that are not text encodings, or whose meaning depends on the machine."""
@@ -37,11 +37,11 @@ CHOICES = (
     *("iso8859-2", "iso8859-5", "iso8859-7", "iso8859-15", "koi8-r", "koi8-u", "cp866", "cp855", "mac-cyrillic"),
     *("cp437", "cp850", "cp852", "mac-roman"),
 )
-"""Encodings, by Python's names, that users may choose if the detected encoding was a guess."""
+"""Encodings, under Python's names, that users may choose if the detected encoding was a guess."""
 
 
 def canonical_encoding(name: str | None) -> str | None:
-    """Return our name for a text encoding, or None if Python does not support it. For example, `GBK` is `gb18030`."""
+    """Return our name for a text encoding (`gb18030` for `GBK`), or None if Python does not support the encoding."""
     if not name:
         return None
     key = name.strip().lower().replace("_", "-")
@@ -54,7 +54,7 @@ def canonical_encoding(name: str | None) -> str | None:
     return NAMES.get(info.name.replace("_", "-"), info.name)
 
 
-# Encoding declarations inside a text, in formats that allow them.
+# Encoding declarations inside the text itself, in formats that allow them.
 
 DECLARATION_BYTES = 4096
 """Number of bytes that are searched for a declaration. Browsers also search the first 1024 bytes."""
@@ -67,18 +67,18 @@ DECLARATIONS = (
     re.compile(rb"\A(?:[^\n]*\n)?[ \t\f]*(?:#|//|/\*|;|%|--|\"|\.\.|<!--)[^\n]{0,200}?coding[:=][ \t]*+" + _NAME),
     re.compile(rb"^\"?Content-Type:[^\n]{0,200}?(?:\n[ \t][^\n]{0,200}?)?charset=" + _NAME, re.I | re.M),
 )
-"""Patterns of declarations: XML 1.0 §4.3.3, HTML's `meta`, CSS's `@charset`, comments in the first two lines (PEP 263
+"""Patterns of declarations: XML 1.0 §4.3.3, HTML's `meta`, CSS's `@charset`, a comment in the first two lines (PEP 263
 for Python, also used by Emacs and Vim), and the headers of e-mails and gettext catalogues."""
 
 _LINE_ENDS = re.compile(r"-(?:unix|dos|mac)$")
 
 
 def declared_encoding(head: bytes) -> str | None:
-    """Return our name for the encoding that an ASCII-compatible text declares in its head, or None."""
+    """Return our name for the encoding that an ASCII-compatible text declares in its first bytes, or None."""
     for pattern in DECLARATIONS:
         if match := pattern.search(head[:DECLARATION_BYTES]):
             name = canonical_encoding(_LINE_ENDS.sub("", match[1].decode("ascii").lower()))
-            # The declaration was readable as ASCII, so the text is not UTF-16 or UTF-32, whatever it declares.
+            # Since the declaration was readable as ASCII, the text is not UTF-16 or UTF-32, whatever it declares.
             if name and not name.startswith(("utf-16", "utf-32")):
                 return name
     return None

@@ -1,13 +1,13 @@
 """Decide whether bytes are text, and in which encoding.
 
-The order of trials is: byte order mark, escape sequences, UTF-8, then UTF-32 and UTF-16 without a byte order mark. Next
-are UTF-8 with a few invalid bytes, the encodings that the uploader and the text declare, legacy encodings by
-likelihood, Chinese text in UTF-16, and finally the guess of a library.
+The encodings are tried in this order: byte order mark, escape sequences, UTF-8, then UTF-32 and UTF-16 without a byte
+order mark. Then follow UTF-8 with a few invalid bytes, the encodings that the uploader and the text declare, legacy
+encodings by likelihood, Chinese text in UTF-16, and finally a third-party library's guess.
 
-A trial succeeds if all bytes decode (except for an incomplete last character), there is no NUL, and control characters
-are rare in the whole stream. The stream is decoded in blocks, so memory use is constant. Only UTF-8 and declared
-encodings may have invalid bytes, which occur in rotated logs. NULs indicate UTF-16 and UTF-32 without a byte order
-mark, escape sequences in plain ASCII indicate ISO 2022 and HZ.
+A trial succeeds if all bytes decode (except for an incomplete last character), no character is NUL, and control
+characters are rare. The stream is decoded in blocks, so memory use is constant. Only UTF-8 and declared encodings may
+have invalid bytes, which occur in rotated logs. NUL bytes indicate UTF-16 and UTF-32 without a byte order mark, and
+escape sequences in plain ASCII indicate ISO 2022 and HZ.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-"""For each byte order mark, an encoding whose decoder removes the mark."""
+"""Maps byte order marks to encodings whose decoder removes the mark."""
 MAX_MARK = max(len(mark) for mark, _ in BYTE_ORDER_MARKS)
 
 CHARS_PER_CONTROL = 200
-"""Clean text has at most one control character per this many characters (0.5 %)."""
+"""In clean text, at most one in 200 characters (0.5 %) is a control character."""
 
 MIN_PROOF_CHARS = 4
-"""Minimum number of characters for which a likely East Asian reading counts as proof."""
+"""Minimum number of characters in a likely East Asian text that counts as proof."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -54,7 +54,8 @@ GUESSES = frozenset(
     | {f"cp{page}" for page in range(1250, 1259)}
     | {f"iso8859-{part}" for part in range(2, 17)}
 )
-"""Encodings that are accepted from the guessing library. Its other guesses (EBCDIC, DOS box drawing …) are wrong."""
+"""Encodings that are accepted from the encoding-guessing library. Its other guesses (EBCDIC, DOS box drawing …) are
+wrong."""
 
 _CONTROLS = bytes([*range(1, 8), 11, *range(14, 27), *range(28, 32), 127])
 _CONTROL_CHARS = re.compile("[\x01-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
@@ -67,13 +68,13 @@ _LETTERS = re.compile(rb"[A-Za-z '\".,;:!?()\r\n-]*")
 
 
 TAILS_PER_INVALID_BYTE, TAILS_PER_INVALID_BYTE_IN_ASCII = 10, 2
-"""Minimum number of valid UTF-8 continuation bytes per invalid byte. The second number is for text that is mostly
-ASCII, since such text hardly ever forms valid sequences in other encodings."""
+"""Minimum number of valid UTF-8 continuation bytes per invalid byte. The second, lower number is for text that is
+mostly ASCII, because text in other encodings hardly ever forms valid UTF-8 sequences between ASCII characters."""
 CHARS_PER_INVALID_BYTE = 50
 """Minimum number of non-ASCII characters per invalid byte in a declared encoding."""
 
 MAX_KANA_WORDS = 32
-"""Maximum number of non-ASCII bytes in a text that may be half-width kana instead."""
+"""Maximum number of non-ASCII bytes that could be either half-width kana or letters of a single-byte encoding."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
 _INVALID_BYTES = re.compile("[\udc80-\udcff]")
@@ -86,7 +87,7 @@ _UNCOMMON = re.compile(
 class Proof(StrEnum):
     """How strong the evidence is that bytes are text.
 
-    `strong` overrides a declared media type, `weak` is used only if no type is declared.
+    `strong` overrides any declared type. `weak` counts only if no type or a text type is declared.
     """
 
     STRONG = "strong"
@@ -95,7 +96,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DetectedText:
-    """The result for bytes that are text: Python's encoding name, the strength of the proof, and the successful trial.
+    """The result for bytes that are text: Python's encoding name, the strength of proof, and the check that succeeded.
 
     `certain` is False if another encoding is almost as likely, or if some bytes do not decode.
     """
@@ -158,7 +159,7 @@ def is_clean(blocks: Iterable[bytes], encoding: str, *, whole: bool = True) -> b
 
 
 def _controls(block: bytes, text: str, single: bool) -> int:
-    # Counting bytes is faster than decoding them, but needs an encoding in which each ASCII byte is the ASCII
+    # Counting bytes is faster than counting characters, but requires an encoding in which every ASCII byte is that
     # character.
     if not single:
         return len(_CONTROL_CHARS.findall(text))
@@ -167,9 +168,9 @@ def _controls(block: bytes, text: str, single: bool) -> int:
 
 
 def decode_text(read: Callable[[], Iterable[bytes]], encoding: str) -> Text:
-    """Decode the text of a stream.
+    """Decode a stream of text.
 
-    `read` opens the stream. It is called again if invalid bytes may have to be counted.
+    `read` opens the stream. It is called a second time if invalid bytes may have to be counted.
     """
     text = "".join(decode_blocks(read(), encoding))
     return Text(text, encoding, invalid_bytes=count_invalid_bytes(read(), encoding) if "\ufffd" in text else 0)
@@ -181,7 +182,7 @@ def count_invalid_bytes(blocks: Iterable[bytes], encoding: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Survey:
-    """Counts in a stream: bytes, ASCII bytes, characters, invalid bytes, and characters of uncommon scripts.
+    """Counts for a stream: bytes, ASCII bytes, characters, invalid bytes, and characters in uncommon scripts.
 
     `is_clean` is False if there is a NUL or too many control characters.
     """
@@ -206,7 +207,7 @@ class _Survey:
 
     @property
     def is_as_declared(self) -> bool:
-        """Return whether there are so few invalid bytes that the declared encoding is the most likely one."""
+        """Return whether so few bytes are invalid that the declared encoding is the most likely one."""
         return self.is_clean and self.non_ascii_chars >= CHARS_PER_INVALID_BYTE * self.invalid_bytes
 
 
@@ -231,7 +232,7 @@ def _survey(blocks: Iterable[bytes], encoding: str, *, whole: bool) -> _Survey:
 
 
 def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: bool = True) -> DetectedText | None:
-    """Return the text if only a few bytes of the stream do not decode, else None. The result is never certain."""
+    """Return the text if only a few bytes of the stream do not decode, else None. The result is never `certain`."""
     survey = _survey(blocks, text.encoding, whole=whole)
     if text.encoding in ("utf-8", "utf-8-sig"):
         proof = (
@@ -243,16 +244,16 @@ def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: 
 
 
 MAY_HAVE_INVALID_BYTES = ("mark", "strays", "uploader", "itself")
-"""Trials that succeed even if a few bytes do not decode."""
+"""Checks that succeed even if a few bytes do not decode."""
 
 
 def detect_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> DetectedText | None:
-    """Detect the text encoding of a file's first bytes. Return None if it is not text.
+    """Detect the encoding of text by the file's first bytes. Return None if the bytes are not text.
 
-    `whole` means that the head is the whole file. `declared` is the uploader's declaration. `prefer` is the language
-    whose encoding is chosen if several encodings fit.
+    `whole` means that `head` is the whole file. `declared` is the encoding declared by the uploader. `prefer` is the
+    language whose encoding is chosen if several encodings fit.
     """
     for candidate in _list_candidates(head, canonical_encoding(declared), prefer, guess):
         if is_clean((head,), candidate.encoding, whole=whole):
@@ -267,13 +268,13 @@ def detect_text(
 
 
 def widen(text: DetectedText) -> Iterator[DetectedText]:
-    """Yield the same text in larger encodings, whose additional characters may occur after the head."""
+    """Yield the same text with each superset of its encoding, whose additional characters may occur after the head."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 
 
 def is_cut_off(blocks: Iterable[bytes]) -> bool:
-    """Return whether a stream is UTF-8 with an incomplete last character, as `head -c` produces."""
+    """Return whether a stream is UTF-8 text with an incomplete last character, such as the output of `head -c`."""
     lead_bytes = 0
 
     def count_lead_bytes() -> Iterator[bytes]:
@@ -282,7 +283,8 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
             lead_bytes += len(block) - len(block.translate(None, _LEAD_BYTES))
             yield block
 
-    # A single byte after ASCII text indicates another encoding, so require four complete characters before it.
+    # A single non-ASCII byte after ASCII text indicates another encoding, so require four complete characters before
+    # it.
     return is_clean(count_lead_bytes(), "utf-8", whole=False) and lead_bytes > 4
 
 
@@ -325,20 +327,20 @@ def _legacy_encodings(head: bytes, prefer: str, guessed: str | None) -> Iterator
 
 
 def _could_be_half_width_kana(head: bytes) -> bool:
-    # In a few words, single-byte Japanese kana and letters of a single-byte encoding are indistinguishable.
+    # In just a few words, half-width kana cannot be distinguished from letters in other single-byte encodings.
     beyond_ascii = head.translate(None, bytes(range(0x80)))
     return 4 <= len(beyond_ascii) <= MAX_KANA_WORDS and not beyond_ascii.strip(_HALF_WIDTH_KANA)
 
 
 def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
-    # A small number of bytes is not proof.
+    # Very few bytes could look like UTF-16 by accident.
     is_long_enough = len(head) >= 16
     return DetectedText(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
 
 def _judge_proof(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters are proof. In single-byte encodings, every byte is a letter, so a
-    # match can be accidental.
+    # Four or more frequent East Asian characters count as proof. In single-byte encodings almost every byte is a
+    # letter, so a match can be accidental.
     is_proof = (
         reading.is_east_asian
         and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS
@@ -348,8 +350,8 @@ def _judge_proof(reading: LikelyText) -> Proof:
 
 
 def _latin_letters(head: bytes) -> bool:
-    # The guessing library is unreliable for short text, so every non-ASCII byte must be a Western letter or mark in
-    # Windows-1252.
+    # The encoding-guessing library is unreliable for short text, so every non-ASCII byte must be a Western letter or
+    # mark in Windows-1252.
     return _mostly_ascii(head, 4) and bool(_WESTERN.fullmatch(head.translate(None, bytes(range(0x80)))))
 
 
@@ -364,7 +366,8 @@ def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
 
 
 COMMON_WIDE = 0.8
-"""Minimum fraction of characters in commonly used Unicode ranges for UTF-16 or UTF-32 without a byte order mark."""
+"""Minimum fraction of characters in commonly used Unicode ranges that is required of UTF-16 or UTF-32 without a byte
+order mark."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"
@@ -375,14 +378,14 @@ _EAST_ASIAN = re.compile("[\u4e00-\u9fff\u3000-\u303f\uff00-\uffef]*")
 _ASCII_WORDS = bytes([0, 9, 10, 13, *range(32, 127)])
 
 ESCAPES = re.compile(rb"\x1b\$[@AB]|\x1b\$\([A-DO-Q]|\x1b\$\)[AC]|\x1b\([IJ]|\x1b\.A")
-"""ISO 2022 sequences that select a Japanese, Korean or Chinese character set (RFC 1468, 1554, 1557)."""
+"""ISO 2022 escape sequences that select a Japanese, Korean or Chinese character set (RFC 1468, 1554, 1557)."""
 
 ESCAPED = ("iso2022_jp", "iso2022_kr", "iso2022_jp_2", "iso2022_jp_ext", "iso2022_jp_2004")
 _HZ = re.compile(rb"~\{(?:[\x21-\x77][\x21-\x7e]){2,}~\}")
 
 
 def guess_utf16(head: bytes) -> str | None:
-    """Return the encoding if the bytes are UTF-16 with ASCII characters, whose high bytes are NUL, else None."""
+    """Return the encoding if the bytes are UTF-16 text with ASCII characters, whose high bytes are NUL, else None."""
     if len(head) < 2 or b"\0" not in head:
         return None
     shares = {name: _common_wide(head, name) for name in ("utf-16-le", "utf-16-be")}
@@ -408,7 +411,7 @@ def guess_utf32(head: bytes) -> str | None:
 
 
 def guess_chinese_utf16(head: bytes) -> str | None:
-    """Return the encoding if the bytes are UTF-16 with only Chinese characters and no ASCII, else None."""
+    """Return the encoding if the bytes are UTF-16 text with Chinese characters and no ASCII, else None."""
     if len(head) % 2:
         return None
     return next((name for name in ("utf-16-le", "utf-16-be") if is_east_asian(head, name)), None)
@@ -420,7 +423,7 @@ def is_east_asian(head: bytes, encoding: str) -> bool:
 
 
 def guess_by_escapes(head: bytes) -> str | None:
-    """Return the encoding if ASCII escape sequences (or the braces of HZ) mark East Asian text, else None."""
+    """Return the encoding if escape sequences in ASCII (or the braces of HZ) indicate East Asian text, else None."""
     if ESCAPES.search(head):
         decodings = ((name, _decode(head, name)) for name in ESCAPED)
         return next((name for name, text in decodings if text and not text.isascii()), None)
@@ -447,8 +450,8 @@ def _common_wide(head: bytes, encoding: str) -> tuple[float, float]:
 
 
 def _ascii_with_nuls(head: bytes, encoding: str) -> bool:
-    # ASCII with NULs between the fields can look like Chinese characters in UTF-16. Few real characters consist of two
-    # such bytes, and real text would also contain frequent characters.
+    # ASCII with NULs between fields can look like Chinese characters in UTF-16. Few real characters consist of two such
+    # bytes, and real text would also contain frequent characters.
     if head.translate(None, _ASCII_WORDS):
         return False
     text = _PLAIN.sub("", head[: len(head) & ~1].decode(encoding, "replace"))

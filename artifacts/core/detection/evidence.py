@@ -1,4 +1,4 @@
-"""The result of a detection with its evidence. A page shows the evidence step by step."""
+"""The result of a type detection, with the evidence that a page shows step by step."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REASONS = {
     "corrected_lossy": "corrected by a person, but some bytes are not valid in this encoding",
     "failed": "the content could not be checked, so the declared information decides",
 }
-"""English sentences by reason. Pages translate them."""
+"""English sentences by reason key. Pages translate them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Detection:
     """The detected type, kind and encoding of a file, with the evidence.
 
     `mime_type` is the effective type. `encoding` is set only for text. `encoding_certain` is False if the encoding was
-    guessed and another one fits almost as well. `detected_mime_type` is the type that the bytes prove, or None.
+    guessed and another encoding fits almost as well. `detected_mime_type` is the type that the bytes prove, or None.
     `mismatch` is True if the bytes overrode the declared type or, without one, the extension.
     """
 
@@ -73,13 +73,13 @@ class Detection:
         return [item.as_json() for item in self.evidence]
 
 
-# Libraries are called only if our own checks cannot decide. Their results never count as proof.
+# Third-party libraries are called only if our own checks cannot decide. Their results never count as proof.
 
 log = logging.getLogger(__name__)
 
 Opinion = Callable[[bytes], str | None]
-"""Function that returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if unknown. See
-sniffer.py."""
+"""Function that returns a MIME type (libmagic) or an encoding (charset-normalizer), or None if it is unknown. See
+`sniffer.py`."""
 
 
 def ask_opinion(ask: Opinion | None, head: bytes) -> str | None:
@@ -91,12 +91,9 @@ def ask_opinion(ask: Opinion | None, head: bytes) -> str | None:
         return None
 
 
-# Row types of the signature tables.
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature: fixed bytes at an offset. Without a valid `structure`, they are only a hint."""
+    """A file signature: fixed bytes at an offset. Without a valid `structure` after them, they are only a hint."""
 
     mime: str
     fixed: bytes

@@ -1,7 +1,7 @@
 """Tables of file name extensions and their types (ABR-1.3).
 
-`.ts` (TypeScript or MPEG transport stream), `.mif` (FrameMaker or MapInfo), `.bin` and `.dat` are missing on purpose,
-so that the bytes decide.
+`.ts` (TypeScript or MPEG transport stream), `.mif` (FrameMaker or MapInfo), `.bin` and `.dat` are omitted on purpose,
+so that the file's bytes determine the type.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ EXTENSIONS_OF_MIME: Mapping[str, str] = {
     "application/x-blender": "blend",
     **TEXT_EXTENSIONS,
 }
-"""Each type's extensions, separated by spaces, the most common first."""
+"""Maps each type to its extensions, separated by spaces, with the most common extension first."""
 
 EXTENSION_MIMES: Mapping[str, str] = MappingProxyType(
     {extension: mime for mime, extensions in EXTENSIONS_OF_MIME.items() for extension in extensions.split()}
@@ -291,4 +291,4 @@ FILENAME_MIMES: Mapping[str, str] = MappingProxyType(
         "winmail.dat": "application/vnd.ms-tnef",
     }
 )
-"""Complete file names, in lower case, that imply a type without an extension."""
+"""Maps complete file names without an extension, in lower case, to types."""

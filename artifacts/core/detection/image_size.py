@@ -1,6 +1,6 @@
 """Read an image's width and height from its header without decoding pixels.
 
-The extraction process (artifacts/extract) measures pages and durations, which require a parser.
+Page counts and durations require a parser and are measured in the extraction process (`artifacts/extract`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ _NO_FRAME = {0xC4, 0xC8, 0xCC}
 def image_size(head: bytes, mime_type: str, read_at: ReadAt | None = None) -> Size | None:
     """Return the width and height in pixels before any EXIF rotation, or None if the header does not state them.
 
-    `read_at` reads beyond the head, for a JPEG with large metadata or a TIFF with its directory at the end.
+    `read_at` reads further parts of the file, such as the frame header of a JPEG with large metadata, or the directory
+    at the end of a TIFF.
     """
     reader = _READERS.get(mime_type)
     if reader is None:
@@ -43,7 +44,7 @@ def _bmp(_: ReadAt, head: bytes) -> Size:
 
 
 def _webp(_: ReadAt, head: bytes) -> Size | None:
-    # Extended, lossless and lossy WebP store the size in three different formats.
+    # The extended, lossless and lossy variants of WebP store the size in different formats.
     if head[12:16] == b"VP8X":
         return 1 + le(head, 24, 3), 1 + le(head, 27, 3)
     if head[12:16] == b"VP8L":
@@ -55,7 +56,7 @@ def _webp(_: ReadAt, head: bytes) -> Size | None:
 
 
 def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
-    # The first frame header states the size. Metadata segments of any size may precede it.
+    # The first frame header contains the size. Metadata segments of any length may precede it.
     offset = 2
     for _unused in range(MAX_SEGMENTS):
         segment = read_at(offset, 9)
@@ -69,7 +70,7 @@ def _jpeg(read_at: ReadAt, _: bytes) -> Size | None:
 
 
 def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
-    # Tags 256 and 257 of the first directory are the width and height.
+    # Tags 256 and 257 of the first image directory are the width and height.
     number = le if head[:2] == b"II" else be
     start = number(head, 4, 4)
     values: dict[int, int] = {}
@@ -82,7 +83,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    # Tiles and thumbnails also state a size, so use the largest one.
+    # Tiles and thumbnails have sizes of their own, so use the largest one.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:
@@ -116,4 +117,4 @@ _READERS: dict[str, Callable[[ReadAt, bytes], Size | None]] = {
     "image/x-icon": _icon,
     "image/vnd.adobe.photoshop": _psd,
 }
-"""The function that reads the header of each image type."""
+"""Maps image types to functions that read the size from the header."""

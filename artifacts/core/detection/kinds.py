@@ -1,6 +1,6 @@
-"""Tables of MIME types, file name extensions and kinds of content, with lookup functions (ABR-1.2, ABR-1.3).
+"""Tables of MIME types, file name extensions and content kinds, with lookup functions (ABR-1.2, ABR-1.3).
 
-For a type that no table lists, the part before the slash decides.
+If no table lists a type, the part before the slash determines its kind.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Maps each alias of a type to the name that we use, which is the one in providers' lists of accepted types."""
+"""Maps each alias of a type to our name for it, which is the name in providers' lists of accepted types."""
 
 UNDECLARED = frozenset(
     {
@@ -142,7 +142,7 @@ UNDECLARED = frozenset(
         "application/binary",
     }
 )
-"""Generic types that count as undeclared."""
+"""Generic types that count as not declared."""
 
 DOCUMENT_TYPES = frozenset(
     {
@@ -176,7 +176,7 @@ DOCUMENT_TYPES = frozenset(
         "image/vnd.djvu",
     }
 )
-"""Document types: office files, PDF and books. `DOCUMENT_PREFIXES` covers entire families."""
+"""Document types: office files, PDF and books. `DOCUMENT_PREFIXES` covers entire families of types."""
 
 DOCUMENT_PREFIXES = (
     OOXML,
@@ -248,7 +248,7 @@ _MIME = re.compile(r"^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]
 
 
 def clean_mime(raw: object) -> str | None:
-    """Return the declared type in our spelling, or None if it is absent, malformed or generic.
+    """Return the declared type in its normalized form, or None if it is absent, malformed or generic.
 
     Parameters, quotes, spaces and case are ignored: ` "IMAGE/JPG"; q=1` becomes `image/jpeg`.
     """

@@ -1,7 +1,7 @@
 """Tables of each language's characters, most frequent first, and of its legacy encodings.
 
-The order is that of the well-known letter frequencies in running text. Characters that are not listed are rare in the
-language. This suffices to choose between two encodings.
+The order follows published letter frequencies. Characters that are not listed are rare in the language. This suffices
+to choose between two encodings.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Alphabet:
     """A language's non-ASCII letters in lower case, most frequent first.
 
-    `cased` means that the letters have capitals, `beside_latin` that a word can also contain ASCII letters.
+    `cased` means that the letters have capital forms. `beside_latin` means that words can also contain ASCII letters.
     """
 
     name: str
@@ -84,10 +84,10 @@ FREQUENT = {
         "세요입오성용공비조신동선소계할경모무문된되당면때모것게적중분화유우미연생실간위회내번년월날"
     ),
 }
-"""Frequent characters of each East Asian language."""
+"""Frequent characters by East Asian language."""
 
 PUNCTUATION = "、。，．・：；！？（）「」『』《》【】“”‘’—…～　"
-"""Punctuation between East Asian characters."""
+"""Punctuation marks that occur between East Asian characters."""
 
 MARKS = "“”’«»–—…\u00a0„‘°№§•·€£©®×½º²¿¡ª³¼¾™"
 """Punctuation and symbols that occur between letters of any language, most frequent first."""

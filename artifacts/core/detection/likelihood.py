@@ -1,8 +1,8 @@
 """Find the legacy encoding in which bytes are most likely text in a natural language.
 
-In a wrong encoding, frequent letters become rare ones, capitals appear inside words, and words mix alphabets. The score
-of a reading is the sum of the natural logarithms of its characters' probabilities (in nats), plus a bonus of a few nats
-if the guessing library or the user's language supports it.
+In a wrong encoding, frequent letters become rare ones, capitals appear inside words, and words mix alphabets. For each
+encoding, the score of the decoded text is the sum of the natural logarithms of its characters' probabilities (in nats),
+plus a bonus of a few nats if the encoding-guessing library or the user's language supports this encoding.
 """
 
 from __future__ import annotations
@@ -29,32 +29,33 @@ EAST_ASIAN = (
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
 """Language, encoding, supersets used for decoding, and lead bytes of common characters for each East Asian legacy
-encoding (GB 2312 and JIS X 0208 level 1, Big5 level 1, Hangul of KS X 1001 and Johab)."""
+encoding (GB 2312 and JIS X 0208 level 1, Big5 level 1, Hangul in KS X 1001 and Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),
     "shift_jis": ("cp932", "shift_jis_2004"),
     "euc_jp": ("euc_jis_2004",),
 }
-"""Supersets of each encoding, for files with characters that only the supersets have."""
+"""Maps encodings to their supersets, for files with characters that only the supersets have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""Minimum score of a reading in nats per non-ASCII character. Below this value, its characters are too rare for any
-language."""
+"""Minimum score of a decoded text in nats per non-ASCII character. Below this value, its characters are too rare for
+any language."""
 
 FREQUENT_NATS = -8.5
 """Minimum score in nats per character for running Chinese, Japanese or Korean text."""
 
 CERTAIN_LEAD = 6.0
-"""Lead in nats (about 400 to 1) from which the most likely reading is certain."""
+"""Minimum lead in nats over other candidates (about 400 to 1) with which the most likely candidate is certain."""
 
 MIN_CERTAIN_CHARS = 4
-"""Minimum number of non-ASCII characters in a reading that counts as certain."""
+"""Minimum number of non-ASCII characters in a candidate that counts as certain."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
 ENCODING_BONUS = {"cp1252": 1.0, "cp1251": 0.5}
-"""Bonuses in nats that break ties: for the library's guess, the preferred language, and a script's usual encoding."""
+"""Bonuses in nats that break ties: for the encoding-guessing library's guess, for the preferred language, and for each
+script's most common encoding."""
 
 _ASCII = -3.0
 _RARE = -13.0
@@ -65,7 +66,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """A reading of the bytes: the encoding, the text, and the score of its non-ASCII characters in nats."""
+    """A candidate: the encoding, the decoded text, and the score of its non-ASCII characters in nats."""
 
     encoding: str
     text: str
@@ -79,7 +80,7 @@ class LikelyText:
 
     @property
     def nats(self) -> float:
-        """Return the natural logarithm of the reading's likelihood, including the bonus `extra`."""
+        """Return the natural logarithm of the candidate's likelihood, including the bonus `extra`."""
         return self.non_ascii_nats + self.extra + _ASCII * (len(self.text) - self.non_ascii_chars)
 
     @property
@@ -88,7 +89,7 @@ class LikelyText:
 
 
 def rank_readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -> list[LikelyText]:
-    """Return the readings that are likely text in some language, most likely first."""
+    """Return the candidates that are likely text in some language, most likely first."""
     sample = head[:SAMPLE]
     candidates = [
         replace(candidate, extra=_extra(candidate.encoding, guessed, prefer))
@@ -99,7 +100,7 @@ def rank_readings(head: bytes, guessed: str | None = None, prefer: str = "zh") -
 
 
 def is_clear(candidates: list[LikelyText]) -> bool:
-    """Return whether the most likely reading is long enough and clearly ahead of readings with different text."""
+    """Return whether the first candidate is long enough and clearly ahead of candidates with different text."""
     different = [candidate for candidate in candidates[1:] if candidate.text != candidates[0].text]
     return candidates[0].non_ascii_chars >= MIN_CERTAIN_CHARS and (
         not different or candidates[0].nats - different[0].nats >= CERTAIN_LEAD
@@ -159,7 +160,7 @@ def _characters(language: str, encoding: str, leads: tuple[tuple[int, int], ...]
 
 
 def _by_rank(letters: str, share: float) -> dict[str, float]:
-    # Zipf's law: a letter's probability is inversely proportional to its rank.
+    # By Zipf's law, a letter's probability is inversely proportional to its frequency rank.
     weights = {letter: 1 / (rank + 5) for rank, letter in enumerate(dict.fromkeys(letters))}
     whole = sum(weights.values())
     return {letter: math.log(share * weight / whole) for letter, weight in weights.items()}
@@ -180,7 +181,7 @@ def _alphabet_nats(text: str, language: Alphabet) -> float:
 
 @cache
 def _letters(language: Alphabet) -> dict[str, float]:
-    # Map letters to log probabilities. A capital is twelve times as rare as the lower-case letter.
+    # Map letters to log probabilities. A capital letter is twelve times as rare as its lower-case form.
     small = _by_rank(language.letters, 0.9)
     capitals = {letter.upper(): nats - math.log(12) for letter, nats in small.items() if len(letter.upper()) == 1}
     return _by_rank(MARKS, 0.1 if language.beside_latin else 0.02) | (capitals if language.cased else {}) | small
@@ -198,11 +199,12 @@ def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float]
     return (*patterns, (re.compile(f"[A-Za-z](?=[{letters}])|[{letters}](?=[A-Za-z])"), _TWO_ALPHABETS))
 
 
-# The code below decides whether a few bytes are words if no type was declared. Any two or three bytes can accidentally
-# be letters, and half of all combinations of four bytes are valid in some legacy encoding.
+# The code below decides whether the bytes of a short file are words if no type was declared. Any two or three bytes can
+# be letters by accident, and half of all combinations of four bytes are valid in some legacy encoding.
 
 SHORT = 24
-"""Size in bytes below which files are checked for words. Longer files do not look like a language by accident."""
+"""File size in bytes below which the content must consist of words. Longer files do not look like a language by
+accident."""
 
 SCRIPTS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f",
@@ -213,7 +215,8 @@ SCRIPTS = (
     "\u0e01-\u0e5b",
     "\u3005-\u3007\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff66-\uff9f",
 )
-"""Scripts whose letters can occur together in a word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai, East Asian."""
+"""Character ranges of scripts, whose letters are not mixed within a word: Latin, Greek, Cyrillic, Hebrew, Arabic, Thai,
+East Asian."""
 
 _LETTERS = "".join(SCRIPTS)
 _BETWEEN = "0-9\\s.,;:!?'\"()/+%\u3000-\u3003\u3008-\u301c\uff01-\uff5e" + re.escape(MARKS + "-")
@@ -223,7 +226,7 @@ _RUN = re.compile(f"[{_LETTERS}]+")
 
 
 def is_word_like(text: str) -> bool:
-    """Return whether text consists of words, numbers and punctuation, and each word has one script and normal case."""
+    """Return whether text consists of words, numbers and punctuation, with one script and normal case in each word."""
     return bool(_WORDS.fullmatch(text)) and all(_is_cased(word) for word in _RUN.findall(text))
 
 

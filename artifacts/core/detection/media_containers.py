@@ -1,7 +1,7 @@
-"""Distinguish audio from video in containers that can hold both: MP4 and its family, WebM and Matroska, OGG, ASF.
+"""Distinguish audio from video in containers for both: MP4 and related formats, WebM, Matroska, Ogg and ASF.
 
-The work is bounded for any input. The functions return None if the bytes do not reveal the contents. The type implied
-by the signature is then used.
+The work is bounded for any input. The functions return None if the bytes do not reveal the contents, and the caller
+then uses the type implied by the signature.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ BRANDS = {
     b"qt  ": "video/quicktime", b"3gp": "video/3gpp", b"3g2": "video/3gpp2", b"3gs": "video/3gpp",
     b"jp2 ": "image/jp2", b"jpx ": "image/jp2",
 }  # fmt: skip
-"""An ISO media file's type by its brand (four bytes or the first three). Files with any other brand are MP4."""
+"""Maps the brand of an ISO media file (four bytes or the first three) to its type. Files with other brands are MP4."""
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:
-    """Return an ISO media file's type by its brands. If all its tracks are audio, return an audio type."""
+    """Return the type of an ISO media file by its brands. If all its tracks are audio, return an audio type."""
     head = read_at(0, min(size, 4096))
     length = min(be(head, 0, 4), len(head))
     brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
     major = BRANDS.get(brands[0]) or BRANDS.get(brands[0][:3])
-    # `mif1` only means that this is an image file. The compatible brands identify the codec.
+    # The brand `mif1` only means that the file is an image. The compatible brands identify the codec.
     if major == "image/heif":
         compatible = {BRANDS.get(brand) for brand in brands}
         return "image/avif" if "image/avif" in compatible else "image/heic" if "image/heic" in compatible else major
@@ -62,7 +62,7 @@ def _boxes(read_at: ReadAt, start: int, end: int) -> Iterator[tuple[bytes, int, 
 
 def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
     level = [(start, end) for name, start, end in _boxes(read_at, 0, size) if name == b"moov"][:1]
-    # The handler type at the end of moov/trak/mdia/hdlr is `soun` or `vide`.
+    # The handler type in the `hdlr` box of each track is `soun` or `vide`.
     for box_name in (b"trak", b"mdia", b"hdlr"):
         inner = [box for start, end in level for box in _boxes(read_at, start, end)]
         level = [(start, end) for name, start, end in inner if name == box_name][:64]
@@ -73,9 +73,9 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 
 def id3_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of the data after an ID3v2 tag. The tag can precede any format (ID3v2.4 §3.1)."""
+    """Return the type of the data after an ID3v2 tag, which can precede any format (ID3v2.4 §3.1)."""
     head = read_at(0, 10)
-    # The size uses seven bits of each byte. A footer, indicated by a flag, adds ten bytes.
+    # The tag size is stored in the lower seven bits of four bytes. A flag indicates a footer of ten more bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
     start = 10 + length + (10 if head[5:6] and head[5] & 0x10 else 0)
     audio = read_at(start, 16 * 1024).lstrip(b"\0")
@@ -86,7 +86,7 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the WebM or Matroska type by the document type. The tracks distinguish audio from video."""
+    """Return the WebM or Matroska type, with the tracks determining whether it is audio or video."""
     head = read_at(0, min(size, 64 * 1024))
     doctype = head.find(b"\x42\x82", 0, 128)
     name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
@@ -101,7 +101,7 @@ def ebml_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
-    # Track type 1 is video, track type 2 is audio.
+    # Track type 1 is video, and 2 is audio.
     offset = head.find(b"\xae", tracks + 4)
     for _ in range(64):
         if offset < 0:
@@ -113,7 +113,7 @@ def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
 
 
 def ogg_type(read_at: ReadAt, size: int) -> str | None:
-    """Return an audio or video type by the first packet of each stream."""
+    """Return the Ogg audio or video type by the first packet of each stream."""
     head = read_at(0, min(size, 8192))
     packets = [head[at + 28 : at + 36] for at in _page_starts(head)]
     video = any(packet[:7] in (b"\x80theora", b"BBCD\0\0\0") or packet[:5] == b"\x01vide" for packet in packets)
@@ -121,7 +121,7 @@ def ogg_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def _page_starts(head: bytes) -> Iterator[int]:
-    # The first pages of all streams are at the beginning of the file, each with one segment.
+    # The first page of each stream is at the beginning of the file and has one segment.
     offset = 0
     for _ in range(16):
         if head[offset : offset + 4] != b"OggS" or len(head) < offset + 28 or not head[offset + 5] & 2:
@@ -136,7 +136,7 @@ ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
 
 
 def asf_type(read_at: ReadAt, size: int) -> str | None:
-    """Return an audio or video type by the stream types in the header."""
+    """Return the ASF audio or video type by the stream types in the header."""
     head = read_at(0, min(size, 64 * 1024))
     if ASF_VIDEO in head:
         return "video/x-ms-wmv"
@@ -146,7 +146,7 @@ def asf_type(read_at: ReadAt, size: int) -> str | None:
 # Predicates for less common image, audio and video formats, as in `structures.py`. They never raise an exception.
 
 LAST_SEGMENT = 20
-"""Maximum number of JPEG segments that are searched for the frame header."""
+"""Maximum number of JPEG segments to search for the frame header."""
 
 
 def jpeg_ls(data: bytes) -> bool:
@@ -168,12 +168,12 @@ def sgi(data: bytes) -> bool:
 
 
 def float_map(data: bytes) -> bool:
-    # In a valid file, the width, height and scale follow the letters in decimal (netpbm's pfm(5)).
+    # In a valid PFM image, the width, height and scale follow the magic letters in decimal (netpbm's pfm(5)).
     return re.match(rb"P[Ff]\s[1-9][0-9]{0,6}\s+[1-9][0-9]{0,6}\s+-?[0-9.]{1,20}\s", data[:64]) is not None
 
 
 def window_dump(data: bytes) -> bool:
-    # A valid header has at least 100 bytes, and a known format and depth (XWDFile.h of X11).
+    # A valid X window dump has a header of at least 100 bytes, and a known format and depth (XWDFile.h of X11).
     return 100 <= be(data, 0, 4) <= 4096 and be(data, 8, 4) in (0, 1, 2) and 1 <= be(data, 12, 4) <= 32
 
 
@@ -182,13 +182,13 @@ AC3_KBPS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 
 
 
 def ac3(data: bytes) -> bool:
-    # A valid file has two consecutive frames of AC-3 or E-AC-3 (ATSC A/52 §5.3, §E.2).
+    # A valid AC-3 or E-AC-3 file has two consecutive frames (ATSC A/52 §5.3, §E.2).
     length = _ac3_frame(data)
     return length > 0 and data[length : length + 2] == data[:2]
 
 
 def _ac3_frame(data: bytes) -> int:
-    # A bit stream id above 10 indicates E-AC-3, which states the frame size directly.
+    # A bit stream id above 10 indicates E-AC-3, whose header contains the frame size.
     if be(data, 5, 1) >> 3 > 10:
         return ((be(data, 2, 2) & 0x7FF) + 1) * 2
     rate, code = be(data, 4, 1) >> 6, be(data, 4, 1) & 0x3F
@@ -199,7 +199,7 @@ def _ac3_frame(data: bytes) -> int:
 
 
 def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
-    """Return a predicate for H.264 or H.265 byte streams (annex B) whose first two units have these types."""
+    """Return a predicate for H.264 or H.265 byte streams (annex B) whose first two NAL units have these types."""
 
     def is_kind(byte: bytes, kind: int) -> bool:
         return len(byte) == 1 and not byte[0] & 0x80 and byte[0] >> shift & mask == kind
@@ -212,5 +212,5 @@ def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
 
 
 def nifti(data: bytes) -> bool:
-    # A valid header states its own length and one to seven dimensions, in either byte order (NIfTI-1).
+    # A valid NIfTI header contains its own length and one to seven dimensions, in either byte order (NIfTI-1).
     return any(read(data, 0, 4) == 348 and 1 <= read(data, 40, 2) <= 7 for read in (le, be))

@@ -1,9 +1,10 @@
 """The table of file signatures. The first row that proves a type is used.
 
-A row proves its type if its fixed bytes and the structure after them are valid. Without a valid structure, a long
-signature is a hint, and a short one is ignored. `family` names a container whose contents determine the type
+A signature proves its type if its fixed bytes and the structure after them are valid. Without a valid structure, a long
+signature is a hint, and a short one is ignored. `family` names a container format whose contents determine the type
 (`containers.py`). `also` lists types that begin with the same bytes. `textual` marks formats that may be entirely clean
-text. For all other formats, clean text after the fixed bytes means that these bytes are words and not a signature.
+text. For all other formats, clean text after the fixed bytes means that these bytes are part of a word and not a
+signature.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ FILES: tuple[Signature, ...] = (
     S("application/x-ole-storage", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", is_.ole2, family="ole2"),
     S("application/onenote", b"\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d\xae\xb1\x53\x78\xd0\x29\x96\xd3", always),
     S("application/onenote", b"\xa1\x2f\xff\x43\xd9\xef\x76\x4c\x9e\xe2\x10\xea\x57\x22\x76\x5f", always),
-    # Excel 2, 3 and 4: the first record, its length, a version, and the type of the substream: sheet, chart, macros or
-    # workspace
+    # In Excel 2, 3 and 4 files, the fixed bytes are the first record and its length. They are followed by a version and
+    # the substream type: sheet, chart, macros or workspace.
     *(
         S("application/vnd.ms-excel", mark, at(6, b"\x10\0", b"\x20\0", b"\x40\0", b"\0\1"))
         for mark in (b"\x09\0\x04\0", b"\x09\x02\x06\0", b"\x09\x04\x06\0")
@@ -261,12 +262,12 @@ FILES: tuple[Signature, ...] = (
 
 HEAD = 64 * 1024
 """Number of bytes at the start of a file that are examined first. libmagic needs 8 KB for .xls, and more for other
-office files."""
+office documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """The type that a signature implies for a head, and whether this is proof."""
+    """The type implied by a matching signature, and whether the match is proof."""
 
     mime: str
     proves: bool
@@ -287,7 +288,8 @@ ROOTS = {
     b"gpx": (b"topografix.com/GPX", "application/gpx+xml"),
     b"feed": (b"w3.org/2005/Atom", "application/atom+xml"),
 }
-"""Maps an XML root element (without prefix) to a text that its namespace must contain, and to the document's type."""
+"""Maps the root element of an XML document (without prefix) to a string that its namespace must contain, and to the
+document's type."""
 
 RIFF_BRANDS = frozenset({"image/webp", "audio/wav", "video/x-msvideo", "audio/midi"})
 ROOT = re.compile(rb"<(?:[\w.-]{1,40}:)?([\w.-]{1,80})[\s>/]")
@@ -296,22 +298,23 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Markup at the beginning of a text that indicates its type, with more specific markup first."""
+"""Patterns of markup at the beginning of a text, and the type that each indicates. More specific patterns come
+first."""
 
 FRAMEMAKER = re.compile(rb"<MIFFile\s+[0-9]+\.[0-9]+\s*>")
 
 
 MIN_HINT_BYTES = 3
-"""Minimum number of non-NUL bytes in a signature without a structure. Several formats begin with NUL, NUL, 2, NUL."""
+"""Minimum number of non-NUL bytes with which a signature is a hint. Several formats begin with NUL, NUL, 2, NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024
 """Bytes that may precede the signature of a textual format, and their maximum number. PDF readers search the first 1024
-bytes for `%PDF-`."""
+bytes of a file for `%PDF-`."""
 
 
 def match(head: bytes) -> Match | None:
-    """Return the first signature that proves a type, else the first hint, else None."""
+    """Return the type that the first proving signature implies, else the one of the first hint, else None."""
     hint: Match | None = None
     text_start = head[:WORDS_BEFORE].lstrip(BEFORE_WORDS) + head[WORDS_BEFORE:]
     for row in SIGNATURES:
@@ -320,14 +323,14 @@ def match(head: bytes) -> Match | None:
             continue
         if row.structure is not None and row.structure(start):
             return Match(mime=row.mime, proves=True, family=row.family, also=row.also, textual=row.textual)
-        # Short signatures can occur accidentally.
+        # Short signatures can occur by accident.
         if hint is None and len(row.fixed.replace(b"\0", b"")) >= MIN_HINT_BYTES:
             hint = Match(mime=row.mime, proves=False, family=row.family, also=row.also, textual=row.textual)
     return hint
 
 
 def text_type(head: bytes) -> str | None:
-    """Return the type that the beginning of a text indicates, such as HTML, XML, vCard or PostScript, else None."""
+    """Return the type indicated by the beginning of a text, such as HTML, XML, vCard or PostScript, else None."""
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),
@@ -350,7 +353,7 @@ def text_type(head: bytes) -> str | None:
 
 
 def _root_element(start: bytes) -> bytes:
-    # Declarations and comments may precede the root element.
+    # Skip declarations and comments before the root element.
     for _ in range(50):
         start = start.lstrip()
         if not start.startswith((b"<?", b"<!")):

@@ -1,7 +1,7 @@
-"""Predicates that check the structure after a signature in a file's head, one per format.
+"""Predicates that check the structure after a file's signature, one for each format.
 
-A signature alone can occur accidentally. The predicates never raise an exception: a field outside the head counts as
-zero, which is invalid.
+A signature alone can occur by accident. The predicates never raise an exception: a field after the end of the data
+counts as zero, which is invalid.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def jpeg(data: bytes) -> bool:
 
 
 def gif(data: bytes) -> bool:
-    # In a valid GIF, the logical screen and its colour table are followed by an extension, an image or the end.
+    # In a valid GIF, the logical screen and its color table are followed by an extension, an image or the end marker.
     flags = be(data, 10, 1)
     start = 13 + (3 * 2 ** ((flags & 7) + 1) if flags & 0x80 else 0)
     return le(data, 6, 2) > 0 and le(data, 8, 2) > 0 and data[start : start + 1] in (b"\x21", b"\x2c", b"\x3b")
@@ -63,7 +63,7 @@ def bmp(data: bytes) -> bool:
 
 
 def icon(data: bytes) -> bool:
-    # A valid icon file has at least one entry, whose reserved byte is 0 and whose image follows the directory.
+    # A valid icon file has at least one entry with a reserved byte of 0 and an image after the directory.
     count = le(data, 4, 2)
     return 1 <= count <= 256 and data[9:10] == b"\0" and le(data, 14, 4) > 0 and le(data, 18, 4) >= 6 + 16 * count
 
@@ -75,7 +75,7 @@ def tiff(data: bytes) -> bool:
 
 
 def sun_raster(data: bytes) -> bool:
-    # A valid Sun raster has a known depth, type and colour map type (rasterfile.h of SunOS).
+    # A valid Sun raster has a known depth, type and color map type (rasterfile.h of SunOS).
     return be(data, 12, 4) in (1, 8, 24, 32) and be(data, 20, 4) in range(6) and be(data, 24, 4) in range(3)
 
 
@@ -85,12 +85,12 @@ _NETPBM = re.compile(rb"P([1-6])([ \t\r]*(?:\n|(?=#)))?" + _GAP + rb"*" + _NUMBE
 _MAXIMUM = re.compile(_GAP + rb"+" + _NUMBER)
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a]")
 MIN_PIXELS = 1000
-"""Number of pixel values from which a cut-off image is recognised although its bytes may be text."""
+"""Minimum number of pixel values with which a cut-off image is recognised even if its bytes could be text."""
 
 
 def netpbm(data: bytes) -> bool:
-    # In a valid netpbm image, the letters are followed by the width, the height and, except in bitmaps, a maximum, all
-    # in decimal (netpbm's pbm(5), pgm(5), ppm(5)).
+    # In a valid netpbm image, the magic letters are followed by the width, the height and, except in bitmaps, a maximum
+    # value, all in decimal (netpbm's pbm(5), pgm(5), ppm(5)).
     header = data[:1024]
     size = _NETPBM.match(header)
     if size is None:
@@ -104,7 +104,7 @@ def netpbm(data: bytes) -> bool:
         return False
     if kind > 3 and _CONTROL.search(pixels, 1, 4096):
         return True
-    # After lines of numbers, the rest of a text file can be words.
+    # A text file can begin with lines of numbers like an image, so check the pixels, too.
     needed = int(size[3]) * int(size[4]) * (3 if kind in (3, 6) else 1)
     if not has_own_line or kind == 4:
         return False
@@ -127,7 +127,7 @@ def _are_decimals(pixels: bytes, needed: int, highest: int, *, spaced: bool) -> 
 
 
 def portable_arbitrary_map(data: bytes) -> bool:
-    # In a valid PAM image, four fields precede the end of the header, each on its own line and in any order (netpbm's
+    # In a valid PAM image, four fields precede the end of the header, in any order and each on its own line (netpbm's
     # pam(5)).
     header, end, _ = data[:4096].partition(b"\nENDHDR\n")
     facts = re.findall(rb"^(WIDTH|HEIGHT|DEPTH|MAXVAL)[ \t]+[1-9][0-9]{0,9}[ \t]*$", header, re.MULTILINE)
@@ -168,12 +168,12 @@ MPEG_KBPS = {
     (2, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
     (2, 3): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
 }
-"""Bit rates in kbit/s for indexes 1 to 14, by MPEG version bits and layer bits (ISO 11172-3, 13818-3). Version 2.5
-has the rates of version 2."""
+"""Bit rates in kbit/s for indexes 1 to 14, by MPEG version and layer bits (ISO 11172-3, 13818-3). Version 2.5 has the
+bit rates of version 2."""
 
 
 def mp3_frame(data: bytes, offset: int = 0) -> int:
-    """Return the byte length of the MPEG audio frame at the offset, or 0 if there is none."""
+    """Return the length in bytes of the MPEG audio frame at the offset, or 0 if there is none."""
     head = be(data, offset, 4)
     if head >> 21 != 0x7FF:
         return 0
@@ -204,8 +204,8 @@ def aac_frames(data: bytes) -> bool:
 
 
 def transport_stream(data: bytes) -> bool:
-    # In a valid transport stream, each of four packets of 188 bytes begins with the sync byte and has no transport
-    # error bit.
+    # In a valid transport stream, each of the first four packets of 188 bytes begins with the sync byte and has no
+    # transport error bit.
     return len(data) >= 4 * 188 and all(data[188 * n] == 0x47 and not data[188 * n + 1] & 0x80 for n in range(4))
 
 
@@ -215,7 +215,7 @@ def program_stream(data: bytes) -> bool:
 
 
 def blu_ray_stream(data: bytes) -> bool:
-    # A valid M2TS file is a transport stream with a time code of four bytes before each packet.
+    # A valid M2TS file is a transport stream with a time code of four bytes before each packet (Blu-ray).
     return len(data) >= 4 * 192 and all(data[192 * n + 4] == 0x47 for n in range(4))
 
 
@@ -234,13 +234,13 @@ def zip_entry(data: bytes) -> bool:
 
 
 def ar_member(data: bytes) -> bool:
-    # In a valid archive, either nothing or a member's header follows the signature. A header ends in a backquote and a
-    # newline.
+    # In a valid `ar` archive, either nothing or a member header follows the signature. A member header ends with a
+    # backquote and a newline.
     return len(data) == 8 or data[66:68] == b"`\n"
 
 
 def cbor_item(data: bytes) -> bool:
-    # In valid CBOR, an item with a valid length encoding follows the self-describing tag (RFC 8949 §3).
+    # In valid CBOR, an item with a valid length encoding follows the self-described tag (RFC 8949 §3).
     return len(data) > 3 and data[3] & 0x1F not in (28, 29, 30)
 
 
@@ -250,19 +250,19 @@ def ole2(data: bytes) -> bool:
 
 
 def portable_executable(data: bytes) -> bool:
-    # In a valid program, the DOS header points to the PE signature.
+    # In a valid Windows program, the DOS header points to the PE signature.
     start = le(data, 60, 4)
     return 64 <= start <= len(data) - 4 and data[start : start + 4] == b"PE\0\0"
 
 
 def java_class(data: bytes) -> bool:
-    # A valid class file has a version of Java 1.0 to 40. A universal Mach-O file has the same first bytes, but a small
-    # number instead of the version.
+    # A valid Java class file has a version from Java 1.0 to 40. A universal Mach-O file starts with the same bytes, but
+    # has a small number instead of the version.
     return 45 <= be(data, 6, 2) <= 84 and be(data, 8, 2) > 0
 
 
 def font_tables(data: bytes) -> bool:
-    # A valid font has 1 to 64 tables, and the search range for this number of tables.
+    # A valid font has 1 to 64 tables, and the search range that follows from this number.
     tables = be(data, 4, 2)
     return 0 < tables <= 64 and be(data, 6, 2) == 16 * 2 ** (tables.bit_length() - 1)
 
@@ -273,28 +273,28 @@ def asf(data: bytes) -> bool:
 
 
 def wav_float_or_pcm(data: bytes) -> bool:
-    # In a valid RIFF file, a chunk name of printable letters follows the brand.
+    # In a valid RIFF file, the brand is followed by a chunk name of printable characters.
     return len(data) >= 16 and all(32 <= byte < 127 for byte in data[12:16])
 
 
 def ftyp(data: bytes) -> bool:
-    # A valid `ftyp` box has room for brand and version, and the brand is printable.
+    # A valid `ftyp` box has room for a brand and a version, and its brand is printable.
     return 16 <= be(data, 0, 4) <= 4096 and len(data) >= 12 and all(32 <= byte < 127 for byte in data[8:12])
 
 
 def quicktime_atom(data: bytes) -> bool:
-    # Old QuickTime files have no brand, so require a second known atom after the first one.
+    # Old QuickTime files have no brand, so the first atom must be followed by another known one.
     start = be(data, 0, 4)
     return start >= 8 and data[start + 4 : start + 8] in (b"moov", b"mdat", b"free", b"skip", b"wide", b"trak", b"mvhd")
 
 
 def always(_: bytes) -> bool:
-    """Return True. For signatures whose fixed bytes are long or unusual enough to be proof on their own."""
+    """Return True, for signatures whose fixed bytes are long or unusual enough to count as proof."""
     return True
 
 
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
-    """Return a predicate for a number within inclusive bounds. The number must be inside the head."""
+    """Return a predicate for a number within inclusive bounds. The number must not be beyond the end of the data."""
     read = le if little else be
     return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
 
@@ -304,21 +304,21 @@ def at(offset: int, *options: bytes) -> Structure:
 
 
 def ogg(data: bytes) -> bool:
-    # A valid Ogg file has version 0, and begins with the first page of a stream, which contains a packet.
+    # A valid Ogg file has version 0 and begins with the first page of a stream, which contains a packet.
     return data[4:5] == b"\0" and be(data, 5, 1) & 2 == 2 and be(data, 26, 1) > 0
 
 
 def paint(data: bytes) -> bool:
-    # In a valid image, width and height are positive, and the XOR of the header's sixteen words is 0 (Microsoft Paint
-    # of Windows 1 and 2).
+    # In a valid Microsoft Paint image (Windows 1 and 2), the width and height are positive, and the XOR of the header's
+    # sixteen words is 0.
     return (
         len(data) >= 32 and le(data, 4, 2) > 0 < le(data, 6, 2) and reduce(xor, struct.unpack("<16H", data[:32])) == 0
     )
 
 
 def image_memory(data: bytes) -> bool:
-    # A valid header has lines of names and values, including the size, before byte 512 (IFUNC's Image Memory, as
-    # written by Pillow).
+    # A valid IFUNC Image Memory file, as written by Pillow, has a header of text lines with names and values, including
+    # the size, in its first 512 bytes.
     lines = re.split(rb"[\0\x1a]", data[:512], maxsplit=1)[0]
     return len(data) >= 512 and len(lines) < 512 and b"\nImage size (x*y): " in lines
 
@@ -331,10 +331,8 @@ def wmf(data: bytes) -> bool:
     return bool(reduce(xor, words[:10]) == int(words[10]))
 
 
-# Less common archives and data formats.
-
 IMPLAUSIBLE_BYTES = 1 << 40
-"""A number of bytes larger than any part of a real file."""
+"""A size in bytes that exceeds the size of any real file."""
 
 
 def arj(data: bytes) -> bool:
@@ -343,13 +341,13 @@ def arj(data: bytes) -> bool:
 
 
 def lha(data: bytes) -> bool:
-    # A valid LHA archive has a known method, such as `-lh5-`, and a header level (LHA's header.doc).
+    # A valid LHA archive has a known compression method, such as `-lh5-`, and a header level (LHA's header.doc).
     return re.match(rb".{2}-l[hz][0-9ds]-.{13}[\0-\3]", data[:22], re.DOTALL) is not None
 
 
 def lzma_alone(data: bytes) -> bool:
-    # A valid LZMA file has a dictionary of 4 KiB to 1.5 GiB, and a size that is unknown or plausible (LZMA SDK,
-    # lzma.txt).
+    # A valid LZMA file has a dictionary of 4 KiB to 1.5 GiB, and an unpacked size that is unknown or plausible (LZMA
+    # SDK, lzma.txt).
     size = le(data, 5, 8)
     return (
         12 <= le(data, 1, 4).bit_length() - 1 <= 30
@@ -359,12 +357,12 @@ def lzma_alone(data: bytes) -> bool:
 
 
 def cpio(data: bytes) -> bool:
-    # A valid cpio header consists of hexadecimal digits (cpio(5), newc).
+    # A valid cpio header in the `newc` format consists of hexadecimal digits (cpio(5)).
     return re.match(rb"07070[12][0-9A-Fa-f]{104}", data[:110]) is not None
 
 
 def dbase(data: bytes) -> bool:
-    # A valid dBASE III file has an existing month and day, and a field list that ends at the end of the header.
+    # A valid dBASE III file has a valid month and day, and a field list that ends at the end of the header.
     length = le(data, 8, 2)
     return 1 <= be(data, 2, 1) <= 12 and 1 <= be(data, 3, 1) <= 31 and length > 64 and data[length - 1 :][:1] == b"\r"
 
@@ -376,7 +374,7 @@ def shape(data: bytes) -> bool:
 
 
 def tensors(data: bytes) -> bool:
-    # A valid safetensors file has a JSON header that ends after its stated length, as far as the head contains it
+    # A valid safetensors file has a JSON header that ends after its stated length, unless the data is cut off before
     # (safetensors' README).
     length = le(data, 0, 8)
     return 2 <= length <= 100_000_000 and (len(data) < 8 + length or data[7 + length : 8 + length] in (b"}", b" "))
@@ -393,15 +391,15 @@ def avro(data: bytes) -> bool:
 
 
 def certificate(data: bytes) -> bool:
-    # A valid certificate is a sequence in a sequence whose first member is version 3 (X.509, RFC 5280 §4.1).
+    # A valid certificate starts with two nested sequences, whose first member is version 3 (X.509, RFC 5280 §4.1).
     return data[4:6] == b"\x30\x82" and data[8:13] == b"\xa0\3\2\1\2" and be(data, 2, 2) > be(data, 6, 2)
 
 
 def torrent(data: bytes) -> bool:
-    # A valid torrent is a dictionary whose first key belongs to torrents and which describes its files (BEP 3).
+    # A valid torrent is a dictionary that describes its files and whose first key is one of the known keys (BEP 3).
     return re.match(rb"d(8:announce|7:comment|10:created by|4:info)", data[:16]) is not None and b"4:infod" in data
 
 
 def drawing(data: bytes) -> bool:
-    # A valid drawing states a release of AutoCAD from 13 on (Open Design's specification of .dwg).
+    # A valid AutoCAD drawing has the version number of release 13 or later (Open Design Specification for .dwg files).
     return re.match(rb"AC10(12|14|15|18|21|24|27|32)\0", data[:7]) is not None

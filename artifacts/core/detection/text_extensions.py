@@ -1,4 +1,4 @@
-"""File name extensions of text types, the most common first. `extensions` includes this table."""
+"""Maps text types to file name extensions, the most common first. `extensions` includes this table."""
 
 from __future__ import annotations
 
@@ -120,5 +120,5 @@ TEXT_EXTENSIONS: Mapping[str, str] = {
 PAGE_SOURCE_TYPES = frozenset(
     {"text/x-handlebars", "text/x-jinja", "text/x-template", "text/x-vue", "text/x-svelte", "text/jsx"}
 )
-"""Source file types that uploaders also declare as `text/html`, so the file name decides. PHP is missing, because
-`index.php` may be the HTML that a server sent."""
+"""Types of source files that uploaders often declare as `text/html`, so the file name determines the type. PHP is not
+included, because `index.php` may be HTML downloaded from a server."""
