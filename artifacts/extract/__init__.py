@@ -2,8 +2,8 @@
 
 The web process passes an open file to `artifacts/extract/__main__.py`. The child process has limits on memory,
 processor time and output, no network, no secrets in its environment, and no Django. On Linux, the kernel also blocks
-other files, programs and processes (`sandbox.py`). Any failure of the child process (a decompression bomb, a crash, a
-timeout) is returned as None or as `Facts` with a `reason`, and never raised.
+other files, programs and processes (`sandbox.py`). Failures of the child process (a decompression bomb, a crash, a
+timeout) are never raised, but returned as None or as `Facts` with a `reason`.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ READERS = {
     "text/html": "html",
     "application/xhtml+xml": "html",
 }
-"""The reader that extracts the text of each type. No text can be extracted from other types."""
+"""Maps types to the reader that extracts their text. No text can be extracted from other types."""
 
 TEXT_VERSION = 1
-"""Increase this version when a reader finds text in more files, because the list of files without text is stored on
-disk."""
+"""Version of the text readers. Increase it when a reader finds text in more files, because the list of files without
+text is stored on disk."""
 
 MAIL_READERS = frozenset({"eml", "mht", "msg"})
 """Readers of formats that can have attachments."""
@@ -83,9 +83,9 @@ TEXT_READERS = frozenset({"html"})
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A file's counts and measures, each None if unknown.
+    """The counts and measures of a file. Each is None if it is unknown.
 
-    `reason` states why none are known, such as `failed` or `timeout`.
+    `reason` states why none of them is known, such as `failed` or `timeout`.
     """
 
     pages: int | None = None
@@ -112,7 +112,7 @@ def extract_text(
     """Return a document's text, or None if it has none.
 
     Page, sheet and slide markers such as `[page n]`, `[sheet: name]` and `[slide n]` separate its parts. `encoding` is
-    a text format's encoding, if known. The result's `source` is the reader's name, or the encoding if some bytes do not
+    the known encoding of a text file. The result's `source` is the reader's name, or the encoding if some bytes do not
     decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash of the
     bytes), the result is cached in memory. `stored` records documents without text, such as scans.
     """
@@ -136,7 +136,7 @@ def extract_text(
 
 
 def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") -> Converted | None:
-    """Return the upright image in one of the target's types and within its limits, or None.
+    """Return the image, rotated upright, in one of the target's types and within its limits, or None if this fails.
 
     With `cache_key` (the hash of the bytes), the result is cached.
     """
@@ -161,7 +161,7 @@ def convert_image(path: LocalFile, target: ConvertTo, *, cache_key: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file attached to a mail. `filename` and `mime_type` are what the mail declares, or empty."""
+    """A file attached to an e-mail. `filename` and `mime_type` are as declared in the e-mail, or empty."""
 
     data: bytes
     filename: str
@@ -169,9 +169,9 @@ class Attachment:
 
 
 def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int) -> Attachment | None:
-    """Return a mail's attachment by its number in the text, from 1.
+    """Return an e-mail attachment by its number in the extracted text, from 1.
 
-    Return None if there is no such attachment within `max_bytes`.
+    Return None if there is no such attachment or it is larger than `max_bytes`.
     """
     reader = READERS.get(mime_type)
     if reader not in MAIL_READERS:
@@ -214,7 +214,7 @@ def thumbnail(path: LocalFile) -> bytes | None:
 
 
 def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
-    """Return a file's measures: page count, encryption, duration in seconds, or image size.
+    """Return measures of a file: page count, encryption, duration in seconds, or image size.
 
     With `cache_key` (the hash of the bytes), the result is cached.
     """
@@ -233,7 +233,7 @@ def inspect(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Inspecti
     measured = facts(path, mime_type, cache_key=cache_key)
     damaged = measured.reason == "failed" and mime_type in READERS
     if damaged and mime_type == "application/pdf":
-        # Retry with a second library, which can repair some damaged files. Model providers open such files, too.
+        # Retry with the PDF renderer, which can repair some damaged files. Model providers accept such files, too.
         options = {"mime_types": ["image/png"], "max_bytes": MAX_IMAGE_BYTES, "max_side": THUMBNAIL_SIDE}
         options |= {"first": 1, "count": 1, "max_total_bytes": MAX_IMAGE_BYTES}
         drawn = _run_or_reuse(cache_key, path, "pages", options, MAX_IMAGE_BYTES + 64 * 1024)

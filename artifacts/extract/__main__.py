@@ -1,6 +1,6 @@
 """Entry point of the extraction process: `python __main__.py OPERATION OPTIONS QUICK_SECONDS YIELDS_AT_ONCE < file`.
 
-Standard output has one line of JSON, including the payload's length in bytes, followed by the payload.
+Standard output is one line of JSON, which includes the payload's length in bytes, followed by the payload.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ OPERATIONS = {
     "frames": "frames",
     "attachment": "attachments",
 }
-"""The module whose `answer(file, options)` performs each operation. It is imported under the limits."""
+"""Maps operations to the module whose `answer(file, options)` performs them. The module is imported under resource
+limits."""
 
 LIBRARIES = {"application/pdf": "pypdf"}
-"""Libraries by file type that measuring needs but that its module imports only when used."""
+"""Libraries, by file type, that the `facts` operation needs but its module imports only on use."""
 
 USES_CTYPES = ("pages", "pdf")
-"""The operation and the reader that use pypdfium2, which exchanges memory with its library through ctypes."""
+"""The operation (`pages`) and the reader (`pdf`) that use pypdfium2, which exchanges memory with its native library
+through ctypes."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mapping[str, object]) -> None:
@@ -60,7 +62,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mappin
 
 
 def load(operation: str, options: Mapping[str, Any]) -> None:
-    """Import the operation's modules. After the sandbox is applied, packages in unusual folders cannot be read."""
+    """Import the modules for the operation now, because the sandbox may prevent reading packages in unusual folders."""
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")
@@ -71,9 +73,9 @@ def load(operation: str, options: Mapping[str, Any]) -> None:
 def enter_sandbox(
     operation: str, options: Mapping[str, Any], quick_seconds: float = 0, *, yields_at_once: bool = False
 ) -> dict[str, object]:
-    """Limit this process and apply the sandbox. Return the result of `apply_sandbox`."""
+    """Apply the resource limits and the sandbox to this process. Return the result of `apply_sandbox`."""
     limit(quick_seconds, yields_at_once=yields_at_once)
-    with suppress(Exception):  # If importing fails, the operation fails again and reports the error.
+    with suppress(Exception):  # If an import fails, it fails again in the operation, which reports the error.
         load(operation, options)
     sandbox = apply_sandbox()
     refuse(uses_ctypes=operation in USES_CTYPES or options.get("reader") in USES_CTYPES)

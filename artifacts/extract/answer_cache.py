@@ -1,8 +1,8 @@
 """An in-memory cache for the results of the extraction process.
 
-A document is read for every candidate of a request, for the preview, and for every later turn of a conversation. Its
-text depends only on its bytes and the options, so results are evicted only to free space. A failure may be temporary
-and expires after a few minutes.
+A document is read for every candidate model of a request, for the preview, and for every later turn of a conversation.
+Its text depends only on its bytes and the options, so results are evicted only to free space. A failure may be
+temporary, so it expires after a few minutes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MAX_CACHE_BYTES = 32 * 1024 * 1024
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""Seconds for which a failure is cached, and for which the result `busy` (no free slot) is cached."""
+"""Seconds for which a failure is cached, and for which the failure `busy` (no free slot for a process) is cached."""
 
 OVERHEAD = 512
-"""Bytes that each result counts in addition to its payload, so that the number of empty results is limited, too."""
+"""Number of bytes that each result counts in addition to its payload, to limit the number of empty results, too."""
 
 Key = tuple[str, ...]
 
@@ -92,4 +92,4 @@ def _seconds_kept(reason: str) -> float:
 
 
 answers = owned(AnswerCache)
-"""Cache of results for files whose hash is known."""
+"""Cache of extraction results for files whose hash is known."""

@@ -1,4 +1,4 @@
-"""List the names, sizes and dates of an archive's entries without reading them. Runs only in the child process."""
+"""List the names, sizes and dates of an archive's entries without reading them. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ UNPACKERS: dict[str, Callable[[BinaryIO], object]] = {
 
 
 def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """List a zip file's directory. The encoding of names without the UTF-8 flag is detected."""
+    """List the entries in a zip file's directory. The encoding of names without the UTF-8 flag is detected."""
     entries = zipfile.ZipFile(source).infolist()
-    # zipfile decodes names without the UTF-8 flag as cp437, so encode them again and detect the encoding of all names.
+    # The zipfile module decodes names without the UTF-8 flag as cp437, so encode them again and detect the encoding of
+    # all names together.
     raw = b"\n".join(entry.filename.encode("cp437") for entry in entries if not entry.flag_bits & UTF_8_NAME)
     names_found = detect_text(raw, whole=True) if not raw.isascii() else None
     total = sum(entry.file_size for entry in entries)
@@ -50,7 +51,7 @@ def zip_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """List a tar file, which may be compressed with gzip, bzip2 or xz.
 
-    Raise `RefusedError`: `no_text` for a compressed file that is not a tar file, `too_large` above
+    Raise `RefusedError`: `no_text` for a compressed file that is not a tar file, or `too_large` if the contents exceed
     `MAX_UNPACKED_BYTES`.
     """
     kind = {b"\x1f\x8b": "gz", b"BZ": "bz2", b"\xfd7": "xz"}.get(source.read(2), "")
@@ -71,9 +72,9 @@ def tar_listing(source: BinaryIO, output: TextCollector, progress: Progress) -> 
 
 
 class BoundedReader:
-    """A stream that raises `RefusedError` above `MAX_UNPACKED_BYTES`, or if it is read too often after its end.
+    """A stream that raises `RefusedError` after `MAX_UNPACKED_BYTES`, or if it is read too often after its end.
 
-    `tarfile` skips an entry by reading it, even if a file of one kilobyte declares an entry of one terabyte.
+    The tarfile module skips an entry by reading it, even if a file of one kilobyte declares an entry of one terabyte.
     """
 
     def __init__(self, stream: object) -> None:
@@ -84,7 +85,7 @@ class BoundedReader:
     def read(self, size: int = io.DEFAULT_BUFFER_SIZE) -> bytes:
         """Return at most `size` bytes.
 
-        Raise `RefusedError`: `too_large` above the limit, `no_text` after the end.
+        Raise `RefusedError`: `too_large` above the limit, or `no_text` after too many reads at the end.
         """
         data: bytes = self._read(size)
         self._bytes += len(data)

@@ -1,4 +1,4 @@
-"""Extract one attachment from a mail. Runs only in the child process."""
+"""Extract an attachment from an e-mail. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READERS = {"eml": eml_attachment, "mht": eml_attachment, "msg": msg_attachment}
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return an attachment's bytes with its name and type.
 
-    Raise `RefusedError` (`unsupported`) if the attachment has no bytes.
+    Raise `RefusedError` (`unsupported`) if the attachment does not exist or has no bytes.
     """
     found = READERS[options["reader"]](source, int(options["number"]))
     if found is None or not found[2]:

@@ -1,4 +1,4 @@
-"""Restrictions on the extraction process, applied before a parser is imported or any input is read."""
+"""Restrict the extraction process before a parser is imported or any input is read."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from contextlib import suppress
 MEMORY_BYTES = 1 << 30
 CPU_SECONDS = 20
 YIELD_SECONDS, NICENESS = 1.0, 5
-"""Processor seconds after which a reader lowers its priority, and the increment of its nice value."""
+"""Seconds of processor time after which the process lowers its priority, and the amount by which its nice value
+increases."""
 LIMITS = (
     ("RLIMIT_AS", MEMORY_BYTES, MEMORY_BYTES),
     ("RLIMIT_CORE", 0, 0),
     ("RLIMIT_FSIZE", 0, 0),
     ("RLIMIT_NOFILE", 64, 64),
-    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # At the hard limit, SIGKILL ends the process without a reason.
+    ("RLIMIT_CPU", CPU_SECONDS, CPU_SECONDS + 1),  # The hard limit sends SIGKILL, so no reason can be reported.
 )
 FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
@@ -29,7 +30,8 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 BUFFERS = ("ctypes.cdata", "ctypes.addressof", "ctypes.string_at", "ctypes.create_", "ctypes.get_", "ctypes.set_")
-"""Prefixes of ctypes audit events that a loaded library may cause: it may exchange memory, but not load libraries."""
+"""Prefixes of ctypes audit events that are allowed for a loaded library. It may exchange memory, but not load
+libraries."""
 
 
 def confine() -> None:
@@ -41,7 +43,7 @@ def confine() -> None:
 def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
     """Limit memory, processor time, files and output size. After `quick_seconds` of processor time, exit by SIGPROF.
 
-    With `yields_at_once`, lower the priority now, otherwise after `YIELD_SECONDS`.
+    With `yields_at_once`, lower the priority immediately. With neither option, lower it after `YIELD_SECONDS`.
     """
     for name, soft, hard in LIMITS:
         # macOS cannot limit the address space, and other systems may already have lower limits.
@@ -56,7 +58,7 @@ def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
 
 
 def refuse(*, uses_ctypes: bool = False) -> None:
-    """Forbid network access, programs and writing. `uses_ctypes` allows a loaded library to exchange memory."""
+    """Forbid network access, other programs and writing. `uses_ctypes` allows a loaded library to exchange memory."""
     allowed = BUFFERS if uses_ctypes else ()
 
     def check(event: str, args: tuple[object, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Select a document's reader, collect its text, and note where the text was truncated."""
+"""Choose a document's reader, collect its text, and note where the text was truncated."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, BinaryIO
 from artifacts.extract.words import Progress, RefusedError, TextCollector, TextLimitError
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
-"""Function that collects a file's text and reports progress. It raises `RefusedError` if there is no text."""
+"""Function that collects a file's text and reports its progress. It raises `RefusedError` if there is no text."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return the file's text, with a note if it was truncated.
 
-    Raise `RefusedError` (`no_text`) if the text has only page, sheet or slide markers.
+    Raise `RefusedError` (`no_text`) if the text consists only of page, sheet or slide markers.
     """
     output = TextCollector(int(options["max_chars"]))
     progress = ReadingProgress()
@@ -37,7 +37,7 @@ def _reader(name: str, encoding: str | None = None) -> Reader:
 
 
 class ReadingProgress:
-    """A reader's progress within a file, in the reader's own unit."""
+    """The position of a reader within a file, in the reader's own unit, such as pages."""
 
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
@@ -78,4 +78,4 @@ READERS: Mapping[str, tuple[str, str]] = {
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }
-"""The module and function of each reader. Only the module that is needed is imported."""
+"""Maps readers to their module and function. Only the module that is needed is imported."""

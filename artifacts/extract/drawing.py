@@ -1,4 +1,4 @@
-"""Render PDF pages in the extraction process, a few at a time, and once for all targets that need the same images."""
+"""Render PDF pages in the extraction process, a few at a time. Targets that need the same images share them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from artifacts.extract.stored_results import StoredResults
 from capabilities.core.message import Converted, ConvertTo, PageImages, make_blob
 
 MAX_PAGES = 50
-"""Maximum number of PDF pages that are rendered in one call."""
+"""Maximum number of PDF pages that are rendered in one call of `draw_pages`."""
 PAGES_AT_ONCE = 10
-"""Number of pages that one process renders. Between two such processes, other files can be read."""
+"""Number of pages that each process renders. Other files can be read between two such processes."""
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
-"""Size limits of a rendered page. Few targets have lower limits, so most targets share the same images."""
+"""Size limits of a rendered page. Few targets have lower limits, so most targets can share images."""
 UNLIMITED = 0
-"""Cache key instead of a `max_side`, for pages that did not have to be scaled down."""
+"""Value of `max_side` in the cache key of pages that did not have to be scaled down."""
 
 
 class NotDrawnError(Exception):
-    """Pages or frames would have to be drawn first, but `disable_drawing` is active."""
+    """Pages or frames would have to be rendered, but `disable_drawing` is active."""
 
 
 _may_draw = ContextVar("may_draw", default=True)
@@ -33,7 +33,7 @@ _may_draw = ContextVar("may_draw", default=True)
 
 @contextmanager
 def disable_drawing() -> Iterator[None]:
-    """Within this context, use only pages and frames that are already drawn. Raise `NotDrawnError` for others."""
+    """Within this context, use only pages and frames that are already rendered. Raise `NotDrawnError` for others."""
     token = _may_draw.set(False)
     try:
         yield
@@ -57,16 +57,16 @@ def draw_pages(
     stored: StoredResults | None = None,
     mime_type: str = "application/pdf",
 ) -> PageImages | None:
-    """Render pages in one of the target's types and within its limits, or return None.
+    """Render pages in one of the target's types and within its limits. Return None if this fails.
 
     Render the pages of a PDF or TIFF from `first` on, or a few frames of an animation. Frames are cached only in
-    memory. All images together have at most `MAX_IMAGE_BYTES`, so there may be fewer than requested. With `cache_key`
+    memory. The total size is at most `MAX_IMAGE_BYTES`, so there may be fewer images than requested. With `cache_key`
     (the hash of the bytes), the result is cached in memory or in `stored`.
     """
     if mime_type.startswith("image/"):
         return _draw_frames(path, target, count, cache_key)
     options: dict[str, object] = {
-        # The renderer prefers JPEG, so the target's other types do not affect the result.
+        # The renderer prefers JPEG. Ignoring the target's other types lets more targets share the cached images.
         "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
         "max_bytes": min(target.max_bytes or MAX_PAGE_BYTES, MAX_PAGE_BYTES),
         "max_side": min(target.max_side or MAX_PAGE_SIDE, MAX_PAGE_SIDE),
@@ -122,7 +122,7 @@ def _draw_or_reuse(
     path: LocalFile, options: Mapping[str, object], cache_key: str, stored: StoredResults | None
 ) -> Result:
     def draw() -> Result:
-        # Rendering one or two pages takes as little time as reading a small document.
+        # Rendering one or two pages takes no longer than reading a small document.
         is_quick = int(str(options["count"])) <= 2
         return _run(path, "pages", options, is_quick=is_quick)
 

@@ -19,12 +19,12 @@ BEFORE: Mapping[tuple[str, int], str] = {
     ("mroot", 0): "(",
     ("mroot", 1): "^(1/",
 }
-"""Maps a parent element and a child's index (from 0) to the text before the child. An opening parenthesis is closed
-after the child."""
+"""Maps a parent element and the index of its child (from 0) to the text before the child. An opening parenthesis is
+closed after the child."""
 
 ROWS = {"mtd": " ", "mtr": "; "}
 OTHER_FORMS = frozenset({"annotation", "annotation-xml"})
-"""Elements that repeat the formula in another notation."""
+"""Elements that repeat the same formula in another notation."""
 
 INVISIBLE = str.maketrans("", "", "\u2061\u2062\u2063\u2064")
 
@@ -37,7 +37,7 @@ class Element:
 
 
 class FormulaWriter:
-    """Converts one formula. Its elements must be closed in order."""
+    """Converts one formula. Its elements must be closed in nesting order."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write, self._open, self._other_form = write, list[Element](), 0

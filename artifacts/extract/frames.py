@@ -1,4 +1,4 @@
-"""Convert the pages of a TIFF, or a few frames of an animation, in order. Runs only in the child process."""
+"""Convert the pages of a TIFF, or a few frames of an animation, in their order. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from artifacts.extract.images import encode_within, find_frames, open_image, upr
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 MAX_FRAMES = 6
-"""Maximum number of evenly spaced frames of an animation. For a TIFF, the caller limits the number of pages."""
+"""Maximum number of evenly spaced frames that are taken from an animation. For a TIFF, the caller limits the number of
+pages."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages or frames, concatenated as in `pages.answer`. `pages` is the total number."""
+    """Return up to `count` pages or frames, concatenated as by `pages.answer`, and the total number in `pages`."""
     image = open_image(source)
     frames = find_frames(image)
     deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])
@@ -48,7 +49,7 @@ def _choose(total: int, count: int, *, is_animation: bool) -> Sequence[int]:
 
 
 def _frame(image: Image.Image, index: int, max_side: int | None) -> Image.Image | None:
-    # A damaged frame must not prevent the use of others.
+    # Skip a damaged frame, so that the others can still be used.
     try:
         image.seek(index)
         return upright(image.copy(), max_side)

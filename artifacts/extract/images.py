@@ -1,4 +1,4 @@
-"""Convert images: upright, without metadata, and within limits on bytes and pixels. Runs only in the child process."""
+"""Convert images to upright ones without metadata, within limits. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ FORMATS = (
     *("QOI", "PSD", "HEIF", "MSP"),
 )
 """Pillow decoders that are allowed for uploads. None of them starts another program, as the EPS decoder does. HEIF
-needs the extra `heic`."""
+requires the optional dependency `heic`."""
 
-with suppress(ImportError):  # On some platforms, the extra `heic` has no wheel and cannot be installed.
+with suppress(ImportError):  # On some platforms, the optional dependency `heic` has no wheel and cannot be installed.
     from pi_heif import register_heif_opener
 
     register_heif_opener()
 
 FRAMED = frozenset({"TIFF", "GIF", "PNG", "WEBP", "AVIF"})
-"""Formats that can have several pages or frames."""
+"""Image formats that can contain several pages or frames."""
 
 MAX_FRAMES_COUNTED = 1_000
 SUBFILE_TYPE, PAGE_OF_SEVERAL = 254, 2
-"""The TIFF tag for the purpose of an image, and its bit for a page."""
+"""The TIFF tag for the purpose of an image, and the bit in it that marks a page."""
 
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)
@@ -41,7 +41,8 @@ PHOTOS = frozenset({"JPEG", "AVIF", "WEBP", "MPO", "JPEG2000", "HEIF"})
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return the first frame in one of the requested types and within the limits, and the number of `frames`.
 
-    Raise `RefusedError`: `unsupported` if none of the types can be written, `too_large` if no result is small enough.
+    Raise `RefusedError`: `unsupported` if none of the types can be written, or `too_large` if every result is too
+    large.
     """
     image = open_image(source)
     photo, pixels, frames = image.format in PHOTOS, image.width * image.height, find_frames(image)
@@ -60,7 +61,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 def encode_within(
     image: Image.Image, mime_types: list[str], max_bytes: int, *, photo: bool = True
 ) -> tuple[str, bytes, tuple[int, int]] | None:
-    """Return the image's type, bytes and size in pixels, scaled down if needed, or None if it is still too large."""
+    """Return the image's type, bytes and size in pixels, or None if it is too large even when scaled down."""
     ordered = _order([mime for mime in mime_types if mime in _ENCODERS], photo, _has_alpha(image))
     tries = _tries(image, ordered)
     return next((encoded for encoded in tries if len(encoded[1]) <= max_bytes), None)
@@ -89,7 +90,7 @@ def find_frames(image: Image.Image) -> list[int]:
             image.seek(index)
         except (EOFError, OSError, ValueError, SyntaxError, TypeError):
             break
-        # A TIFF may also contain smaller copies of its pages, and masks.
+        # A TIFF may also contain masks and smaller copies of its pages.
         if not isinstance(image, TiffImageFile) or not int(image.tag_v2.get(SUBFILE_TYPE, 0)) & ~PAGE_OF_SEVERAL:
             frames.append(index)
     image.seek(0)
@@ -98,7 +99,7 @@ def find_frames(image: Image.Image) -> list[int]:
 
 def upright(image: Image.Image, max_side: int | None) -> Image.Image:
     """Return the image upright, without a palette, and with sides of at most `max_side` pixels."""
-    # The JPEG decoder can scale down while it decodes, which is faster.
+    # The JPEG decoder can scale down while decoding, which is faster.
     if max_side and image.format in PHOTOS:
         image.draft("RGB", (max_side, max_side))
     image = ImageOps.exif_transpose(image)
@@ -113,7 +114,7 @@ def _has_alpha(image: Image.Image) -> bool:
 
 
 def _order(mime_types: list[str], photo: bool, alpha: bool) -> list[str]:
-    # JPEG suits photographs. PNG suits drawings and transparency.
+    # Prefer JPEG for photographs, and PNG for drawings and transparency.
     first = "image/jpeg" if photo and not alpha else "image/png"
     return sorted(mime_types, key=lambda mime: mime != first)
 

@@ -1,6 +1,6 @@
-"""Extract text from Word and PowerPoint files before 2007 (MS-DOC, MS-PPT). Runs only in the child process.
+"""Extract text from Word and PowerPoint files before 2007 (MS-DOC, MS-PPT). Runs only in the extraction process.
 
-Word 6 and 95 are not supported, because such files do not reliably state their text's encoding.
+Word 6 and 95 are not supported, because such files do not reliably specify their text encoding.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ import olefile
 from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
 from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
 
-# Compound files (OLE2), whose streams hold the documents of older Office versions.
-
 MAX_STREAM_BYTES = 128 * 1024 * 1024
 MAX_STREAMS = 20_000
 
 
 class CompoundFile:
-    """The streams of a compound file by name.
+    """Reads the streams of an OLE2 compound file, the container of older Office documents, by name.
 
     Raise `RefusedError`: `failed` if the file is damaged, or `encrypted`.
     """
@@ -84,7 +82,8 @@ WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
 PIECE_TABLE_OFFSET, LENGTHS_OFFSET = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
-"""The sections of a document in order. The header states their lengths. Macros do not count as text."""
+"""The headings of a document's sections in order. The file header contains their lengths. Macros do not count as
+text."""
 
 MAX_PIECES = 1_000_000
 COMPRESSED = 1 << 30
@@ -94,7 +93,7 @@ FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
 def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a Word document's text, then footnotes, headers and comments under their headings.
+    """Add the text of a Word document, then its footnotes, headers and comments under headings.
 
     Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for files older than Word 97.
     """
@@ -120,7 +119,7 @@ def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _pieces(main: bytes, table: bytes) -> str:
-    # The piece table defines the order of the text. Each piece has one or two bytes per character.
+    # The piece table defines the order of the text. In each piece, every character has either one or two bytes.
     table_offset, size = struct.unpack_from("<II", main, PIECE_TABLE_OFFSET)
     clx, at = table[table_offset : table_offset + size], 0
     while clx[at : at + 1] == b"\x01":
@@ -146,7 +145,7 @@ def _pieces(main: bytes, table: bytes) -> str:
 
 
 def with_field_results(text: str) -> str:
-    """Return Word's text with the results of fields instead of their codes. Links have Markdown's format."""
+    """Return Word's text with field results instead of field codes, and with links in Markdown."""
     if FIELD not in text:
         return text
     visible, fields, in_codes = list[str](), list[tuple[list[str] | None, str]](), 0
@@ -176,11 +175,12 @@ LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
 CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
 NO_ENCRYPTION = 0xE391C05F
 SLIDES, NOTES = 0, 2
-"""Record types and constants of MS-PPT. SLIDES and NOTES are instance numbers of slide lists."""
+"""Record types and constants of MS-PPT. `SLIDES` and `NOTES` are the instance numbers of the lists of slides and of
+notes."""
 
 
 def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each slide's text in the order of the slide show, then the notes, as of the latest edit.
+    """Add the text of each slide in presentation order, then the notes, according to the latest edit.
 
     Raise `RefusedError`: `encrypted` or `failed`.
     """
@@ -206,7 +206,7 @@ def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _objects(stream: bytes, edit: int) -> tuple[dict[int, int], int]:
-    # Follow the chain of edits from the latest to the first. The first offset found for an object is the current one.
+    # Follow the chain of edits from the latest to the first. The first offset found for an object is its current one.
     offsets, document, seen = dict[int, int](), 0, set[int]()
     while edit and edit not in seen and len(seen) < MAX_EDITS:
         seen.add(edit)

@@ -1,6 +1,6 @@
-"""Extract text from e-mail and saved web pages: headers, body, list of attachments, and forwarded mail.
+"""Extract text from e-mails and saved web pages: headers, body, list of attachments, and forwarded messages.
 
-The standard library parses EML and MHT. `outlook` parses Outlook's MSG. Runs only in the child process.
+The standard library parses EML and MHT. The `outlook` module parses Outlook's MSG. Runs only in the extraction process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_ATTACHMENTS = 500
 MAX_HEADER_CHARS = 2_000
 MAX_DEPTH = 8
-"""Maximum nesting depth of forwarded mail that is read."""
+"""Maximum nesting depth of forwarded messages that are read."""
 HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
@@ -30,7 +30,7 @@ def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def eml_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number from 1, or None if there is none."""
+    """Return an attachment's name, type and bytes by its number from 1, or None if it does not exist."""
     attachments = (part for part, is_body in _parts(_message(source)) if not is_body)
     part = next(islice(attachments, number - 1, None), None)
     if part is None:
@@ -82,12 +82,12 @@ def _add_message(message: EmailMessage, output: TextCollector, depth: int) -> No
 
 
 def message_heading(subject: str) -> str:
-    """Return the heading of a mail that is attached to another mail."""
+    """Return the heading of an e-mail that is attached to another one."""
     return f"\n\n[attached message: {' '.join(subject.split()) or 'unnamed'}]\n"
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
-    """Add the mail's body without HTML markup."""
+    """Add the body of an e-mail without HTML markup."""
     if not is_html:
         output.add(text.replace("\r\n", "\n"))
         return
@@ -97,7 +97,7 @@ def add_body(text: str, is_html: bool, output: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], output: TextCollector) -> None:
-    """Add the list of attachments with their numbers, but not their content."""
+    """Add a numbered list of attachments without their content."""
     if lines:
         truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
         numbered = [f"{number}. {line}" for number, line in enumerate(lines[:MAX_ATTACHMENTS], 1)]
@@ -110,7 +110,7 @@ def attachment_line(name: str, mime_type: str, size: int | None) -> str:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    # Malformed headers are common, so missing and unreadable headers count as empty.
+    # Malformed headers are common, so treat missing and unreadable headers as empty.
     try:
         return " ".join(str(message.get(name, "")).split())[:MAX_HEADER_CHARS]
     except Exception:  # The header parser may raise any exception on malformed headers.
@@ -118,7 +118,8 @@ def _header(message: EmailMessage, name: str) -> str:
 
 
 def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMessage, bool]]:
-    # Yield each part that is not a container, and whether it belongs to the text. Skip alternative versions.
+    # Yield each part that is not a container, and whether it belongs to the message text. Skip alternative versions of
+    # the text.
     kind = part.get_content_type()
     if kind == "message/rfc822" or not part.is_multipart():
         is_text = kind in ("text/plain", "text/html") and not part.get_filename() and not part.is_attachment()
@@ -136,7 +137,7 @@ def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMes
 
 
 def _find_with(children: list[EmailMessage], form: str) -> EmailMessage | None:
-    # Mail programs that write HTML often leave the plain text version empty.
+    # Mail clients that write HTML often leave the plain text version empty.
     for child in children:
         for leaf in child.walk():
             if leaf.get_content_type() == form and isinstance(leaf, EmailMessage) and _decode_part(leaf).strip():
@@ -159,8 +160,8 @@ def _decode_part(part: EmailMessage) -> str:
 
 
 def decode_text(data: bytes, charset: str | None) -> str:
-    """Decode bytes by the declared charset if possible, else by the detected one."""
-    # Use supersets of the declared charset, which decode its bytes in the same way and also other bytes.
+    """Decode bytes by the declared charset if possible, otherwise by the detected one."""
+    # Use supersets of the declared charset, which decode the same bytes to the same characters, and more bytes.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

@@ -1,4 +1,4 @@
-"""Measure page counts, durations and image sizes of files that need a parser. Runs only in the child process."""
+"""Measure page counts, durations and image sizes of files with a parser. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIPPED = (OOXML, ODF, "application/zip", "application/epub+zip", "application/java-archive")
 PACKAGES = (*ZIPPED, "application/msword", "application/vnd.ms-", "application/rtf")
-"""Type prefixes of packages that are opened to find out whether they need a password or are damaged."""
+"""Type prefixes of zip-based packages that are opened to find out whether they need a password or are damaged."""
 
 BARE_SHEETS = (b"\x09\x00\x04\x00", b"\x09\x02\x06\x00", b"\x09\x04\x06\x00")
-"""Bytes with which Excel 2, 3 and 4 files begin (first record and its length), since they are not compound files."""
+"""First bytes of Excel 2, 3 and 4 files (the first record and its length), which are not compound files."""
 FILEPASS, MAX_RECORDS, MAX_MANIFEST = 0x2F, 64, 16 * 1024 * 1024
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the measures of a file of this type, or {} if there are none."""
+    """Return the measures of a file of this type, or an empty dictionary if there are none."""
     mime = str(options["mime_type"])
     if mime == "application/pdf":
         return _pdf(source), b""
@@ -108,7 +108,7 @@ def _needs_password(workbook: bytes) -> bool:
 
 
 def _has_encrypted_entries(package: zipfile.ZipFile) -> bool:
-    # OpenDocument encrypts its entries itself, and states this in its manifest.
+    # OpenDocument encrypts the entries of the package and declares this in its manifest.
     if "META-INF/manifest.xml" not in package.namelist():
         return False
     with package.open("META-INF/manifest.xml") as manifest:

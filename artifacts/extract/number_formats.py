@@ -1,4 +1,4 @@
-"""Format a cell's number by its number format (ECMA-376 part 1, §18.8.31). Runs only in the child process."""
+"""Format cell values by their number format (ECMA-376 part 1, §18.8.31). Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_CODE_CHARS = 255
 """Excel's limit on the length of a format code."""
 MAX_DECIMALS = 30
 MAX_DATES = 10_000
-"""Maximum number of dates that a format caches, since columns often repeat the same dates."""
+"""Maximum number of dates that a format caches, because columns often repeat the same dates."""
 
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0;("$"#,##0)', 6: '"$"#,##0;("$"#,##0)',
@@ -24,8 +24,8 @@ BUILT_IN = {
     45: "mm:ss", 46: "[h]:mm:ss", 47: "mm:ss.0", 48: "##0.0E+0", 49: "@",
     **dict.fromkeys((*range(27, 32), 36, *range(50, 59)), "yyyy-mm-dd"), **dict.fromkeys(range(32, 36), "h:mm:ss"),
 }  # fmt: skip
-"""Built-in format codes by number. Dates whose format depends on Excel's locale (14, 22, East Asian ones) use ISO
-8601."""
+"""Built-in format codes by number. Dates whose format depends on Excel's locale (14, 22, East Asian ones) are written
+in ISO 8601."""
 
 _TOKEN = re.compile(
     r"""(?P<word>"[^"]*"?|\\.|_.|\*.)            # literals, and widths of characters, which are not shown
@@ -43,12 +43,12 @@ _MONTHS = (
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _LAST_SERIAL = 2_958_466
-"""Serial number of the first day after 31 December 9999."""
+"""Serial number of the day after 31 December 9999."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A section of a number format: a condition on numbers that use it, and its tokens as pairs of kind and text."""
+    """A section of a number format: the condition for using it, and its tokens as pairs of kind and text."""
 
     condition: tuple[str, float] | None
     tokens: tuple[tuple[str, str], ...]
@@ -57,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A section that Python's own formatting can handle: digits with a fixed number of decimals between literals."""
+    """A section that Python's own formatting supports: digits with a fixed number of decimals between literal texts."""
 
     before: str
     spec: str
@@ -68,7 +68,8 @@ class Plain:
 
 _PLAIN = re.compile(r"(?:#,##|#*)(0+)(?:\.(0{1,9}))?(,{0,3})")
 _ROUNDING_FACTOR = 1 + 1e-15
-"""Factor that makes halves with up to 15 digits, such as 2.675, round up. In binary they can be less than a half."""
+"""Factor that makes decimal halves such as 2.675 (up to 15 digits) round up, because their binary form can be less than
+a half."""
 
 
 class NumberFormat:
@@ -80,7 +81,7 @@ class NumberFormat:
         elif system := _SYSTEM_DATE.match(code):
             code = "yyyy-mm-dd" if system[1] == "800" else "h:mm:ss"
         self._from_1904 = from_1904
-        # A line break in a format code would end the row.
+        # A line break in a format code would end the table row.
         self._sections = [_section(tokens) for tokens in _split(" ".join(code.splitlines()).replace("\t", " "))[:4]]
         self._dates = dict[float, str]()
         self._conditional = any(section.condition for section in self._sections[:2])
@@ -88,7 +89,7 @@ class NumberFormat:
         self._has_zero = len(self._sections) > 2
 
     def number(self, value: float) -> str:
-        """Return the formatted number. If its format hides the number entirely, return it as `General`."""
+        """Return the formatted number. If the format hides the number entirely, return it as `General`."""
         plain = self._plain[-1 if value < 0 else 0]
         if plain and -plain.limit < value < plain.limit and (value or not self._has_zero):
             shown = f"{plain.before}{abs(value) * plain.factor:{plain.spec}}{plain.after}"
@@ -98,7 +99,7 @@ class NumberFormat:
         section, sign = self._choose(value)
         try:
             shown = _render(section, abs(value), sign, value, from_1904=self._from_1904)
-        # Percent signs can make very large numbers overflow, and a format code may be invalid.
+        # Percent signs in the format can make very large numbers overflow, and a format code may be invalid.
         except (ArithmeticError, ValueError):
             shown = ""
         if section.kind == "date" and len(self._dates) < MAX_DATES:
@@ -106,7 +107,7 @@ class NumberFormat:
         return shown if shown.strip() or not value else general(value)
 
     def words(self, text: str) -> str:
-        """Return text formatted by the format's fourth section, or unchanged if there is none."""
+        """Return text formatted by the format's text section (the fourth), or unchanged if there is none."""
         last = self._sections[-1]
         if last.kind != "text" or (len(self._sections) < 4 and len(self._sections) > 1):
             return text
@@ -118,7 +119,7 @@ class NumberFormat:
             for section in sections[:3]:
                 if section.condition and not _holds(value, section.condition):
                     continue
-                # A section that applies only to negative numbers includes the sign itself.
+                # A section that applies only to negative numbers writes the sign itself.
                 negative = section.condition and section.condition[0] in ("<", "<=") and section.condition[1] <= 0
                 return section, "" if negative else sign
             return Section(condition=None, tokens=(), kind="general"), sign
@@ -142,7 +143,7 @@ def _plain(section: Section) -> Plain | None:
     factor = 100.0 ** min(kinds.count("%"), 5) / 1000.0 ** len(match[3])
     spec = f",.{decimals}f" if code.startswith("#,") else f"0{zeros}.{decimals}f"
     before, after = ("".join(text for _, text in part) for part in (section.tokens[:first], section.tokens[last:]))
-    # Above this limit, a number's last decimal is beyond Excel's 15 digits.
+    # Above this limit, the last decimal of a number exceeds Excel's precision of 15 digits.
     return Plain(before, spec, after, factor * _ROUNDING_FACTOR, 1e11 / factor / 10.0**decimals)
 
 
@@ -208,7 +209,7 @@ def _with_kind(condition: tuple[str, float] | None, tokens: list[tuple[str, str]
 
 
 def _with_minutes(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    # `m` means minutes after an hour or before a second, and otherwise months.
+    # The letter `m` means minutes after an hour or before a second, and otherwise months.
     result, places = list(tokens), [index for index, (kind, _) in enumerate(tokens) if kind in ("date", "elapsed")]
     for number, place in enumerate(places):
         if tokens[place][0] == "date" and tokens[place][1] in ("m", "mm"):
@@ -257,7 +258,7 @@ def _number(tokens: tuple[tuple[str, str], ...], size: float) -> str:
     part = [index for index in range(point + 1, end) if kinds[index] == "digit"][:MAX_DECIMALS]
     if not whole and not part:
         return "".join(text for kind, text in tokens if kind != ",")
-    # A comma between digits groups thousands. A comma after the digits divides by a thousand.
+    # A comma between digits groups thousands. A comma after the digits divides the number by a thousand.
     groups = "," in kinds[whole[0] : whole[-1]] if whole else False
     scale = (kinds[whole[-1] : point].count(",") if whole else 0) + (kinds[part[-1] : end].count(",") if part else 0)
     size = size * 100.0 ** min(kinds.count("%"), 5) / 1000.0**scale
@@ -336,7 +337,7 @@ def _fraction(tokens: tuple[tuple[str, str], ...], size: float) -> str:
 
 
 def _ratio(value: float, limit: int) -> tuple[int, int]:
-    # Use continued fractions, up to the last convergent whose denominator has few enough digits.
+    # Use continued fractions, up to the last convergent whose denominator has at most the allowed number of digits.
     before, now, rest = (0, 1), (1, 0), value
     for _ in range(24):
         step = math.floor(rest)
@@ -354,7 +355,7 @@ def _date(tokens: tuple[tuple[str, str], ...], value: float, *, from_1904: bool)
     is_elapsed = any(kind == "elapsed" for kind, _ in tokens)
     if not (abs(value) if is_elapsed else value) < _LAST_SERIAL or (value < 0 and not is_elapsed):
         return general(value)
-    # The format has a fraction of a second as digits after a point.
+    # The format shows the fraction of a second as digits after a point.
     decimals = min(sum(kind == "digit" for kind, _ in tokens), 3)
     moments = math.floor(abs(value) * 86_400 * 10**decimals + 0.5)
     total, fraction = divmod(moments, 10**decimals)
@@ -382,7 +383,7 @@ def _date(tokens: tuple[tuple[str, str], ...], value: float, *, from_1904: bool)
 
 
 def _day(days: int, *, from_1904: bool) -> tuple[int, int, int, int]:
-    # Excel's first calendar has a day 0, and a 29 February 1900 as day 60.
+    # Excel's 1900 calendar has a day 0, and counts 29 February 1900, which did not exist, as day 60.
     if from_1904:
         days += 1462
     if days == 60:

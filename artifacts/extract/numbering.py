@@ -1,4 +1,4 @@
-"""Count list items and format their numbers as word processors do."""
+"""Count list items and format their numbers like a word processor."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
     "decimalEnclosedCircleChinese": _circled,
     "①, ②, ③, ...": _circled,
 }
-"""Formatters by number format, as named in Word or OpenDocument. Other formats use decimal digits."""
+"""Maps number formats, as named in Word or OpenDocument, to functions. Other formats use decimal digits."""
 
 NO_NUMBER = frozenset({"none", ""})
 
@@ -77,14 +77,15 @@ NO_NUMBER = frozenset({"none", ""})
 class ListLevel:
     """A level of a numbered or bulleted list.
 
-    In `pattern`, `%1` is the first level's number. The kinds `none` and "" have no number.
+    In `pattern`, `%1` is the number of the first level. The kinds `none` and "" have no number.
     """
 
     kind: str = "decimal"
     pattern: str | None = None
     start: int = 1
     plain: bool = False
-    """Whether the numbers of other levels in the pattern are written in decimal digits, whatever their own kind."""
+    """Whether the pattern shows the numbers of other levels in decimal digits, regardless of the kinds of these
+    levels."""
 
     def format_number(self, number: int) -> str:
         if self.kind in NO_NUMBER:
@@ -98,7 +99,7 @@ class ListNumbers:
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {}
         self._starts: dict[str, dict[int, int]] = {}
-        """The number of the next item, by counter and level, if it was set explicitly."""
+        """The number of the next item by counter and level, if it was set explicitly."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
         """Set the number of the next list item at this level."""
@@ -107,7 +108,7 @@ class ListNumbers:
             self._counts.get(counter, {}).pop(level, None)
 
     def next_marker(self, counter: str, levels: Mapping[int, ListLevel], level: int) -> str:
-        """Count an item. Return its number or bullet with indentation and a space, or "" if it has none."""
+        """Count an item. Return its number or bullet, with indentation and a space, or "" if it has none."""
         own = levels.get(level)
         if own is None:
             return ""
@@ -134,10 +135,10 @@ class ListNumbers:
 
 
 def parse_level(text: str) -> int:
-    """Return the level in this attribute, from 0. Return 0 if the attribute is invalid."""
+    """Return the list level in an attribute's value, from 0. Return 0 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
 def parse_start(text: str) -> int:
-    """Return the start number in this attribute, or 1 if the attribute is invalid."""
+    """Return the start number in an attribute's value. Return 1 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

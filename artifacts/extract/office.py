@@ -1,4 +1,4 @@
-"""Read text and relations of parts in Office packages (Word and PowerPoint) with the standard library."""
+"""Read the text and relations of parts in Word and PowerPoint packages with the standard library."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Attributes = Mapping[str, str]
 class OfficeParser:
     """Reads text from Word and PowerPoint XML: `t` has text, paragraphs end lines, tabs separate cells.
 
-    `targets` maps a relation to a link's address. `add_part` adds another part, such as a chart, by its relation.
-    Elements in `LEFT_OUT` are skipped: `Fallback` repeats a drawing's text for older programs.
+    `targets` maps relation ids to link addresses. `add_part` adds another part, such as a chart, by its relation id.
+    Elements in `LEFT_OUT` are skipped, for example `Fallback`, which repeats a drawing's text for older programs.
     """
 
     LEFT_OUT = frozenset({"Fallback"})
@@ -34,7 +34,7 @@ class OfficeParser:
         self._output, self._targets, self._add_part = output, targets, add_part
         self._in_text = self._in_properties = self._raised = self._was_raised = self._struck = self._was_struck = False
         self._in_cell = self._left_out = 0
-        self._mark = ""  # Marker to write before the paragraph's first text, such as a list number.
+        self._mark = ""  # Marker to write before the first text of the paragraph, such as a list number.
         self._link, self._link_is_open = "", False
         self._picture = self._picture_target = ""
         self._description: str | None = None
@@ -159,7 +159,7 @@ class OfficeParser:
     def _end_picture(self, after: str) -> None:
         text = f"[image: {self._picture}]" if self._picture else "[link]" if self._picture_target else ""
         text += f"({self._picture_target})" if self._picture_target else ""
-        # Word repeats a drawing's description in the picture inside it.
+        # Word repeats the description of a drawing in the picture inside it.
         if text and not (after == "\n" and self._picture == self._description):
             self._add(text + after)
         self._description = self._picture if after == " " else None
@@ -189,7 +189,7 @@ class OfficeParser:
 
 
 def attribute(attributes: Attributes, name: str) -> str:
-    """Return the value of the attribute with this name and any prefix, or ""."""
+    """Return the value of the attribute with this local name and any prefix, or ""."""
     return next((value for key, value in attributes.items() if key.rpartition(":")[2] == name), "")
 
 
@@ -211,7 +211,7 @@ def _relations(package: zipfile.ZipFile, part: str) -> list[Mapping[str, str]]:
 
 
 def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
-    """Return the addresses of a part's links by relation id."""
+    """Return the addresses of the links in a part by relation id."""
     links = (relation for relation in _relations(package, part) if relation.get("TargetMode") == "External")
     return {
         link.get("Id", ""): link.get("Target", "")[:MAX_TARGET_CHARS]
@@ -221,7 +221,7 @@ def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
 
 
 def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """Return the related parts of one kind by relation id."""
+    """Return the names of the related parts of one kind by relation id."""
     folder, found = part.rpartition("/")[0], dict[str, str]()
     for relation in _relations(package, part):
         if relation.get("Type", "").endswith(f"/{kind}"):
@@ -233,7 +233,7 @@ def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class ChartReader:
-    """Reads a chart's title and one line for each series: series, category and value."""
+    """Reads a chart's title and one line for each value: series, category and value."""
 
     def __init__(self, output: TextCollector) -> None:
         self._output, self._text, self._part, self._index = output, "", "", 0
@@ -259,7 +259,8 @@ class ChartReader:
             levels[-1][self._index] = self._text
         elif name == "ser":
             title = " ".join(self._values("series").values())
-            # Nested categories begin with the inner level. A group's name is at its first category.
+            # The levels of nested categories begin with the innermost. A group's name is at the index of its first
+            # category.
             inner, *groups = [level for level in self._series.get("category", []) if level] or [{}]
             names = [""] * len(groups)
             for index, value in sorted(self._values("value").items()):

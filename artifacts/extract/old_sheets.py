@@ -1,4 +1,4 @@
-"""Read sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are plain records and not compound files."""
+"""Read sheets of Excel 2 to 4 (BIFF2, BIFF3, BIFF4), which are plain record sequences and not compound files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ MAX_FORMATS = 4_096
 RECORDS_AT_ONCE = 4_096
 FILEPASS, CODEPAGE, DATEMODE, SHEET, NOTE = 0x2F, 0x42, 0x22, 0x8F, 0x1C
 FORMATS, STYLES = {0x001E: 0, 0x041E: 2}, {0x0043: 2, 0x0243: 1, 0x0443: 1}
-"""FORMATS maps record types to the offset of the format's length, STYLES to the offset of the format's number."""
+"""`FORMATS` maps record types to the offset of a format code's length. `STYLES` maps them to the offset of the format's
+number."""
 INTEGER, NUMBER, LABEL, BOOLERR, FORMULA, STRING, RK = 2, 3, 4, 5, 6, 7, 0x7E
 ERRORS = {0: "#NULL!", 7: "#DIV/0!", 15: "#VALUE!", 23: "#REF!", 29: "#NAME?", 36: "#NUM!", 42: "#N/A"}
 MACINTOSH = {0x8000: "mac-roman", 10_000: "mac-roman", 0x8001: "cp1252"}
@@ -32,7 +33,7 @@ def is_old(source: BinaryIO) -> bool:
 
 
 def old_sheets(source: BinaryIO, output: TextCollector) -> None:
-    """Add the displayed rows.
+    """Add the rows as displayed.
 
     Raise `RefusedError`: `encrypted`, `too_large`, or `failed` if the file is incomplete.
     """
@@ -43,7 +44,7 @@ def old_sheets(source: BinaryIO, output: TextCollector) -> None:
     try:
         for count, (kind, record) in enumerate(_records(data)):
             if count % RECORDS_AT_ONCE == 0:
-                output.add_marker("")  # Stop at the time limit.
+                output.add_marker("")  # Raise an exception if the time limit has passed.
             sheets.add(kind, record)
         sheets.flush()
     except (struct.error, IndexError) as error:
@@ -64,7 +65,7 @@ def _records(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class OldSheets:
-    """Writes rows while records are read."""
+    """Writes sheet rows while the records are read."""
 
     def __init__(self, output: TextCollector) -> None:
         self.notes = list[str]()
@@ -111,7 +112,8 @@ class OldSheets:
             self._waiting = None
             return
         row, column = struct.unpack_from("<2H", data)
-        # In BIFF2, a cell has three attribute bytes that include its format. In later versions it has a style number.
+        # In BIFF2, a cell has three attribute bytes, which include its number format. In later versions it has a style
+        # number.
         code = data[5] & 0x3F if is_first else self._number_format(struct.unpack_from("<H", data, 4)[0])
         value = data[7:] if is_first else data[6:]
         if kind == LABEL:
@@ -123,7 +125,7 @@ class OldSheets:
         elif kind == RK:
             self._show(row, column, self._number(_rk(struct.unpack_from("<I", value)[0]), code))
         elif kind == FORMULA and value[6:8] == b"\xff\xff":
-            # The formula's result is a text in the next record, a boolean or an error.
+            # The result of a formula is a boolean, an error, or a text in the next record.
             self._waiting = (row, column) if value[0] == 0 else None
             if value[0] in (1, 2):
                 self._show(row, column, _flag(value[2], is_error=value[0] == 2))
@@ -161,8 +163,8 @@ def _flag(value: int, *, is_error: bool) -> str:
 
 
 def _rk(value: int) -> float:
-    # If bit 0 is set, the number is in hundredths. If bit 1 is set, the upper 30 bits are an integer, otherwise they
-    # are the upper bits of a float.
+    # In an RK number, bit 0 means hundredths. Bit 1 means that the upper 30 bits are an integer. Otherwise they are the
+    # upper bits of a float.
     whole = struct.unpack("<i", struct.pack("<I", value))[0] >> 2
     number = float(whole) if value & 2 else struct.unpack("<d", struct.pack("<II", 0, value & ~3))[0]
     return float(number / 100 if value & 1 else number)

@@ -1,4 +1,4 @@
-"""Read ODS sheets as displayed: displayed texts, hidden rows, columns and sheets, formulas, links and comments."""
+"""Read ODS sheets as displayed: displayed texts, hidden rows, columns and sheets, formulas, links, and comments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from artifacts.extract.workbook import MAX_CELL_CHARS, MAX_GAP, MAX_NOTES, MAX_R
 
 MAX_STYLES = 65_536
 MAX_REPEATED = 1 << 20
-"""Maximum number of rows in a LibreOffice sheet, and thus of repetitions."""
+"""Maximum number of rows in a LibreOffice sheet, which limits how often a row is repeated."""
 HIDDEN = frozenset({"collapse", "filter"})
 CELLS = frozenset({"table-cell", "covered-table-cell"})
 VALUES = ("office:value", "office:date-value", "office:time-value", "office:boolean-value", "office:string-value")
@@ -19,7 +19,7 @@ PARAGRAPHS = frozenset({"p", "h"})
 
 
 class OpenSheets:
-    """Writes the rows of a spreadsheet's `content.xml` while it is read. `total` is the number of sheets."""
+    """Writes the rows of a spreadsheet while its `content.xml` is read. `total` is the number of sheets."""
 
     def __init__(self, output: TextCollector, progress: Progress, total: int) -> None:
         self._output, self._progress, self._total = output, progress, total
@@ -35,7 +35,7 @@ class OpenSheets:
         if name in CELLS:
             self._start_cell(name, attributes)
         elif name in PARAGRAPHS:
-            # A cell can have several paragraphs, which we separate by spaces.
+            # A cell can have several paragraphs, which are joined with spaces.
             (self._note if self._in_note else self._cell_text).append(" ")
             self._depth += 1
         elif name == "table-row":
@@ -86,7 +86,7 @@ class OpenSheets:
     def _start_cell(self, name: str, attributes: Mapping[str, str]) -> None:
         self._cell, self._repeated = True, _count(attributes.get("table:number-columns-repeated", ""))
         self._cell_text.clear()
-        # Some programs store a value without its displayed text, or a formula with neither.
+        # Some programs store a value without its displayed text, or a formula with neither value nor text.
         self._value = next((attributes[value] for value in VALUES if value in attributes), "")
         formula = attributes.get("table:formula", "")
         if not self._value and formula:

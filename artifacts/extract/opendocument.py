@@ -1,4 +1,4 @@
-"""Extract text from OpenDocument texts and presentations: numbered headings and lists, links, and formulas."""
+"""Extract text from OpenDocument texts and presentations, with numbered headings and lists, links, and formulas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARGINS = ("header", "footer")
 MARGIN_CHARS = 10_000
 MAX_NESTED_OBJECTS = 10
 OUTLINE = ""
-"""Name of the style with heading numbers."""
+"""Name of the style that numbers headings."""
 
 SILENT = frozenset({"tracked-changes", "note-citation"})
 LEVELS = {"list-level-style-number": "", "list-level-style-bullet": "bullet", "outline-level-style": ""}
@@ -29,7 +29,7 @@ CELLS = ("table-cell", "covered-table-cell")
 
 
 class StyleReader:
-    """Reads list and heading styles (number formats by style name and level) and exponent styles."""
+    """Reads list and heading styles by name and level, and the names of superscript and strikethrough styles."""
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}
@@ -42,7 +42,7 @@ class StyleReader:
         elif name == "style":
             self._text_style = attributes.get("style:name", "")
         elif name == "text-properties" and len(self.raised) + len(self.struck) < MAX_STYLES:
-            # The attribute's value begins with `super` or with the height by which text is raised.
+            # The value of this attribute begins with `super` or with the height by which the text is raised.
             position = attributes.get("style:text-position", "").split(" ")[0]
             if position == "super" or (position.endswith("%") and position[:-1].isdecimal() and position != "0%"):
                 self.raised.add(self._text_style)
@@ -60,12 +60,15 @@ class StyleReader:
 
 
 class OpenDocumentParser:
-    """Reads text from OpenDocument XML. `lists` has the list styles. `add_object` adds another part."""
+    """Reads text from OpenDocument XML.
+
+    `lists` contains the list styles. `add_object` adds the text of an embedded object.
+    """
 
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
         self._output, self._style_reader, self._add_object = output, lists, add_object
         self._depth, self._slides, self._silent, self._comments = 0, 0, 0, 0
-        self._cells = list[int]()  # Number of columns that each open cell spans.
+        self._cells = list[int]()  # For each open cell, the number of columns that it spans.
         self._links, self._spans, self._is_raised = list[str](), list[str](), False
         self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
         self._list_count, self._last_counters = 0, dict[str, str]()
@@ -139,7 +142,7 @@ class OpenDocumentParser:
         elif self._in_description:
             if text.strip():
                 self._output.add(f"[image: {' '.join(text.split())}]")
-        # Only characters inside a paragraph are text. Others are indentation.
+        # Only characters inside a paragraph are text. Characters elsewhere are indentation.
         elif self._depth or self._in_creator:
             if self._notes and text.strip():
                 self._output.add_marker(self._notes)
@@ -238,7 +241,7 @@ class OpenDocumentParser:
         self._is_title = attributes.get("presentation:class", "") == "title"
 
     def _start_notes(self, _: Attributes) -> None:
-        # Some programs write empty notes for each slide.
+        # Some programs write empty notes for every slide.
         self._notes = f"[notes of slide {self._slides}]\n" if self._slides else ""
 
     def _start_slide(self, _: Attributes) -> None:
@@ -248,7 +251,7 @@ class OpenDocumentParser:
 
 
 class StylesPart:
-    """Reads list styles and each page header and footer once."""
+    """Reads list styles and page headers and footers, each header and footer once."""
 
     def __init__(self) -> None:
         self.lists = StyleReader()
@@ -282,13 +285,13 @@ class StylesPart:
 
 
 def _margin(name: str) -> str:
-    # First pages and left pages may have their own headers and footers.
+    # The first page and left pages may have their own headers and footers.
     kind = name.removesuffix("-left").removesuffix("-first")
     return kind if kind in MARGINS else ""
 
 
 def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add an OpenDocument file's text, between the headers and footers of its pages."""
+    """Add the text of an OpenDocument file between its page headers and page footers."""
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
     # The text is useful even if the styles are damaged.
@@ -299,8 +302,8 @@ def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -
 
     def add_object(address: str) -> None:
         part = posixpath.normpath(f"{address[:MAX_TARGET_CHARS]}/content.xml")
-        # Add each object once and limit the nesting, because an object in a damaged file could contain itself or a long
-        # chain of objects.
+        # Add each embedded object once and limit the nesting depth, because an object in a damaged file could contain
+        # itself or a long chain of objects.
         if part in objects and len(within) < MAX_NESTED_OBJECTS:
             objects.discard(part)
             within.append(part)

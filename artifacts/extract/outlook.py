@@ -1,4 +1,4 @@
-"""Extract text from Outlook messages (MSG, MS-OXMSG). Runs only in the child process."""
+"""Extract text from Outlook messages (MSG, MS-OXMSG). Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
 RECIPIENT_NAME, RECIPIENT_SMTP, RECIPIENT_MAIL = "3001", "39FE", "3003"
 SENT, DELIVERED, CODE_PAGE, INTERNET_CODE_PAGE, RECIPIENT_KIND = 0x0039, 0x0E06, 0x3FFD, 0x3FDE, 0x0C15
-"""Property ids: hexadecimal strings, as in stream names, for text; numbers for properties of fixed length."""
+"""Property ids: hexadecimal strings, as in stream names, for text properties, and numbers for properties of fixed
+length."""
 
 MESSAGE_HEAD, EMBEDDED_HEAD, CHILD_HEAD = 32, 24, 8
-"""Size in bytes of the header before the fixed-length properties: of the message, of an embedded message, and of a
-recipient or attachment."""
+"""Number of header bytes before the fixed-length properties of a message, of an embedded message, and of a recipient or
+attachment."""
 
 CHARSETS = {20127: "ascii", 20866: "koi8-r", 21866: "koi8-u", 50220: "iso2022_jp", 50221: "iso2022_jp"}
 CHARSETS |= {50222: "iso2022_jp", 50225: "iso2022_kr", 51932: "euc_jp", 51936: "gb18030", 51949: "euc_kr"}
 CHARSETS |= {52936: "hz", 54936: "gb18030", 65001: "utf-8"}
 CHARSETS |= {28590 + part: f"iso8859-{part}" for part in range(1, 16)}
-"""Python's encodings for the Windows code pages that Python does not know as `cp…`."""
+"""Python's encodings for Windows code pages that Python does not know as `cp…`."""
 
 MAX_RECIPIENTS = 200
 EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
@@ -50,9 +51,9 @@ def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def msg_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number from 1, or None if there is none.
+    """Return an attachment's name, type and bytes by its number from 1, or None if it does not exist.
 
-    An attached message is part of this file and has no bytes of its own.
+    An attached message has no bytes of its own, because it is stored as properties of this file.
     """
     message = _message_file(source)
     child = next(islice(message.storages("", "__attach_version1.0_"), number - 1, None), None)
@@ -75,7 +76,7 @@ def _message_file(source: BinaryIO) -> MessageFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A compound file, and the child storages of each storage. Storage names end with a slash."""
+    """A compound file and the child storages of each storage. The names of storages end with a slash."""
 
     file: CompoundFile
     children: Mapping[str, list[str]]
@@ -115,14 +116,14 @@ def _recipients(source: MessageFile, prefix: str, charset: str | None) -> dict[i
 
 
 def _person(name: str, address: str) -> str:
-    # Within an organisation, an address may be a directory path.
+    # Within an organisation, the address may be a directory path.
     return " ".join(filter(None, (name if name != address else "", f"<{address}>" if "@" in address else "")))
 
 
 class Properties:
     """The properties stored under `prefix`.
 
-    `charset` is the encoding of text whose properties do not state another one.
+    `charset` is the encoding of text properties that do not specify another one.
     """
 
     def __init__(self, file: CompoundFile, prefix: str, head_bytes: int, charset: str | None) -> None:
@@ -144,7 +145,7 @@ class Properties:
         return f"{self._prefix}__substg1.0_{number}{kind}"
 
     def time(self, number: int) -> str:
-        """Return a time in UTC, or "" if there is none."""
+        """Return the time in UTC, or "" if there is none."""
         ticks = self._value(number, "<Q")
         try:
             return (EPOCH + dt.timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M:%S UTC") if ticks else ""
@@ -155,7 +156,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _detected_charset(self) -> str | None:
-        # Detect the encoding from subject, names and body together, because each alone may be too short.
+        # Detect the encoding from subject, names and body together, because each may be too short by itself.
         sample = b"\n".join(
             self._file.read(self.stream(number, "001E"))[:READ_BYTES] for number in (BODY, SUBJECT, SENDER, TO)
         )
@@ -163,7 +164,7 @@ class Properties:
         return found.encoding if found else None
 
     def _value(self, number: int, form: str) -> int:
-        # After the header there are entries of 16 bytes: type, id, flags and value.
+        # The header is followed by entries of 16 bytes: type, id, flags and value.
         for at in range(self._head_bytes, len(self._fixed) - 15, 16):
             if struct.unpack_from("<H", self._fixed, at + 2)[0] == number:
                 return int(struct.unpack_from(form, self._fixed, at + 8)[0])

@@ -1,4 +1,4 @@
-"""Render PDF pages for vision models, because scans have no text. Runs only in the child process."""
+"""Render PDF pages for vision models, because scans have no text. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from artifacts.extract.pdf import open_pdf
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
-"""Resolution of rendered pages. It is lower if the target accepts fewer pixels."""
+"""Resolution of rendered pages. It is lower if the target accepts only smaller images."""
 
 SCAN_RESOLUTION = (149, 202)
-"""If the JPEG decoder can scale a scan (by 1, 1/2, 1/4 or 1/8) to a resolution in this range (dots per inch), this size
-is used. At 150 instead of 200, rendering takes a fifth of the time."""
+"""Range of resolutions in dots per inch. If the JPEG decoder can scale a scan (by 1, 1/2, 1/4 or 1/8) to a resolution
+in this range, this size is used. Rendering at 150 instead of 200 dots per inch takes a fifth of the time."""
 
 ALTERED = re.compile(rb"/(?:Decode(?!Parms)|SMask|Mask|ImageMask|ColorTransform)\b")
-"""Image dictionary entries that make an image differ from its JPEG. These dictionaries are never compressed."""
+"""Entries in a PDF image dictionary that make the image differ from its JPEG data. These dictionaries are never
+compressed."""
 
 PLAIN_COLORS = {
     "L": (raw.FPDF_COLORSPACE_DEVICEGRAY, raw.FPDF_COLORSPACE_CALGRAY, raw.FPDF_COLORSPACE_ICCBASED),
     "RGB": (raw.FPDF_COLORSPACE_DEVICERGB, raw.FPDF_COLORSPACE_CALRGB, raw.FPDF_COLORSPACE_ICCBASED),
 }
-"""The PDF color spaces that match each of Pillow's modes of a JPEG."""
+"""Maps Pillow's modes of a JPEG to the PDF color spaces that match them."""
 
 EDGE = 0.01
-"""Fraction of the page's side by which a scan may be smaller or larger than the page."""
+"""Fraction of the page's side by which the size of a scan may differ from that of the page."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages from `first` on, concatenated. The header has the length of each page.
+    """Return up to `count` page images from page `first` on, concatenated. The header contains their lengths.
 
-    `next` is the first page that was not tried. `limited` is whether a larger `max_side` would give larger images.
+    `next` is the first page that was not tried. `limited` is True if a larger `max_side` would give larger images.
     Pages that cannot be rendered are skipped. Raise `RefusedError`: `encrypted`, `failed`, or `too_large` if not even
     one page fits into `max_bytes`.
     """
@@ -71,7 +72,7 @@ def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, obje
 def _draw(
     document: pypdfium2.PdfDocument, number: int, *, max_side: int, plain: bool
 ) -> tuple[Image.Image | None, bool]:
-    # A damaged page must not prevent the use of others.
+    # Skip a damaged page, so that the others can still be used.
     try:
         page = document[number - 1]
         largest, longer = DOTS_PER_INCH / POINTS_PER_INCH, max(page.get_size())
@@ -95,7 +96,7 @@ def _size_at(page: pypdfium2.PdfPage, scale: float) -> tuple[int, int]:
 
 
 def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
-    """Return the page's image if the page is a single upright JPEG."""
+    """Return the image if the page consists of a single upright JPEG."""
     objects = list(islice(page.get_objects(max_depth=1), 2))
     if len(objects) != 1 or objects[0].type != raw.FPDF_PAGEOBJ_IMAGE or page.get_rotation():
         return None
@@ -106,7 +107,7 @@ def _find_scan(page: pypdfium2.PdfPage) -> pypdfium2.PdfImage | None:
 
 
 def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int, int] | None:
-    """Return a size within `SCAN_RESOLUTION` to which the JPEG decoder can scale the scan, else None."""
+    """Return a size to which the JPEG decoder can scale the scan within `SCAN_RESOLUTION`, else None."""
     least, most = (_size_at(page, dots / POINTS_PER_INCH) for dots in SCAN_RESOLUTION)
     for part in (1, 2, 4, 8):
         width, height = (-(-side // part) for side in scan.get_px_size())
@@ -116,7 +117,7 @@ def _halved_size(page: pypdfium2.PdfPage, scan: pypdfium2.PdfImage) -> tuple[int
 
 
 def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | None:
-    """Return the scan decoded and scaled to this size, or None if the JPEG decoder cannot do this well."""
+    """Decode the scan and scale it to this size. Return None if the JPEG decoder cannot do this well."""
     width, height = scan.get_px_size()
     if scan.get_px_size() != size and min(width / size[0], height / size[1]) < 1.9:
         return None
@@ -126,7 +127,7 @@ def _decode(scan: pypdfium2.PdfImage, size: tuple[int, int]) -> Image.Image | No
             return None
         image.draft(image.mode, size)
         return image.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
-    except OSError:  # PDFium may still render part of the page.
+    except OSError:  # If this fails, PDFium may still be able to render part of the page.
         return None
 
 

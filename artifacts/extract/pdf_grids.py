@@ -1,4 +1,4 @@
-"""Find the lines drawn between table cells on a PDF page. Runs only in the child process."""
+"""Find the ruling lines between table cells on a PDF page. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import pypdfium2
 from pypdfium2 import raw
 
 MAX_OBJECTS, MAX_RULES, MAX_SEGMENTS = 20_000, 2_000, 20_000
-"""Maximum numbers of examined page objects, of stored lines, and of segments of drawn shapes."""
+"""Maximum number of page objects that are examined, of lines that are stored, and of segments in a drawn shape."""
 
 MAX_COLUMNS, MAX_GRIDS = 100, 50
 MAX_THICKNESS = 3.0
 MIN_LENGTH = 5.0
 TOLERANCE = 3.0
-"""Distance in points below which lines are treated as one."""
+"""Distance in points below which two lines are treated as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A straight line at `place` from `start` to `end`.
+    """A straight ruling line at `place` from `start` to `end`.
 
-    A horizontal line has its y in `place` and its x range in `start` and `end`. A vertical line has them the other way
-    round.
+    A horizontal line has its y coordinate in `place` and its x range in `start` and `end`. For a vertical line, x and y
+    are exchanged.
     """
 
     place: float
@@ -37,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Disjoint intervals of coordinates, in ascending order."""
+    """Disjoint coordinate intervals in ascending order."""
 
     starts: list[float]
     ends: list[float]
@@ -49,7 +49,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The lines drawn in a table: column borders (with the heights where they are drawn) and row borders."""
+    """The ruling lines of a table: column borders (with the heights at which they are drawn) and row borders."""
 
     left: float
     right: float
@@ -77,7 +77,7 @@ class Grid:
 
 
 def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
-    """Return the grids on a page, each of at least two vertical and three horizontal lines that touch."""
+    """Return the grids on a page. A grid has at least two vertical and three horizontal lines that touch."""
     across, down = list[Rule](), list[Rule]()
     for is_horizontal, rule in islice(_rules(page), MAX_RULES):
         (across if is_horizontal else down).append(rule)
@@ -100,7 +100,7 @@ def find_grids(page: pypdfium2.PdfPage) -> list[Grid]:
 
 
 def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
-    """Yield groups of vertical and horizontal lines that touch each other, directly or through other lines."""
+    """Yield groups of vertical and horizontal lines that touch, directly or through other lines."""
     across = sorted(across, key=lambda rule: rule.place)
     heights = [rule.place for rule in across]
     parents = list(range(len(across)))
@@ -110,7 +110,7 @@ def _connected(down: list[Rule], across: list[Rule]) -> Iterator[tuple[list[Rule
             parents[at] = at = parents[parents[at]]
         return at
 
-    touched = list[int]()  # For each vertical line, the index of a horizontal line that it touches, or -1.
+    touched = list[int]()  # For each vertical line, store the index of a horizontal line that it touches, or -1.
     for rule in down:
         first = -1
         for at in range(bisect(heights, rule.start - TOLERANCE), bisect(heights, rule.end + TOLERANCE)):

@@ -1,4 +1,4 @@
-"""Read a PDF page's annotations: form values, link targets, and comments. Runs only in the child process."""
+"""Read the annotations of a PDF page: form values, link targets, and comments. Runs only in the extraction process."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from pypdfium2 import raw
 
 MAX_NOTES, MAX_VALUE_BYTES, MAX_TARGET_BYTES, MAX_LINK_CHARS = 20_000, 64 * 1024, 2_000, 300
 MAX_SEARCHED_CHARS = 20_000_000
-"""Maximum number of characters that are compared with the positions of a page's links."""
+"""Maximum number of characters whose positions are compared with the positions of links on a page."""
 
 PASSWORD = 1 << 13
-"""Flag of a password field (ISO 32000-1, table 228)."""
+"""Flag of a password field in a form (ISO 32000-1, table 228)."""
 
 HIDDEN = 1 << 1
 NO_COMMENTS = frozenset(
     {raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_SCREEN, raw.FPDF_ANNOT_MOVIE}
 )
 NO_TARGET = ("file:", "javascript:", "data:", "about:")
-"""Prefixes of addresses that other readers cannot open."""
+"""Prefixes of link addresses that are useless outside the document."""
 
 SECTIONS = ("form", "links", "comments")
 
 
 class NotesReader:
-    """Reads the annotations on a document's pages. Those that an earlier page had are not repeated."""
+    """Reads annotations on the pages of a document. Annotations already read on an earlier page are not repeated."""
 
     def __init__(self, document: pypdfium2.PdfDocument) -> None:
         self._document, self._known, self._remaining = document, set[str](), MAX_NOTES
 
     def read(self, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> Iterator[str]:
-        """Yield the page's form values, its link texts with their addresses, and its comments."""
+        """Yield the page's form values, link texts with their addresses, and comments."""
         count = min(raw.FPDFPage_GetAnnotCount(page), self._remaining)
         self._remaining -= count
         found: dict[str, dict[str, None]] = {name: {} for name in SECTIONS}
         links = list(_page_links(page, count))
         found["links"] = dict.fromkeys(self._links(links, text_page))
-        # Listing links directly is faster than finding them among all annotations, and most pages have no other
+        # Enumerating links directly is faster than finding them among all annotations, and most pages have no other
         # annotations.
         for index in range(count) if count > len(links) else ():
             if annotation := raw.FPDFPage_GetAnnot(page, index):
@@ -106,7 +106,8 @@ def _text(annotation: raw.FPDF_ANNOTATION, key: bytes) -> str:
 
 def _field(form: pypdfium2.PdfFormEnv | None, annotation: raw.FPDF_ANNOTATION) -> str:
     if not form:
-        # The page was copied out of a document with a form, so read the fields without it.
+        # A page that was copied from another document can have form fields without a form, so read the values from the
+        # annotations.
         flags = c_float()
         if raw.FPDFAnnot_GetNumberValue(annotation, b"Ff", flags) and int(flags.value) & PASSWORD:
             return ""

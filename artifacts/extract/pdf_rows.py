@@ -1,4 +1,4 @@
-"""Extract a PDF page's text line by line; table rows are recognised by ruled lines or column gaps."""
+"""Extract the text of a PDF page by line, with table rows that are recognised by ruling lines or column gaps."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from pypdfium2 import raw
 from artifacts.extract.pdf_grids import MAX_COLUMNS, Grid, find_grids
 
 MAX_CELLS = 5_000
-"""Maximum number of lines and cells on a page whose positions are read."""
+"""Maximum number of lines and cells on a page whose positions are determined."""
 
 CELL_GAP = 0.9
-"""Width of a gap between cells of a row, as a multiple of the character height. Gaps between justified words are
+"""Minimum width of a gap between two cells of a row, relative to the character height. Gaps between justified words are
 smaller."""
 
 WORD_GAP = 0.15
-"""Width of a gap between words of a line that PDFium split, as a multiple of the character height."""
+"""Minimum width of a gap between two words of a line that PDFium split, relative to the character height."""
 
 BULLETS = frozenset("•‣◦▪●○–-·*\uf0b7")
-"""Characters that precede a list item and are not a table cell."""
+"""Bullet characters, which precede a list item and are not a table cell."""
 
 HYPHENATED = re.compile(r"(?<![\w-])([^\W\d_]{2,40})[\x02\ufffe]([^\W\d_]{2,40})(?![\w\x02\ufffe-])")
-"""A word that is hyphenated at the end of a line and contains no other hyphen."""
+"""Matches a word that is hyphenated at the end of a line and contains no other hyphen."""
 
 WORD = re.compile(r"(?<![\w\x02\ufffe])[^\W\d_]{3,80}(?![\w\x02\ufffe])")
 MAX_WORDS = 200_000
 
 REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
-"""PDFium's line ends, and the two characters that it substitutes for hyphens there."""
+"""Characters in PDFium's text, with their replacements. PDFium writes the second and third instead of a hyphen at a
+line end."""
 
 MIN_FILLED_FRACTION = 0.8
-"""If text fills more than this fraction of the cells, each text line of a drawn row is a row of its own."""
+"""If text fills more than this fraction of the cells, each text line within a ruled row is a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A segment of a line. The boxes of its first and last characters give its position."""
+    """A segment of a line, positioned by the boxes of its first and last characters."""
 
     text: str
     first: raw.FS_RECTF
@@ -66,20 +67,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """A table with drawn lines, and the lines of text in it."""
+    """A table with ruling lines, and the lines of text inside it."""
 
     grid: Grid
     lines: list[list[Cell]] = field(default_factory=list)
 
     def rows(self) -> list[str]:
-        """Return the rows, or nothing if the drawn lines are not a table (but a frame, for example)."""
+        """Return the rows, or nothing if the ruling lines form no table (but a frame, for example)."""
         bands = dict[int, list[Cell]]()
         for cell in chain.from_iterable(self.lines):
             bands.setdefault(self.grid.row(cell.middle), []).append(cell)
         columns = {self._column(cell) for cell in chain.from_iterable(self.lines)}
         if len(bands) < 2 or len(columns) < 2:
             return []
-        # If gaps separate columns that the drawn lines combine, the gaps are more reliable.
+        # If gaps separate columns that the ruling lines combine, the gaps are more reliable.
         if sum(len({self._column(cell) for cell in line}) < len(line) for line in self.lines) > len(self.lines) / 4:
             return []
         first = min(columns)
@@ -89,7 +90,7 @@ class GridTable:
         return self.grid.column((cell.left + min(cell.right, cell.left + cell.height)) / 2)
 
     def _split(self, band: list[Cell]) -> Iterator[list[Cell]]:
-        # If lines are drawn only below the header, each line of text is a row.
+        # If there are ruling lines only below the header, each line of text is a row.
         lines, last = list[list[Cell]](), float("inf")
         for cell in sorted(band, key=lambda cell: -cell.middle):
             if last - cell.middle > cell.height / 2:
@@ -111,13 +112,13 @@ class GridTable:
 
 
 def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage, words: set[str]) -> str:
-    """Return the page's text with tabs between table cells.
+    """Return the page's text, with tabs between table cells.
 
-    `words` are the document's words so far. This page's words are added.
+    `words` contains the words of the document so far, to which the words of this page are added.
     """
     if len(words) < MAX_WORDS:
         words.update(WORD.findall(text.lower()))
-    # If the text lacks characters, their indexes do not match the positions.
+    # If the text lacks characters, its indexes do not match the positions on the page.
     if len(text) != text_page.count_chars():
         return _clean(text, words)
     tables = [GridTable(grid) for grid in find_grids(page)]
@@ -170,7 +171,7 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
 
 def _clean(text: str, words: set[str]) -> str:
     def join(parts: re.Match[str]) -> str:
-        # Keep the hyphen before a capital letter, and between two words that the document never writes as one word.
+        # Keep the hyphen before a capital letter, and between two parts that the document nowhere writes as one word.
         left, right = parts[1].lower(), parts[2]
         is_own = not (right.islower() and parts[1][1:].islower())
         is_own = is_own or (left in words and right in words and left + right not in words)
@@ -187,7 +188,7 @@ def _line(row: list[Cell] | str) -> str:
 
 
 def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]) -> Iterator[Cell]:
-    """Yield the segments of a line that drawn lines or wide gaps separate."""
+    """Yield the segments of a line that are separated by ruling lines or wide gaps."""
     end = len(line.rstrip())
     begin = len(line) - len(line.lstrip())
     if begin >= end:
@@ -200,11 +201,11 @@ def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]
     while 0 < at < end - 1:
         spaces.append((at, _box(page, start + at), _box(page, start + at + 1)))
         at = line.find(" ", at + 1)
-    # Between distant characters, PDFium adds a space of zero width, whatever the distance.
+    # However far apart two characters are, PDFium inserts a single space of zero width.
     if beside or any(_is_wide(space, after, after) for _, space, after in spaces):
         for at, space, after in spaces:
             before = _box(page, start + at - 1)
-            # The space between two cells belongs to the end of the first or to the beginning of the second.
+            # The space between two cells is assigned to the end of the first or to the beginning of the second.
             is_wide = _is_wide(space, after, after) or _is_wide(before, space, after)
             is_ruled = any(grid.separates(before.right, after.left, middle) for grid in beside)
             if is_ruled or (is_wide and line[begin:at] not in BULLETS):
@@ -223,7 +224,7 @@ def _is_next_cell(cell: Cell, other: Cell) -> bool:
 
 
 def _join(cell: Cell, other: Cell) -> Cell | None:
-    # If PDFium treats a narrow column as vertical writing, each character of a line is a separate line.
+    # If PDFium treats a narrow column as vertical writing, it puts each character on a separate line.
     gap, height = other.left - cell.last.right, cell.height
     if not _on_one_line(cell, other) or not -height / 4 < gap <= CELL_GAP * height:
         return None
@@ -231,7 +232,7 @@ def _join(cell: Cell, other: Cell) -> Cell | None:
 
 
 def _on_one_line(cell: Cell, other: Cell) -> bool:
-    # A ligature's box is lower than those of other characters.
+    # The box of a ligature is lower than those of other characters.
     before, after = cell.last, other.first
     height, raised = before.top - before.bottom, after.bottom - before.bottom
     return bool(abs(raised) < height / 4 or abs(raised + after.top - before.top) < height / 4)
@@ -244,7 +245,7 @@ def _box(page: pypdfium2.PdfTextPage, index: int) -> raw.FS_RECTF:
 
 
 def _table(block: list[list[Cell]]) -> list[str]:
-    # Cells with overlapping positions are in the same column, so that a row preserves its empty cells.
+    # Cells with overlapping horizontal positions belong to the same column. This preserves empty cells in a row.
     edges, right = list[float](), float("-inf")
     for cell in sorted(chain.from_iterable(block), key=lambda cell: cell.left):
         if cell.left > right:
@@ -254,7 +255,7 @@ def _table(block: list[list[Cell]]) -> list[str]:
     for cells in block:
         columns = [bisect(edges, cell.left) - 1 for cell in cells]
         steps = [column - last for last, column in pairwise([0, *columns])]
-        # A cell that spans several columns merges them into one, so other cells of a row can share a column.
+        # A cell that spans several columns merges them, so other cells of a row can be in the same column.
         if min(steps[1:]) < 1 or len(edges) > MAX_COLUMNS:
             steps = [0] + [1] * (len(cells) - 1)
         rows.append("".join("\t" * step + cell.text for step, cell in zip(steps, cells, strict=True)))

@@ -1,4 +1,4 @@
-"""Run the extraction process: pass it a file, and read a result of limited size within a time limit."""
+"""Run the extraction process on a file, with a time limit, and read its result, with a size limit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ TIMEOUT_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of an extraction process: wall-clock seconds, and processor seconds in a quick slot.
+    """Limits of an extraction process: wall-clock seconds, and seconds of processor time in a quick slot.
 
-    With `yields_at_once`, the process has a low priority from the start, otherwise after `confine.YIELD_SECONDS`.
+    With `yields_at_once`, the process has a low priority from the start, otherwise only after `confine.YIELD_SECONDS`.
     """
 
     seconds: float = TIMEOUT_SECONDS
@@ -32,12 +32,13 @@ class Budget:
 
 
 QUICK = Budget(6.0, 0.5)
-"""Limits in a quick slot. File size does not predict the time: a PDF of 49 KB can take twenty seconds."""
+"""Limits in a quick slot. The time cannot be predicted from the file size: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Slots with a long time limit. During a burst of uploads, requests wait for a slot instead of exhausting memory."""
+"""Process slots with a long time limit. During a burst of uploads, requests wait for a slot, so that memory is not
+exhausted."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
-"""Additional slots, at most one per agent, so that small files do not wait for other agents' large files."""
+"""Additional process slots, at most one per agent, so that small files need not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
 """A file waits one second per this number of bytes, at most `MAX_PATIENCE` seconds, so that smaller files go first."""

@@ -1,4 +1,4 @@
-"""Extract text from RTF with characters in any supported encoding. Runs only in the child process."""
+"""Extract text from RTF with characters in any supported encoding. Runs only in the extraction process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extract text from spreadsheets, with rows as lines and tabs between cells. Runs only in the child process."""
+"""Extract text from spreadsheets, with rows as lines and tabs between cells. Runs only in the extraction process."""
 
 from __future__ import annotations
 
