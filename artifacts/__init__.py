@@ -1,1 +1,1 @@
-"""Stored files: type detection, text extraction, storage, and delivery to models."""
+"""Stored files: type detection, text extraction, byte storage, and delivery to models."""

@@ -41,7 +41,8 @@ quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SE
 """Additional process slots, at most one per agent, so that small files need not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A file waits one second per this number of bytes, at most `MAX_PATIENCE` seconds, so that smaller files go first."""
+"""A file waits one second for each such number of bytes, but at most `MAX_PATIENCE` seconds, so that smaller files go
+first."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,7 +51,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Result:
     """A JSON header and bytes, or the `reason` why there are none.
 
-    Reasons are `timeout`, `busy`, `too_large`, `crashed`, or the child's own (`encrypted`, `unsupported`, `failed`).
+    Reasons are `timeout`, `busy`, `too_large`, `crashed`, or those of the extraction process (`encrypted`,
+    `unsupported`, `failed`).
     """
 
     header: Mapping[str, object] = field(default_factory=dict)
@@ -69,9 +71,9 @@ def run(
 ) -> Result:
     """Perform an operation on a file. Never raise an exception.
 
-    At most `max_output` bytes are read. `timeout` is in seconds. If both long slots are occupied, the file is tried in
-    a quick slot, unless it is known not to be quick (`is_quick`). If this times out, it is tried again when its agent
-    (the `requester`) gets a long slot.
+    At most `max_output` bytes of output are accepted. `timeout` is in seconds. If both long slots are occupied, the
+    file is tried in a quick slot, except if it is known to be slow (`is_quick` is False). If this times out, it is
+    tried again when its agent (the `requester`) gets a long slot.
     """
     name = requester.get()
     try:

@@ -16,7 +16,7 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 10_000
 MAX_FONTS = 10_000
 MAX_PENDING = 10_000
-"""Maximum number of marker characters before a text. Nested notes without text could make them very long."""
+"""Maximum number of marker characters waiting for the next text. Nested notes without text could add very many."""
 TOKEN = re.compile(
     rb"\\([A-Za-z]{1,32})(-?\d{1,10})? ?|\\'([0-9A-Fa-f]{2})|\\([^A-Za-z])|([{}])|[\r\n]+|([^\\{}\r\n]+)"
 )
@@ -38,17 +38,18 @@ NO_TEXT = frozenset(
     | {"nonesttables", "sp", "atnid", "atnref", "atndate"}
     | {"listtable", "listoverridetable", "rsidtbl", "generator", "xmlnstbl", "filetbl", "revtbl", "template"}
 )
-"""Destinations without visible text. Destinations that begin with a star have none either."""
+"""Destinations without visible text. Destinations that begin with a star do not have visible text, either."""
 
 COLLECTED = frozenset({"fldinst", "atnauthor", "sn", "sv"})
-"""Destinations whose text describes other text: a field's code, an author, a property's name and value."""
+"""Destinations whose text describes other content: a field code, a comment's author, the name or value of a shape
+property."""
 
 OPENING = {"footnote": "[footnote: ", "annotation": "[comment: ", "header": "[header]\n", "footer": "[footer]\n"}
 OPENING |= {f"{margin}{pages}": f"[{margin}]\n" for margin in ("header", "footer") for pages in "lrf"}
 
 CHARSET_PAGES = {77: 10000, 128: 932, 129: 949, 130: 1361, 134: 936, 136: 950, 161: 1253, 162: 1254, 163: 1258}
 CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 1250}
-"""The code page for each Windows charset number of a font."""
+"""Maps Windows charset numbers of fonts to code pages."""
 
 
 @dataclass(slots=True)
@@ -72,9 +73,9 @@ class RtfGroup:
 
 
 class RtfReader:
-    """Parses the tokens in one pass.
+    """Parses RTF tokens in a single pass.
 
-    Bytes are collected until the encoding may change, because a character can span several tokens.
+    Bytes are collected until the encoding may change, because a character can consist of several tokens.
     """
 
     def __init__(self, output: TextCollector) -> None:
@@ -82,14 +83,14 @@ class RtfReader:
         self._page, self._font_pages, self._font = 1252, dict[int, int](), 0
         self._bytes, self._skip, self._high = bytearray(), 0, ""
         self._in_table = self._was_raised = self._was_struck = False
-        # The level of a heading whose marker is not written yet, and the level of the current paragraph.
+        # The heading level whose marker has not been written yet, and the heading level of the current paragraph.
         self._level = self._outline = 0
         # Markers to write before the next text.
         self._pending = ""
         self._collected = dict[str, str]()
 
     def read(self, data: bytes) -> None:
-        """Parse all data. Raise `RefusedError` if braces are nested too deeply."""
+        """Parse all data. Raise `RefusedError` if groups are nested too deeply."""
         at = 0
         while match := TOKEN.match(data, at):
             at = match.end()
@@ -107,7 +108,7 @@ class RtfReader:
         self._flush()
 
     def _take_bytes(self, letters: bytes) -> None:
-        # Skip the fallback characters after a `\u` whose character was read.
+        # Skip the fallback characters after a `\u` escape, whose Unicode character has been read.
         skipped = min(self._skip, len(letters))
         self._skip -= skipped
         if self._group.shows_text or self._group.collects:
@@ -149,7 +150,7 @@ class RtfReader:
             self._collected.pop("sv", None)
 
     def _repeat_in_unicode(self, word: str, _: int | None) -> None:
-        # The first group inside `upr` repeats, in ANSI, the Unicode text of the second group, `ud`.
+        # In an `upr` group, the first group repeats in ANSI the Unicode text of the second group, `ud`.
         self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
 
     def _start_shape(self, _: str, __: int | None) -> None:
@@ -179,7 +180,7 @@ class RtfReader:
     def _end_group(self) -> None:
         before = self._group.begins_with
         if before and self._pending.endswith(before):
-            # The group ends without any text, so remove its opening marker.
+            # The group ends without text, so remove its opening marker.
             self._pending = self._pending.removesuffix(before)
         elif before:
             self._output.add_marker(self._group.ends_with)
@@ -261,7 +262,7 @@ class RtfReader:
             self._bytes.clear()
 
     def _add_text(self, text: str) -> None:
-        # The marker of a heading or exponent is written once, before its first text.
+        # The marker of a heading or superscript is written once, before its first text.
         if self._level and not self._in_table and text.strip():
             self._add_mark("#" * self._level + " ")
             self._level = 0
@@ -300,7 +301,7 @@ def _codec(page: int) -> str:
 
 
 def rtf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add an RTF document's text. Raise `RefusedError` for other files."""
+    """Add the text of an RTF document. Raise `RefusedError` for other files."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")
@@ -322,7 +323,7 @@ DICTIONARY = (
 
 
 def decompress_rtf(data: bytes) -> bytes:
-    """Return decompressed RTF from Outlook, or b"" for other data."""
+    """Return the decompressed RTF of an Outlook message, or b"" for other data."""
     if len(data) < 16:
         return b""
     _, size, kind = struct.unpack_from("<II4s", data)

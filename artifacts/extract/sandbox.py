@@ -1,9 +1,9 @@
-"""Restrict the process by the Linux kernel to its input, its output, and the code that parses files.
+"""Restrict this process to its input, its output and the code that parses files, by means of the Linux kernel.
 
-Audit hooks and limits apply only to Python, so only the kernel can restrict a parser's native code. Landlock hides all
-files except code. A seccomp filter allows only system calls for reading, computing and threads. Both are inherited,
-cannot be removed, and apply before any input is read. Protections that a kernel lacks are skipped and reported, because
-files must be readable on such systems, too.
+Audit hooks apply only to Python code, so only the kernel can restrict the native code of a parser. Landlock hides all
+files except code. A seccomp filter allows only system calls for reading, computing and threads. Child processes inherit
+both, neither can be removed, and both apply before any input is read. Protections that a kernel lacks are skipped and
+reported, because files must be readable on such systems, too.
 """
 
 from __future__ import annotations
@@ -21,19 +21,21 @@ READ_FILE, READ_DIR = 1 << 2, 1 << 3
 FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
 NETWORK_RIGHTS = {4: 0b11}
 SCOPES = {6: 0b11}
-"""What each Landlock version can forbid: access to files, TCP, and signals and sockets of other processes."""
+"""Maps Landlock versions to bit masks of what they can forbid: file access, TCP, and signals and sockets of other
+processes."""
 
 SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store", "/etc/ld.so.cache")
-"""Locations of shared libraries that an extension module may import late."""
+"""Locations of shared libraries that an extension module may load late."""
 
 FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/X11/fonts")
 """Folders where PDFium looks for fonts that a document names but does not embed."""
 
 
 def apply_sandbox() -> dict[str, object]:
-    """Apply the sandbox. Return `landlock` (its version or 0) and `seccomp` (whether calls are filtered).
+    """Apply the sandbox to this process.
 
-    A reader must import everything outside Python's own folders before this call.
+    Return `landlock` (its version, or 0) and `seccomp` (whether system calls are filtered). A reader must import
+    everything outside Python's own folders before this call.
     """
     if sys.platform != "linux":
         return {"landlock": 0, "seccomp": False}
@@ -44,7 +46,7 @@ def apply_sandbox() -> dict[str, object]:
 
 
 def code_folders() -> list[str]:
-    """Return the folders of Python, installed packages and imported packages, but never an entire checkout."""
+    """Return the folders of Python, installed packages and imported packages, but not the whole project."""
     standard = os.path.dirname(os.__file__)
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     folders = [standard, os.path.join(sys.base_prefix, "lib"), own]
@@ -55,7 +57,7 @@ def code_folders() -> list[str]:
     return folders
 
 
-# Landlock (include/uapi/linux/landlock.h). Its system call numbers are the same on every architecture.
+# Constants of Landlock (include/uapi/linux/landlock.h). Its system call numbers are the same on every architecture.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION_FLAG, _PATH_BENEATH = 1, 1
 
@@ -87,11 +89,11 @@ def _newest(table: dict[int, int], version: int) -> int:
 
 
 def _longs(*values: int) -> Iterator[Any]:
-    # Without a declared type, ctypes passes 32 bits of an int and leaves the other bits of the register undefined.
+    # Without a declared type, ctypes passes an int as 32 bits and leaves the other bits of the register undefined.
     return map(ctypes.c_long, values)
 
 
-# seccomp (include/uapi/linux/seccomp.h, filter.h and audit.h)
+# Constants of seccomp (include/uapi/linux/seccomp.h, filter.h and audit.h).
 _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER_MODE = 22, 38, 2
 _LOAD, _AND, _IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
@@ -99,11 +101,12 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Each machine architecture's column in the tables, and its number in a filter."""
+"""For each machine architecture, its column in the tables of system calls and its number in a seccomp filter."""
 
 Numbers = tuple[int, int | None]
 
-# Each of these calls can only read open files, compute, wait, or query this process.
+# Each of these system calls can only read open files, compute, wait, or query this process. The numbers are those for
+# x86_64 and aarch64.
 CALLS: dict[str, Numbers] = {
     "read": (0, 63),
     "pread64": (17, 67),
@@ -173,7 +176,7 @@ CALLS: dict[str, Numbers] = {
 
 
 class Check(NamedTuple):
-    """A condition: the bits of `mask` in a call's argument have one of these `values`."""
+    """A condition on a system call: the bits of `mask` in an argument must be one of `values`."""
 
     argument: int
     values: Collection[int]
@@ -187,9 +190,8 @@ _DUPLICATE, _DUPLICATE_CLOEXEC, _GET_FLAGS, _SET_FLAGS, _GET_STATUS = 0, 1030, 1
 
 
 def checked_calls(process: int) -> dict[str, tuple[Numbers, list[Check]]]:
-    """Return the calls that depend on their arguments, for the process with this number."""
-    # Otherwise, a file could be opened for writing, a process forked, or a signal sent to the parent (F_SETOWN,
-    # tgkill).
+    """Return the system calls that are allowed only with certain arguments, for the process with this id."""
+    # Other arguments could open a file for writing, fork, or send a signal to the parent process (F_SETOWN, tgkill).
     return {
         "openat": ((257, 56), [Check(2, (0,), _CHANGES)]),
         "open": ((2, None), [Check(1, (0,), _CHANGES)]),
@@ -209,15 +211,15 @@ def _filter_calls(libc: Any) -> bool:
         return False
     program = b"".join(call_filter(column, architecture, os.getpid()))
     instructions = ctypes.create_string_buffer(program, len(program))
-    # struct sock_fprog
+    # The C type is `struct sock_fprog`.
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(instructions))
     return bool(libc.prctl(_PR_SET_SECCOMP, *_longs(_FILTER_MODE), header, *_longs(0, 0)) == 0)
 
 
 def call_filter(column: int, architecture: int, process: int) -> Iterator[bytes]:
-    """Yield the BPF program that allows only `CALLS` and `checked_calls`."""
-    # Report an unlisted call as unknown, as an older kernel would, so that libraries use another one (clone for
-    # clone3).
+    """Yield the BPF program that allows only the system calls in `CALLS` and `checked_calls`."""
+    # Report any other system call as unknown, as an older kernel would, so that libraries fall back to an allowed one
+    # (from clone3 to clone).
     unknown, refused, allowed = (_step(_RETURN, value) for value in (_REFUSE | _ENOSYS, _REFUSE | _EPERM, _ALLOW))
     yield _step(_LOAD, _ARCHITECTURE) + _step(_IF_EQUAL, architecture, 1, 0) + refused + _step(_LOAD, _NUMBER)
     for call in CALLS.values():
@@ -231,7 +233,7 @@ def call_filter(column: int, architecture: int, process: int) -> Iterator[bytes]
 
 
 def _check(check: Check, refused: bytes) -> bytes:
-    # The upper half of an argument is not compared, because these calls do not use it.
+    # The upper half of an argument is not compared, because these system calls do not use it.
     steps = _step(_LOAD, _ARGUMENTS + 8 * check.argument) + _step(_AND, check.mask)
     for left in range(len(check.values), 0, -1):
         steps += _step(_IF_EQUAL, list(check.values)[-left], left, 0)
@@ -239,5 +241,5 @@ def _check(check: Check, refused: bytes) -> bytes:
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    # struct sock_filter
+    # The C type is `struct sock_filter`.
     return struct.pack("=HBBI", code, if_true, if_false, value)

@@ -24,7 +24,7 @@ from artifacts.extract.workbook import UNREADABLE, WORKBOOK, Workbook, timed_blo
 
 CONTENT, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
-"""Maximum total size that the entries declare. If they declare too little, the memory limit applies."""
+"""Maximum unpacked size that the entries may declare in total. If they declare too little, the memory limit applies."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 
@@ -32,8 +32,8 @@ Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelt
 def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     """Add the sheets of an XLSX, ODS, XLSB or XLS file: the first two formats as displayed, the others with raw values.
 
-    Raise `RefusedError`: `too_large` if the unpacked size is too large, `encrypted`, or `failed` if the file is not a
-    workbook.
+    Raise `RefusedError`: `too_large` if the declared unpacked size is too large, `encrypted`, or `failed` if the file
+    is not a workbook.
     """
     if is_locked(source):
         raise RefusedError("encrypted")
@@ -58,7 +58,7 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progress) -> bool:
-    """Return whether our own reader handles the package's format, rather than the library."""
+    """Add the sheets with our own reader, if it supports the format of the package. Return whether it does."""
     if CONTENT in package.NameToInfo:
         _add_open_sheets(package, output, progress)
         return True
@@ -98,7 +98,7 @@ def _refuse_bombs(source: BinaryIO) -> None:
 
 
 def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> None:
-    # A sheet that contains only a chart has no rows.
+    # A sheet that contains only a chart has no rows to read.
     try:
         sheet = workbook.get_sheet_by_name(name)
     except CalamineError:
@@ -111,7 +111,7 @@ def _add_rows(workbook: CalamineWorkbook, name: str, output: TextCollector) -> N
 
 
 def cell_text(value: Value) -> str:
-    """Return a cell as text: dates in ISO 8601, integers without a decimal point, and durations as `h:mm:ss`."""
+    """Return a cell value as text: dates in ISO 8601, integers without decimal point, durations as `h:mm:ss`."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, float):

@@ -15,15 +15,15 @@ from artifacts.extract.words import Progress, TextCollector, entry_blocks, read_
 TITLES = frozenset({"title", "ctrTitle"})
 KINDS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
 SHAPES: Mapping[str, str] = {"Period": "%1.", "ParenR": "%1)", "ParenBoth": "(%1)", "Plain": "%1"}
-"""Parts of a numbering scheme's name, such as `alphaLcParenR`."""
+"""Maps endings of a numbering scheme's name (such as `alphaLcParenR`) to list marker patterns."""
 
 MAX_AUTHORS = 10_000
 
 
 class SlideParser(OfficeParser):
-    """Reads a slide. The title becomes a heading. Indented, numbered and bulleted paragraphs become list items."""
+    """Reads a slide. Its title becomes a heading. Indented, numbered and bulleted paragraphs become list items."""
 
-    # Skip fields, since they contain the slide number and the date, which are not part of the text.
+    # Skip fields, because they contain the slide number and the date, which are not part of the text.
     LEFT_OUT = frozenset({"Fallback", "fld"})
 
     def __init__(self, output: TextCollector, targets: Mapping[str, str]) -> None:
@@ -71,7 +71,7 @@ class SlideParser(OfficeParser):
         if self._bullet:
             self._mark = self._numbers.next_marker(self._bullet, {self._level: self._kind}, self._level)
         elif self._level:
-            # The layout defines the bullet, but only list items are indented.
+            # The slide layout defines the bullet. Paragraphs are only indented if they are list items.
             self._mark = f"{'  ' * self._level}- "
 
     def _start_properties(self, attributes: Attributes) -> None:
@@ -85,7 +85,7 @@ class SlideParser(OfficeParser):
 
 
 class CommentReader:
-    """Reads a slide's comments, each followed by its replies, as lines that begin with the author."""
+    """Reads the comments on a slide. Each line begins with the author, and replies follow their comment."""
 
     def __init__(self, output: TextCollector, authors: Mapping[str, str]) -> None:
         self._output, self._authors = output, authors
@@ -119,7 +119,7 @@ PRESENTATION = "ppt/presentation.xml"
 
 
 def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add each slide in the order of the slide show, followed by its charts, diagrams, comments and notes."""
+    """Add the slides in presentation order, each followed by its charts, diagrams, comments and notes."""
     package = open_package(source)
     slides, authors = _slides(package), _authors(package)
     for number, name in enumerate(slides, 1):
@@ -152,7 +152,7 @@ def _slides(package: zipfile.ZipFile) -> list[str]:
 
     if parts:
         read_xml(entry_blocks(package, PRESENTATION), collect_id, ignore, ignore)
-    # A damaged presentation may not list all slides, so use the order of their numbers.
+    # A damaged presentation may not list all slides. In this case, sort the slides by the numbers in their names.
     ordered = [parts[key] for key in order if key in parts]
     return ordered if sorted(ordered) == sorted(numbered) else numbered
 

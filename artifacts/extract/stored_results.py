@@ -1,4 +1,4 @@
-"""A size-limited cache of extraction results in files, which processes share and restarts preserve."""
+"""A file cache of extraction results with a limited size. Processes share it, and it survives restarts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 from artifacts.extract.process import Result, parse_output
 
 MAX_BYTES = 512 * 1024 * 1024
-"""Maximum size of the folder in bytes. A scan of twenty pages takes 3 to 15 MB for each resolution."""
+"""Maximum size of the cache folder in bytes. A scan of twenty pages takes 3 to 15 MB for each resolution."""
 
 
 class StoredResults:
-    """Files in `folder`, named by the hash of the source file, so that they can be deleted together with it."""
+    """Stores results as files, named by the hash of the source file, so that they can be deleted with it."""
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES) -> None:
         self._folder, self._max_bytes = folder, max_bytes
@@ -25,14 +25,14 @@ class StoredResults:
         path = self._path(key)
         try:
             output = path.read_bytes()
-            os.utime(path)  # The least recently used results are deleted first.
+            os.utime(path)  # The time of last use determines which results are deleted first.
         except OSError:
             return None
         result = parse_output(output)
         return None if result.reason == "crashed" else result
 
     def keep(self, key: tuple[str, ...], result: Result) -> None:
-        """Store a result if the disk has room for it. Delete the least recently used results above the size limit."""
+        """Store a result if the disk has space. Above the size limit, delete the least recently used results."""
         path = self._path(key)
         part = path.with_name(f"{secrets.token_hex(8)}.part")
         try:

@@ -34,11 +34,12 @@ IMPLIED_ENDS = {
     "th": frozenset({"td", "th"}),
     "option": frozenset({"option"}),
 }
-"""The open elements that each start tag ends, because HTML allows omitted end tags. Any block ends a paragraph."""
+"""Maps each start tag to the open elements that it ends, because HTML allows end tags to be omitted. In addition, any
+block element ends a paragraph."""
 
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 MARKS = {"sup": "^", "del": "~~", "s": "~~", "strike": "~~"}
-"""Elements whose text would be misread without a marker, such as `10^3` or struck-out text."""
+"""Maps elements whose text would be misread without a marker to that marker, as in `10^3` or struck-out text."""
 
 SECRET_FIELDS = frozenset({"hidden", "password"})
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -51,19 +52,20 @@ REPEATED_FORMULA = "katex-html"
 MAX_TARGET_CHARS = 2_000
 MAX_DEPTH = 20
 MAX_COLUMNS = 100
-"""Maximum number of columns that a table cell may span."""
+"""Maximum number of columns that one table cell may span."""
 MAX_TABS = 10_000
 
 MAX_UNPARSED = 1 << 20
-"""Maximum number of buffered characters of an unfinished construct, such as a comment, since each block searches them
-again."""
+"""Maximum number of characters of an unfinished construct, such as a comment, that are buffered. With each block of
+data, the parser searches them again."""
 
 
 @dataclass(slots=True)
 class TableState:
-    """A table's state: the last cell's number of columns (0 if there is none), the next column, and covered columns.
+    """The position in a table while it is read.
 
-    `covered` is the number of further rows that a cell above covers, by column.
+    `last` is the number of columns that the last cell spans (0 if the row is empty), and `column` is the next column.
+    `covered` maps each column to the number of further rows that a cell above spans.
     """
 
     last: int = 0
@@ -75,7 +77,7 @@ class TableState:
         self.covered = {column: rows - 1 for column, rows in self.covered.items() if rows > 1}
 
     def start_cell(self, columns: int, rows: int) -> int:
-        """Return the number of columns from the beginning of the last cell, or of the row, to this cell."""
+        """Start a cell. Return the number of columns from the start of the previous cell, or of the row."""
         distance = self.last
         while self.covered.get(self.column):
             self.column += 1
@@ -88,10 +90,10 @@ class TableState:
 
 
 class VisibleTextParser(HTMLParser):
-    """Collects the text that a browser would show.
+    """Collects the text that a browser would display.
 
     Headings, lists, quotations and links are written as in Markdown. Tabs separate table cells. Alternative texts
-    replace images. The text of `pre` is unchanged.
+    replace images. The text of `pre` elements is unchanged.
     """
 
     def __init__(self, output: TextCollector, left_out: Container[str] = ()) -> None:
@@ -100,20 +102,20 @@ class VisibleTextParser(HTMLParser):
         self._formula: FormulaWriter | None = None
         self._stack: list[str] = []
         self._open: Counter[str] = Counter()
-        # The depth of the hidden element, or 0 if there is none.
+        # The nesting depth of the hidden element, or 0 outside of hidden elements.
         self._hidden_depth = 0
-        # For each open list, the number of its last item, or None if it is not numbered.
+        # For each open list, the number of its last item, or None for a bulleted list.
         self._lists: list[int | None] = []
         self._tables = [TableState()]
         self._row_is_empty = self._pre_is_empty = False
         self._targets: list[str] = []
-        self._break = self._space = self._mark = ""  # Text to add before the next text, in this order.
+        self._break = self._space = self._mark = ""  # Text to insert before the next text, in this order.
 
     def feed(self, data: str) -> None:
         super().feed(data)
         if len(self.rawdata) > MAX_UNPARSED:
             self.rawdata = ""
-        self._output.add_marker("")  # Stop at the time limit, even if there is no text.
+        self._output.add_marker("")  # Raise an exception if the time limit has passed, even without text.
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
         try:
@@ -167,7 +169,7 @@ class VisibleTextParser(HTMLParser):
 
     def _is_ended_by(self, tag: str) -> bool:
         last = self._stack[-1]
-        # A block ends a formula that was never closed.
+        # A block element ends a formula that was never closed.
         if self._formula and tag in BLOCKS:
             return True
         return (last == "p" and tag in BLOCKS and tag != "br") or last in IMPLIED_ENDS.get(tag, ())
@@ -206,7 +208,7 @@ class VisibleTextParser(HTMLParser):
             case "a":
                 self._start_link(attributes.get("href", "").strip())
             case _ if tag in HEADINGS:
-                # A link around a heading begins after the heading's marker.
+                # If a link surrounds a heading, write the heading marker before the start of the link.
                 opening = "[" * self._mark.endswith("[")
                 self._mark = self._mark.removesuffix("[") + HEADINGS[tag] + opening
             case _:
@@ -301,7 +303,7 @@ class VisibleTextParser(HTMLParser):
         self._started, self._row_is_empty = True, False
 
     def _add_lines(self, data: str) -> None:
-        # The line breaks after the start tag and before the end tag are not part of the text.
+        # A line break after the start tag or before the end tag is not part of the text.
         data = data.removeprefix("\n") if self._pre_is_empty else data
         self._pre_is_empty = False
         text = data.strip("\n")
@@ -315,7 +317,7 @@ class VisibleTextParser(HTMLParser):
         return "> " * min(self._open["blockquote"], MAX_DEPTH) + "  " * min(len(self._lists) - 1, MAX_DEPTH)
 
     def _break_line(self, *, ends_row: bool = False) -> None:
-        # Blocks at the beginning of a cell do not break the row.
+        # Block elements at the beginning of a cell must not break the table row.
         if self._started and (ends_row or "\t" not in self._break):
             self._break = "\n"
 
@@ -329,7 +331,7 @@ def _is_same(text: str, target: str) -> bool:
 
 
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
-    """Add a page, decoded by the given encoding or else the detected one."""
+    """Add a web page, decoded with the given encoding or else with the detected one."""
     if encoding is None:
         head = source.read(READ_BYTES)
         detected = detect_text(head, whole=len(head) < READ_BYTES)
@@ -342,7 +344,7 @@ def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: 
 
 
 class BookReader:
-    """Reads an EPUB's package file: title, authors, and chapters in the order of the spine."""
+    """Reads an EPUB's package file: title, authors, and chapters in the order of the spine (the reading order)."""
 
     def __init__(self) -> None:
         self.root = self.title = ""
@@ -375,10 +377,13 @@ class BookReader:
 
 
 def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the title, authors and chapters in the order of the spine. Without a spine, use the archive's order."""
+    """Add a book's title, authors and chapters.
+
+    The order of chapters is that of the spine, or of the archive if there is no spine.
+    """
     package: zipfile.ZipFile = open_zip(source)
     book, names = BookReader(), set(package.namelist())
-    # If the package file is damaged, use the archive's order.
+    # Without a readable package file, use the order of the archive.
     with suppress(ExpatError):
         for part in (CONTAINER, None):
             if (name := part or book.root) in names:
@@ -390,7 +395,7 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     for number, name in enumerate(chapters, 1):
         progress.report("chapters", number, len(chapters))
         output.add_marker(f"[chapter {number}]\n")
-        # A chapter's title is often the book's title, and its heading is in the text.
+        # A chapter's `title` element often contains the book's title, and its heading is part of the text.
         page = VisibleTextParser(output, left_out=("title",))
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)

@@ -47,13 +47,13 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
     | {"78": "☒", "fc": "✓", "fb": "✗", "df": "←", "e0": "→", "e8": "→", "f0": "⇨", "a7": "▪", "6c": "●", "6e": "■"},
     "wingdings 2": {"50": "✓", "4f": "✗", "52": "☑", "53": "☒", "a3": "☐", "51": "☒", "54": "☒"},
 }
-"""For each symbol font, maps the last two digits of a character's code to the character it looks like."""
+"""For each symbol font, maps the last two hex digits of a character code to the character that is displayed."""
 
 
 class WordParser(OfficeParser):
-    """Reads a part of a Word package. `numbers` counts list items. Link fields become links."""
+    """Reads a part of a Word package, with numbered list items and with link fields as links."""
 
-    # Elements to skip: deleted and moved text, formatting before a change, and text repeated for older programs.
+    # Elements to skip: deleted and moved text, formatting before a change, and content repeated for older programs.
     LEFT_OUT = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
 
     def __init__(
@@ -66,9 +66,9 @@ class WordParser(OfficeParser):
         super().__init__(output, targets, add_part)
         self._looks, self._numbers, self._started_lists = looks, ListNumbers(), set[str]()
         self._style, self._in_run, self._is_hidden, self._span = Style(), False, False, 1
-        # The instruction of each open field, or None after the field's result has begun.
+        # The instruction of each open field, or None once the field's result has begun.
         self._fields = list[str | None]()
-        # The number of open fields whose result has not begun.
+        # The number of open fields whose result has not begun yet.
         self._instructions = 0
         self._linking_fields, self._in_instruction, self._is_ticked = list[bool](), False, False
         self._starts |= {
@@ -115,7 +115,7 @@ class WordParser(OfficeParser):
 
     def _end_paragraph(self) -> None:
         super()._end_paragraph()
-        # A field that never ends must not hide the remaining text.
+        # A field without an end must not hide the remaining text.
         while self._instructions > 0 and self._fields.pop() is not None:
             self._instructions -= 1
 
@@ -164,7 +164,7 @@ class WordParser(OfficeParser):
         self._struck = self._in_run and attribute(attributes, "val") not in OFF
 
     def _add_symbol(self, attributes: Attributes) -> None:
-        # A character of a symbol font, often in the private use area from U+F000.
+        # The code of a symbol font character is often in the private use area from U+F000.
         signs = SYMBOLS.get(attribute(attributes, "font").lower(), {})
         code = attribute(attributes, "char")[-2:].lower()
         if code in signs and not self._is_hidden:
@@ -183,7 +183,7 @@ class WordParser(OfficeParser):
 
     def _write_mark(self, mark: str) -> Callable[[Attributes], None]:
         def write(_: Attributes) -> None:
-            # The element `tab` is a tab character inside a text run, and defines a tab stop outside.
+            # Inside a text run, the element `tab` is a tab character. Elsewhere, it defines a tab stop.
             if self._in_run and not self._is_hidden:
                 self._output.add(mark)
 
@@ -194,7 +194,7 @@ class WordParser(OfficeParser):
 
     def _start_note(self, mark: str) -> Callable[[Attributes], None]:
         def start(attributes: Attributes) -> None:
-            # Separator lines between notes and text are notes with a type.
+            # The separator lines between text and notes are stored as notes with a type.
             if not attribute(attributes, "type"):
                 author = attribute(attributes, "author")
                 self._output.add_marker(f"{mark.format(attribute(attributes, 'id'))} {f'{author}: ' if author else ''}")
@@ -233,7 +233,7 @@ class WordParser(OfficeParser):
             self._start_link(target)
 
     def _end_field(self) -> None:
-        # A field without a result has only an instruction.
+        # A field that ends without a result has only an instruction.
         if self._fields and self._fields.pop() is not None:
             self._instructions -= 1
         elif self._linking_fields and self._linking_fields.pop():
@@ -243,7 +243,7 @@ class WordParser(OfficeParser):
         self._is_ticked = attribute(attributes, "val") not in OFF
 
     def _start_shape(self, attributes: Attributes) -> None:
-        # Older versions of Word write pictures as shapes.
+        # Older versions of Word store pictures as shapes.
         if alternative := " ".join(attributes.get("alt", "").split()):
             self._add(f"[image: {alternative}] ")
 
@@ -253,12 +253,12 @@ class WordParser(OfficeParser):
 
 
 def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a document: page headers, text with headings, notes, comments, and page footers."""
+    """Add the text of a Word document: page headers, text with headings, notes, comments, and page footers."""
     package = open_package(source)
     names = set(package.namelist())
     styles, lists = StyleReader(), ListReader()
     for name, reader in (("word/styles.xml", styles), ("word/numbering.xml", lists)):
-        with suppress(*DAMAGE_ERRORS):  # The text is useful even without styles.
+        with suppress(*DAMAGE_ERRORS):  # The text is useful even without styles or list numbers.
             if name in names:
                 read_xml(entry_blocks(package, name), reader.start, ignore, ignore)
     looks = WordStyles(styles.styles(), lists.lists())
@@ -272,7 +272,7 @@ def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _add_margins(package: zipfile.ZipFile, names: list[str], mark: str, output: TextCollector) -> None:
-    # First and even pages often repeat a header, so add each different header once.
+    # First and even pages often repeat a header, so add each distinct header once.
     margins: dict[str, None] = {}
     for name in names:
         margin = TextCollector(MARGIN_CHARS)
@@ -288,7 +288,7 @@ def _add_xml(package: zipfile.ZipFile, name: str, output: TextCollector, looks: 
     charts, diagrams = targets(package, name, "chart"), targets(package, name, "diagramData")
 
     def add_part(relation: str) -> None:
-        # Add each part once, because a damaged file could contain endless references.
+        # Add each part once, because a damaged file could contain circular references.
         if chart := charts.pop(relation, ""):
             output.add_marker("[chart]\n")
             add_chart(package, chart, output)

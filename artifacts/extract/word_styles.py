@@ -16,7 +16,7 @@ OFF = frozenset({"0", "false", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Properties of a style or paragraph: the heading level (0 for none), and the list and its level, if any."""
+    """Heading level (0 for body text), list and list level of a style or paragraph, if it specifies them."""
 
     heading: int | None = None
     list: str | None = None
@@ -24,7 +24,7 @@ class Style:
     parent: str = ""
 
     def with_defaults(self, other: Style) -> Style:
-        """Return this style's properties, with the other style's properties where this one has none."""
+        """Return this style, with the other style's properties where this one does not specify any."""
         return replace(
             self,
             heading=other.heading if self.heading is None else self.heading,
@@ -35,7 +35,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class NumberedList:
-    """A list in Word: its counter, which other lists may share, its levels, and the numbers at which they restart."""
+    """A list in Word: its counter, which other lists may share, its levels, and the start numbers after a restart."""
 
     counter: str
     levels: Mapping[int, ListLevel]
@@ -44,19 +44,19 @@ class NumberedList:
 
 @dataclass(frozen=True, slots=True)
 class WordStyles:
-    """A document's styles and lists by id."""
+    """The styles and lists of a document by id."""
 
     styles: Mapping[str, Style] = field(default_factory=dict)
     lists: Mapping[str, NumberedList] = field(default_factory=dict)
 
 
 def heading_level(outline: str) -> int:
-    """Return the heading level (from 1) for Word's outline level (from 0), or 0 for body text."""
+    """Return the heading level (from 1) for an outline level in Word (from 0), or 0 for body text."""
     return int(outline) + 1 if outline in set("012345") else 0
 
 
 class StyleReader:
-    """Reads styles. A heading has an outline level, or a style name that is English in every language."""
+    """Reads styles. A heading is recognised by its outline level or style name, which is always in English."""
 
     def __init__(self) -> None:
         self._styles: dict[str, Style] = {}
@@ -107,11 +107,11 @@ class ListReader:
     def __init__(self) -> None:
         self._levels = dict[str, dict[int, ListLevel]]()
         self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
-        # Maps each list to the levels that it overrides, which other lists do not share.
+        # Maps each list to the levels that it overrides and does not share with other lists.
         self._own = dict[str, dict[int, ListLevel]]()
-        # Maps each style to the id of the levels that lists with this style share.
+        # Maps each style to the id of the level definitions shared by lists with this style.
         self._shared_by = dict[str, str]()
-        # Maps each id of levels without content to the style whose levels they use.
+        # Maps the id of each empty level definition to the style whose level definition it uses.
         self._linked = dict[str, str]()
         self._of, self._number, self._level, self._size = "", "", 0, 0
 

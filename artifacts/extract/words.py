@@ -1,4 +1,4 @@
-"""Collect text up to a limit, and read XML and zip entries of untrusted files."""
+"""Collect text up to a limit, and read XML and zip entries from untrusted files."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""Seconds after which a reader stops and reports its progress. The process is killed later."""
+"""Seconds after which a reader stops and reports its progress. After a longer time, the process is killed."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
 READ_BYTES = 64 * 1024
 
 DAMAGE_ERRORS = (expat.ExpatError, zipfile.BadZipFile, zlib.error, EOFError)
-"""Exceptions that reading a damaged part of a package can raise."""
+"""Exceptions that may be raised by reading a damaged part of a package."""
 
 
 class RefusedError(Exception):
@@ -31,7 +31,7 @@ class TextLimitError(Exception):
 
 
 class Progress(Protocol):
-    """Receives a reader's progress reports."""
+    """Interface that receives progress reports from a reader."""
 
     def report(self, unit: str, index: int, total: int) -> None:
         """Report that part `index` of `total` is being read."""
@@ -52,7 +52,10 @@ class TextCollector:
         self.add_marker(text)
 
     def add_marker(self, text: str) -> None:
-        """Append a marker such as `[slide 2]`, which does not count as text. Raise `TextLimitError` above a limit."""
+        """Append a marker such as `[slide 2]`, which does not count as text.
+
+        Raise `TextLimitError` if a limit is exceeded.
+        """
         self._parts.append(text[: self._remaining])
         self._remaining -= len(text)
         if self._remaining < 0 or time.monotonic() > self._until:
@@ -60,7 +63,7 @@ class TextCollector:
             raise TextLimitError
 
     def text(self) -> str:
-        """Return the text without trailing spaces and repeated empty lines."""
+        """Return the text with trailing spaces and repeated empty lines removed."""
         lines = [line.rstrip().replace(" \t", "\t") for line in "".join(self._parts).split("\n")]
         lines_to_keep = [line for index, line in enumerate(lines) if line or (index and lines[index - 1])]
         return "\n".join(lines_to_keep).strip("\n")
@@ -71,7 +74,7 @@ End = Callable[[str], None]
 
 
 def read_xml(blocks: Iterator[bytes], start: Start, end: End, on_text: Callable[[str], None]) -> None:
-    """Parse XML and call three handlers with names without prefix.
+    """Parse XML and call the handlers with names that have no namespace prefix.
 
     Raise `RefusedError` if the XML declares entities.
     """
@@ -87,7 +90,7 @@ def parsed_blocks(blocks: Iterator[bytes], start: Start, end: End, on_text: Call
     def refuse(*_: object) -> None:
         raise RefusedError("failed")
 
-    # Nested entities could expand without limit.
+    # Nested entities could expand to an unlimited size.
     parser.EntityDeclHandler = refuse
     parser.StartElementHandler = lambda name, attributes: start(name.rpartition(":")[2], attributes)
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
@@ -112,7 +115,7 @@ def open_zip(source: BinaryIO) -> zipfile.ZipFile:
 
 
 def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY_BYTES) -> Iterator[bytes]:
-    """Yield an entry's bytes. Raise `RefusedError` above `max_bytes`, whatever size the entry declares."""
+    """Yield the bytes of a zip entry. Raise `RefusedError` after `max_bytes`, whatever size the entry declares."""
     size = 0
     with package.open(name) as entry:
         while block := entry.read(READ_BYTES):
@@ -122,11 +125,11 @@ def entry_blocks(package: zipfile.ZipFile, name: str, max_bytes: int = MAX_ENTRY
             yield block
 
 
-# Jupyter notebooks: each cell under its heading, with its code and text output but without images.
+# The code below reads Jupyter notebooks: each cell under a heading, with its code and text output but without images.
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_OUTPUT_CHARS = 20_000
-"""Maximum length of a cell's output, because a progress bar can print for hours."""
+"""Maximum length of a cell's output in characters, because a progress bar can print for hours."""
 OUTPUT_END_CHARS = 4_000
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -156,7 +159,7 @@ def _cells(book: Any) -> list[dict[str, Any]]:
 
 
 def _output_text(output: dict[str, Any]) -> str:
-    # An output is printed text, a value as plain text, or an error with its traceback.
+    # An output is printed text, a value in text form, or an error with its traceback.
     data, lines = output.get("data"), output.get("traceback")
     if output.get("ename"):
         summary = f"{output['ename']}: {output.get('evalue', '')}"
@@ -168,7 +171,7 @@ def _output_text(output: dict[str, Any]) -> str:
 
 
 def _beginning_and_end(printed: str) -> str:
-    # Keep the end of the output, too, because errors are printed last.
+    # Keep the end of a long output, because errors are printed last.
     if len(printed) <= MAX_OUTPUT_CHARS:
         return printed
     return f"{printed[: MAX_OUTPUT_CHARS - OUTPUT_END_CHARS]}\n…\n{printed[-OUTPUT_END_CHARS:]}"

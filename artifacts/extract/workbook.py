@@ -30,7 +30,10 @@ _LINK = re.compile(r'HYPERLINK\(\s*"([^"]{1,2000})"', re.IGNORECASE)
 
 
 class Workbook:
-    """The sheets of an XLSX package in order. `sheets` has pairs of a sheet's name and whether it is hidden."""
+    """The sheets of an XLSX package in order.
+
+    `sheets` contains a pair for each sheet: its name, and whether it is hidden.
+    """
 
     def __init__(self, package: zipfile.ZipFile, output: TextCollector) -> None:
         self._package, self._output = package, output
@@ -44,7 +47,7 @@ class Workbook:
         self.strings = SharedStrings(self._blocks(shared)) if shared else None
 
     def add(self, index: int) -> None:
-        """Add a sheet's rows, then one line for each link, comment and merged range."""
+        """Add the rows of a sheet, then one line for each link, comment and merged range."""
         part = self._parts[index]
         if not part:
             self._output.add(UNREADABLE)
@@ -62,7 +65,7 @@ class Workbook:
         self._add_comments(part)
 
     def format(self, style: str) -> NumberFormat | None:
-        """Return the number format of a style, or None for `General`."""
+        """Return the number format of a cell style, or None for `General`."""
         if style not in self._formats:
             number = int(style) if style.isdecimal() and len(style) < 6 else MAX_STYLES
             code = self._codes.get(self._styles[number], GENERAL) if number < len(self._styles) else GENERAL
@@ -101,7 +104,7 @@ class Workbook:
 
         def collect(name: str, attributes: Mapping[str, str]) -> None:
             if name == "numFmt" and len(self._codes) < MAX_STYLES:
-                # Some programs store their own format code under a built-in format's number, which then has another
+                # Some programs store a custom format code under the number of a built-in format, which changes its
                 # meaning.
                 number = attributes.get("numFmtId", "")
                 if number not in ("14", "22"):
@@ -115,7 +118,7 @@ class Workbook:
             try:
                 read_xml(self._blocks(part), collect, ignore, ignore)
             except DAMAGE_ERRORS:
-                return  # Unformatted numbers are better than none.
+                return  # Unformatted numbers are better than no numbers.
 
     def _add_comments(self, part: str) -> None:
         words, at, count = list[str](), [""], [0]
@@ -140,13 +143,13 @@ class Workbook:
 
 
 class SharedStrings:
-    """The shared strings, which cells refer to by index. They are read only as far as needed."""
+    """The strings that cells refer to by index. They are read only as far as needed."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._found, self._parts = list[str](), list[str]()
         self._in_text = self._phonetic = False
         self.is_torn = False
-        """Whether the part is incomplete, so that later strings are missing."""
+        """Whether the part is damaged, so that later strings are missing."""
         self._parsing = parsed_blocks(blocks, self._start, self._end, self._text)
 
     def get(self, index: int) -> str:
@@ -181,7 +184,7 @@ class SharedStrings:
 
 
 class Sheet:
-    """Writes a worksheet's rows while they are read."""
+    """Writes the rows of a worksheet while they are read."""
 
     def __init__(self, workbook: Workbook, output: TextCollector, links: Mapping[str, str]) -> None:
         self._workbook, self._output, self._links = workbook, output, links
@@ -270,7 +273,7 @@ class Sheet:
         if not value and (formula or self._formula_of):
             shown = f"={one_line(formula)}" if formula else f"=[as in {self._formula_of}]"
         self._formula_of = ""
-        # Place a cell without a valid position next to the previous cell.
+        # Place a cell without a valid position after the previous cell.
         column = max(self._place(), self._column)
         if shown:
             gap = column - self._written
@@ -308,14 +311,14 @@ class Sheet:
 
 
 def timed_blocks(package: zipfile.ZipFile, part: str, output: TextCollector) -> Iterator[bytes]:
-    """Yield a part's bytes. Raise `TextLimitError` at the collector's time limit, even if the part has no text."""
+    """Yield the bytes of a part. Raise `TextLimitError` at the collector's time limit, even if the part has no text."""
     for block in entry_blocks(package, part, MAX_PART_BYTES):
         output.add_marker("")
         yield block
 
 
 def shown_number(value: str, number_format: NumberFormat | None) -> str:
-    """Return a stored value formatted by its number format. Return it unchanged if it is not a number."""
+    """Return a stored number in its number format, or the value unchanged if it is not a number."""
     if number_format is None and value.isdecimal() and len(value) < 16:
         return value
     try:
@@ -328,7 +331,7 @@ def shown_number(value: str, number_format: NumberFormat | None) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a cell's text without line breaks and tabs."""
+    """Return the text of a cell without line breaks and tabs."""
     return " ".join(text[:MAX_CELL_CHARS].split())
 
 
@@ -337,7 +340,7 @@ def is_index(value: str) -> bool:
 
 
 def column_number(letters: str) -> int:
-    """Return a column's index from 0, or -1 if Excel has no such column."""
+    """Return a column's index from 0 by its letters, or -1 if Excel has no such column."""
     if not 0 < len(letters) < 4 or not letters.isascii() or not letters.isalpha():
         return -1
     number = 0
@@ -347,7 +350,7 @@ def column_number(letters: str) -> int:
 
 
 def column_name(number: int) -> str:
-    """Return the letters of a column's number from 1, such as AA for 27."""
+    """Return the letters of a column by its number from 1, such as AA for 27."""
     rest, letters = number if number < 100_000 else 0, ""
     while rest:
         rest, letter = divmod(rest - 1, 26)

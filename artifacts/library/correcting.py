@@ -1,7 +1,7 @@
 """Correct an artifact's type, encoding or visibility. A correction takes precedence over metadata and bytes.
 
-The bytes and their hash never change. The detected values are stored together with the correction, so that it can be
-undone even if the bytes are gone.
+The bytes and their hash never change. The detected values are stored with the correction, so that it can be undone even
+if the bytes no longer exist.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InvalidError
 
 DETECTION_COLUMNS = ("mime_type", "kind", "is_binary", "encoding", "encoding_certain", "mismatch", "evidence")
-"""Columns that detection sets, in addition to the measures."""
+"""Columns that type detection sets, in addition to `MEASURES`."""
 
 NAMES = {
     "mime_type": "mimeType",
@@ -46,7 +46,7 @@ Values = Mapping[str, Any]
 
 
 class CorrectionFields(TypedDict, total=False):
-    """A correction. An absent field is unchanged, and None restores the detected value."""
+    """The fields of a correction. An absent field is left unchanged, and None restores the detected value."""
 
     mime_type: str | None
     encoding: str | None
@@ -54,9 +54,9 @@ class CorrectionFields(TypedDict, total=False):
 
 
 def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFields]) -> Artifact:
-    """Apply a correction and return the artifact. If nothing changes, nothing is recorded.
+    """Apply a correction and return the artifact. If nothing changes, no audit entry is written.
 
-    Raise an `InvalidError` that names each invalid field, or a `ConflictError` if the artifact has changed meanwhile.
+    Raise an `InvalidError` that names each invalid field, or a `ConflictError` if the artifact was changed meanwhile.
     """
     values = {**_visibility(fields), **_corrected_values(row, fields)}
     changes = {name: value for name, value in values.items() if getattr(row, name) != value}
@@ -75,7 +75,7 @@ def correct_artifact(actor: Actor, row: Artifact, **fields: Unpack[CorrectionFie
         {**differences, "corrected": _corrected_fields(values.get("correction"))},
     )
     with ports.audit(actor, action):
-        # Compare and set: the filter matches no row if another correction was saved first.
+        # Compare and swap: the filter matches no row if another correction was saved first.
         if not Artifact.objects.living().filter(pk=row.pk, **old_values).update(**changes):
             raise ConflictError(
                 translatable("Someone else changed this in the meantime. Check the current version, then correct it.")
@@ -109,7 +109,8 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
     if not any(requested.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
-    # A lossy encoding is allowed, because the user may know better, but the evidence mentions it.
+    # An encoding in which some bytes are invalid is allowed, because the user may know better, but the evidence
+    # mentions it.
     if requested["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
@@ -166,7 +167,7 @@ def _as_detection(row: Artifact, verdict: Values) -> Detection:
 
 
 def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, str | None]) -> Detection:
-    # A binary file that is corrected to text needs the encoding in which its bytes are text.
+    # A binary file that is corrected to text needs an encoding, so detect it.
     mime = requested["mime_type"]
     if detection.encoding or requested["encoding"] or mime is None or not is_text_type(mime):
         return detection
@@ -179,7 +180,7 @@ def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    # A request that only confirms the detected values is not a correction if the detection was certain.
+    # A request that only confirms the detected values, if the detection was certain, is not a correction.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
@@ -205,7 +206,7 @@ def _columns(detection: Detection) -> Values:
 
 
 def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
-    # The measures (pixels, pages and duration) depend on the type, so measure again.
+    # The measures (pixels, pages and duration) depend on the type, so measure the file again.
     if corrected.mime_type == verdict["mime_type"]:
         return {name: verdict[name] for name in MEASURES}
     try:

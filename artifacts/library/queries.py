@@ -1,6 +1,6 @@
-"""Read the artifact library: pages of the list, totals, single artifacts, and deletions.
+"""Query the artifact library: pages of the list, totals, single artifacts, and deletions.
 
-A living artifact is neither deleted nor expired.
+An artifact is called living if it is neither deleted nor expired.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from capabilities.errors import InvalidError
 PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
-"""A character that sorts after all others, so that a prefix search is one range of the index."""
+"""A character that sorts after all others, so that a prefix search is a single index range."""
 MIN_ID_CHARS, MAX_FOUND = 4, 7
 """Minimum length of an id prefix, and maximum number of search results, which is one more than the Find page shows."""
 MAX_ATTACHABLE = 30
@@ -32,7 +32,7 @@ MAX_ATTACHABLE = 30
 
 @dataclass(frozen=True, slots=True)
 class ArtifactPage:
-    """Artifacts, newest first, and the cursor of the next page, or None on the last page."""
+    """A page of artifacts, newest first, and the cursor of the next page, or None on the last page."""
 
     rows: tuple[Artifact, ...]
     next_cursor: str | None
@@ -43,7 +43,7 @@ def list_artifacts(
 ) -> ArtifactPage:
     """Return a page of living artifacts, of all owners or of one, with a single query.
 
-    `q` searches filename, type and id. Raise `InvalidError` for an invalid limit, kind or cursor.
+    `q` searches file name, type and id. Raise `InvalidError` for an invalid limit, kind or cursor.
     """
     if not 1 <= limit <= MAX_PAGE:
         raise InvalidError([Problem("limit", f"limit must be a whole number from 1 to {MAX_PAGE}.", "range")])
@@ -60,9 +60,9 @@ def list_artifacts(
 
 
 def select_artifacts(q: str = "", kind: str = "", owner: str | None = None) -> QuerySet[Artifact]:
-    """Return the living artifacts that match, of all owners or of one.
+    """Return the living artifacts that match the filters, of all owners or of one.
 
-    `q` matches the filename, type or id.
+    `q` matches the file name, type or id.
     """
     rows = Artifact.objects.living() if owner is None else Artifact.objects.owned_by(owner)
     if kind:
@@ -81,13 +81,13 @@ SORTS: Mapping[str, tuple[F | Lower, ...]] = {
     "owner": (F("owner"), F("uploaded_by")),
     "time": (F("created_at"),),
 }
-"""Columns by which artifacts can be sorted."""
+"""Maps names of sort orders to columns."""
 
 
 def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
-    """Return the artifacts sorted by one of `SORTS`, descending if the name begins with a minus sign."""
+    """Return the artifacts in one of the `SORTS`, descending if its name begins with a minus sign."""
     fields = SORTS[sort.removeprefix("-")]
-    # The id makes the order of equal values the same on every page.
+    # Sorting by id as well gives equal values the same order on every page.
     if sort.startswith("-"):
         return rows.order_by(*(field.desc() for field in fields), "-pk")
     return rows.order_by(*(field.asc() for field in fields), "pk")
@@ -102,13 +102,13 @@ class LibrarySize:
 
 
 def count_kinds() -> dict[str, LibrarySize]:
-    """Return the totals of each kind in the library, with a single query."""
+    """Return the totals by kind in the library, with a single query."""
     rows = Artifact.objects.living().order_by().values_list("kind").annotate(count=Count("pk"), bytes=Sum("size"))
     return {kind: LibrarySize(count, size) for kind, count, size in rows}
 
 
 def find_artifact(ref: str) -> Artifact | None:
-    """Return the living artifact with this id or reference."""
+    """Return the living artifact with this id or reference, or None."""
     return Artifact.objects.living().filter(pk=ref.removeprefix("artifact:")).first()
 
 
@@ -118,9 +118,9 @@ def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
 
 
 def find_artifacts_beginning(beginning: str) -> list[Artifact]:
-    """Return a few living artifacts whose id or name (in any case) begins with this text.
+    """Return a few living artifacts whose id or name begins with this text, ignoring case in names.
 
-    This takes two queries, each over a range of an index.
+    This takes two queries, each for a single index range.
     """
     artifacts = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
