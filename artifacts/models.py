@@ -1,4 +1,4 @@
-"""Database models of artifacts. The bytes are in the byte store, under their SHA-256."""
+"""Database models of artifacts. Their bytes are in the byte store, under their SHA-256."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.vocabulary import Kind
 
 
 def new_artifact_id() -> str:
-    # 128 random bits cannot be guessed, so knowledge of a reference suffices to read a shared file.
+    # 128 random bits cannot be guessed, so anyone who knows the reference of a shared file may read it.
     return secrets.token_hex(16)
 
 
@@ -34,14 +34,15 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
         return self.living().open_to(agent_id)
 
     def owned_by(self, agent_id: str) -> ArtifactQuerySet:
-        """Return the living artifacts that the agent itself stored, which it may list and delete."""
+        """Return the living artifacts that the agent stored, which it may list and delete."""
         return self.living().filter(owner=agent_id)
 
 
 class Artifact(models.Model):
     """A stored file. `owner` is the id of the agent that stored it, or empty if a user stored it.
 
-    `correction` is null until a user corrects the type or encoding. It contains the correction and the detected values.
+    `correction` is null until a user corrects the type or encoding. Then it contains the correction and the detected
+    values.
     """
 
     class Visibility(models.TextChoices):
@@ -94,14 +95,15 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the artifact is deleted or expired, as `living` does in the database."""
+        """Return whether the artifact is deleted or expired, like the database filter `living`."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 
 class UploadLink(models.Model):
-    """A single-use link through which a file becomes an artifact of `agent`. Only its token's digest is stored.
+    """A single-use link through which an uploaded file becomes an artifact of `agent`.
 
-    `key` is the public part of the agent key that created the link. `artifact_id` is the future artifact's id.
+    Only the digest of the link's token is stored. `key` is the public part of the agent key that created the link.
+    `artifact_id` is the id that the artifact will have.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,4 +1,4 @@
-"""Functions that the artifact library needs from `routing_admin`: the audit log and retention.
+"""Functions of `routing_admin` that the artifact library calls: the audit log and the retention settings.
 
 Both are set in `AppConfig.ready`.
 """
@@ -14,7 +14,7 @@ from capabilities.acts import Actor, AuditedAction
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Quotas in bytes, and the number of days until an artifact expires. None means no limit.
+    """Quotas in bytes, and the number of days after which an artifact expires. None means no limit.
 
     `agent_quota_bytes` is the quota of each agent.
     """
@@ -26,7 +26,7 @@ class Retention:
 
 class _Ports:
     audit: Callable[[Actor, AuditedAction], AbstractContextManager[AuditedAction]]
-    """Function that opens a transaction and writes the audit event when it ends."""
+    """Function that opens a transaction and writes the audit event at its end."""
     retention: Callable[[], Retention]
 
 

@@ -1,8 +1,8 @@
-"""Results of libmagic for types and of charset-normalizer for encodings. Only this module imports `magic`.
+"""Guess file types with libmagic and encodings with charset-normalizer. Only this module imports `magic`.
 
-libmagic gets at most 64 KB, and less of a file with many lines, which would take a quarter of a second. It never gets
-UTF-8 text. Each thread has its own handle, because python-magic guards a shared handle with a global lock, and sharing
-has caused crashes.
+libmagic receives at most 64 KB, and less if there are many lines, which would take it a quarter of a second. It never
+receives UTF-8 text. Each thread has its own handle, because python-magic protects a shared handle with a global lock,
+and sharing has caused crashes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.signatures import HEAD
 
 log = logging.getLogger(__name__)
-# charset-normalizer logs each step of every guess.
+# charset-normalizer would log every step of its guesses.
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
-"""Types that libmagic reports because of only two or three bytes. For example, it reports the bytes 0, 1, 2 … as a
-Targa image."""
+"""Types that libmagic guesses from only two or three bytes. For example, it takes the bytes 0, 1, 2 … for a Targa
+image."""
 
 MANY_LINES = 1000
 SHORT = 1024
@@ -51,7 +51,7 @@ def _library() -> tuple[Any, str]:
 
 
 def describe_sniffer() -> str:
-    """Return which library is used: `libmagic 5.44`, `pylibmagic 5.41`, or `none`."""
+    """Return the name and version of the library in use: `libmagic 5.44`, `pylibmagic 5.41`, or `none`."""
     library, name = _library()
     if library is None:
         return name
@@ -63,7 +63,7 @@ def describe_sniffer() -> str:
 
 
 def sniff(head: bytes) -> str | None:
-    """Return libmagic's MIME type for a file's first bytes, or None."""
+    """Return the MIME type that libmagic guesses from a file's first bytes, or None."""
     library, _ = _library()
     if library is None or not head:
         return None
@@ -80,7 +80,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def guess_encoding(head: bytes) -> str | None:
-    """Return charset-normalizer's guess for at most 64 KB, or None."""
+    """Return the encoding that charset-normalizer guesses from at most 64 KB, or None."""
     try:
         best = charset_normalizer.from_bytes(head[:HEAD]).best()
     except (UnicodeError, LookupError):  # Some codecs raise an exception if they cannot decode the bytes.
@@ -89,5 +89,5 @@ def guess_encoding(head: bytes) -> str | None:
 
 
 def detector(prefer: str = "zh") -> BinaryDetector:
-    """Return a detector that uses these libraries. For `prefer`, see `BinaryDetector`."""
+    """Return a type detector that uses these libraries. For `prefer`, see `BinaryDetector`."""
     return BinaryDetector(sniff, guess_encoding, prefer)

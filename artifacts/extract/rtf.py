@@ -54,7 +54,7 @@ CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 125
 
 @dataclass(slots=True)
 class RtfGroup:
-    r"""State within braces: hidden text, fallback characters after `\u`, the font's code page, and markers."""
+    r"""The state of a group in braces: hidden text, fallback characters after `\u`, the font's code page, and marks."""
 
     silent: bool = False
     hidden: bool = False

@@ -133,7 +133,7 @@ def find_artifacts_beginning(beginning: str) -> list[Artifact]:
 
 
 def _lower(text: str) -> str:
-    # Convert the text to lower case as the database does for the indexed names. SQLite converts only ASCII.
+    # Convert to lower case in the same way as the database index on names. SQLite converts only ASCII.
     if connection.vendor != "sqlite":
         return text.lower()
     return "".join(char.lower() if char.isascii() else char for char in text)
@@ -144,7 +144,7 @@ def has_copy(sha256: str, filename: str, owner: str) -> bool:
 
 
 def find_deletion(pk: str) -> datetime | None:
-    """Return when an artifact was deleted, or None. Artifacts that are deleted together have the same time."""
+    """Return the time at which an artifact was deleted, or None. Artifacts deleted together have the same time."""
     return Artifact.objects.filter(pk=pk).values_list("deleted_at", flat=True).first()
 
 
@@ -153,7 +153,7 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts and those already chosen, even deleted ones, for which the message shows an error."""
+    """Return the newest artifacts, and those already chosen, even deleted ones (for which the page shows an error)."""
     newest = list(Artifact.objects.living()[:MAX_ATTACHABLE])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

@@ -1,6 +1,6 @@
 """Store, delete and restore artifacts.
 
-Bytes are stored before their row is written, so there is never a row without bytes.
+Bytes are stored before the database row is written, so there is never a row without bytes.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from capabilities.core.storable import find_unstorable, format_path, is_name
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
-# Measures of stored bytes of a known type: pixels, pages and duration.
-
 MEASURES = ("width", "height", "pages", "seconds")
-"""Columns of the measures. They are null if unknown."""
+"""Columns with measures of the stored bytes: size in pixels, number of pages, and duration in seconds. They are null if
+unknown."""
 
 MAX_INTEGER = 2**31 - 1
-"""Maximum value of a measure's column, since a file's header may declare a larger value."""
+"""Maximum value in the column of a measure. A file's header may declare a larger value."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:
-    """Return all measures by column. The extraction process counts pages and seconds.
+    """Return the values of all `MEASURES` columns.
 
-    Raise `MissingError` or `CorruptError` if the bytes cannot be read.
+    The number of pages and the duration are determined in the extraction process. Raise `MissingError` or
+    `CorruptError` if the bytes cannot be read.
     """
     store, values = byte_store(), dict[str, Any].fromkeys(MEASURES)
     if kind is Kind.IMAGE:
@@ -71,9 +71,9 @@ MAX_LIFETIME = 10 * 366 * 24 * 3600.0
 class ArtifactMetadata:
     """The uploader's information about a file.
 
-    `owner` is an agent's id, `uploaded_by` a user's name. `expires_in` is in seconds, or None for the installation's
-    default. `encoding` is the declared encoding of text. `artifact_id` is an id that was announced earlier, or empty
-    for a new id.
+    `owner` is the id of an agent, and `uploaded_by` the name of a user. `expires_in` is in seconds, or None for the
+    installation's default. `encoding` is the declared text encoding. `artifact_id` is an id that was announced earlier,
+    or empty for a new id.
     """
 
     owner: str = ""
@@ -104,10 +104,10 @@ class MetadataFields(TypedDict, total=False):
 
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store a file received with a request. Its own name and type are used if `fields` has none."""
+    """Store a file received with a request. Its own name and type are used if `fields` does not contain any."""
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
-    # Check the quota before `keep`, so that a rejected upload leaves nothing in the store.
+    # Check the quota before `keep`, so that a rejected upload leaves no bytes in the store.
     check_quota(uploaded.size or 0, uploaded.upload.sha256, metadata.owner)
     completed = replace(
         metadata,
@@ -128,8 +128,8 @@ def store_blocks(
 ) -> Artifact:
     """Store a stream of bytes. Raise `TooLargeError` if it exceeds `max_bytes`.
 
-    With `once`, identical bytes of the same owner reuse their artifact, because media in requests is sent again in
-    every turn.
+    With `once`, identical bytes of the same owner reuse the existing artifact, because requests repeat the same media
+    in every turn of a conversation.
     """
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
@@ -147,10 +147,10 @@ def store_bytes(actor: Actor, data: bytes, *, once: bool = False, **fields: Unpa
 
 
 def store_attachment(actor: Actor, mail: Artifact, number: int, owner: str, max_bytes: int) -> Artifact | None:
-    """Store a mail's attachment as an artifact and return it. Identical bytes are stored once.
+    """Store an e-mail attachment as an artifact and return it. Identical bytes are stored only once.
 
-    `number` is the attachment's number in the mail's text. Return None if there is no such attachment within
-    `max_bytes`.
+    `number` is the attachment's number in the extracted text. Return None if there is no such attachment or it is
+    larger than `max_bytes`.
     """
     with byte_store().local_file(mail.sha256) as path:
         found = extract.read_attachment(path, mail.mime_type, number, max_bytes)
@@ -169,9 +169,9 @@ def store_attachment(actor: Actor, mail: Artifact, number: int, owner: str, max_
 
 
 def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store text unaltered. Its type is always text, whatever it looks like (ABR-5.2, ABR-P1).
+    """Store text unchanged. Its type is always text, whatever it looks like (ABR-5.2, ABR-P1).
 
-    Raise `InvalidError` for text that cannot be encoded or for invalid metadata, or `StorageFullError`.
+    Raise `StorageFullError`, or `InvalidError` for text that cannot be encoded or invalid metadata.
     """
     try:
         data = text.encode()
@@ -186,24 +186,24 @@ def store_text(actor: Actor, text: str, **fields: Unpack[MetadataFields]) -> Art
 
 
 def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Delete artifacts and return their ids. Their bytes remain until `prune`, so this can be undone."""
+    """Delete artifacts and return their ids. This can be undone until `prune` removes their bytes."""
     return _set_deleted_at(actor, "artifact.delete", Artifact.objects.living().filter(pk__in=list(ids)), timezone.now())
 
 
 def delete_matching(actor: Actor, q: str, kind: str) -> list[str]:
-    """Delete the living artifacts that match a search, as `delete_artifacts` does."""
+    """Delete the living artifacts that match a search, like `delete_artifacts`."""
     return _set_deleted_at(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
 
 
 def restore_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
-    """Restore deleted artifacts, and return the ids of those whose rows still exist."""
+    """Restore deleted artifacts. Return the ids of those whose database rows still exist."""
     return _set_deleted_at(
         actor, "artifact.restore", Artifact.objects.filter(pk__in=list(ids), deleted_at__isnull=False), None
     )
 
 
 def check_metadata(metadata: ArtifactMetadata) -> None:
-    """Raise `InvalidError` that names every invalid field."""
+    """Raise an `InvalidError` that names every invalid field."""
     problems = []
     if metadata.visibility not in Artifact.Visibility.values:
         problems.append(Problem("visibility", _("visibility must be shared or private."), "enum"))
@@ -248,9 +248,9 @@ def _check_agent_quota(size: int, sha256: str, owner: str, quota: int | None) ->
 
 
 def count_used_bytes(owner: str = "") -> int:
-    """Return the total size in bytes of all artifacts, or of an agent's artifacts.
+    """Return the total size in bytes of all artifacts, or of those of one agent.
 
-    Identical bytes count once. Deleted artifacts count until they are pruned.
+    Identical bytes are counted once. Deleted artifacts are counted until they are pruned.
     """
     rows = Artifact.objects.filter(owner=owner) if owner else Artifact.objects.all()
     distinct = rows.order_by().values("sha256", "size").distinct()
@@ -318,7 +318,7 @@ def _detect(stored: Stored, filename: str, metadata: ArtifactMetadata) -> tuple[
 
 
 def _as_text(detection: Detection, filename: str) -> Detection:
-    # A byte order mark is part of the stored text, but decoding with `utf-8-sig` would remove it.
+    # A byte order mark is part of the stored text, and decoding with `utf-8-sig` would remove it.
     type_by_name = filename_mime(filename)
     mime_type = next(
         (candidate for candidate in (detection.mime_type, type_by_name) if candidate and is_text_mime(candidate)),
@@ -337,19 +337,19 @@ def _as_text(detection: Detection, filename: str) -> Detection:
     )
 
 
-# The code below reads an agent's own artifacts for `/v1/files`.
+# The code below queries an agent's own files for `/v1/files`.
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFiles:
-    """A page of an agent's own living artifacts, and whether more follow."""
+    """A page of an agent's own living artifacts, and whether there are more."""
 
     rows: tuple[Artifact, ...]
     has_more: bool
 
 
 def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
-    """Return the agent's own files after `after` in the requested order. An empty purpose matches any purpose."""
+    """Return the agent's own files after `after`, in the requested order. An empty purpose matches any purpose."""
     rows = Artifact.objects.owned_by(agent)
     if purpose:
         rows = rows.filter(metadata__purpose=purpose)
@@ -364,7 +364,7 @@ def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: s
 
 
 def find_own_file(agent: str, ref: str, *, purpose: str = "") -> Artifact | None:
-    """Return the living artifact if the agent stored it itself, or None. An empty purpose matches any purpose."""
+    """Return the living artifact if this agent stored it, otherwise None. An empty purpose matches any purpose."""
     file_id = artifact_id(ref)
     rows = Artifact.objects.owned_by(agent)
     return (rows.filter(metadata__purpose=purpose) if purpose else rows).filter(pk=file_id).first() if file_id else None

@@ -1,6 +1,6 @@
-"""Upload links, each of which allows uploading one file without a key within 15 minutes.
+"""Upload links, each of which allows the upload of one file without an API key within 15 minutes.
 
-A model cannot send bytes in a tool call, so the program that runs the model sends them to the link.
+A model cannot send bytes in a tool call, so the program that runs the model uploads them through a link.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCOPE = "artifacts:write"
 
 
 class LinkExpiredError(ActionError):
-    """The link is no longer valid. `ref` is the artifact that was stored with it, if any."""
+    """The upload link is no longer valid. `ref` is the artifact that was stored through it, if any."""
 
     code = "upload_link_over"
     status = 410
@@ -41,7 +41,7 @@ class LinkExpiredError(ActionError):
 class OfferedUpload:
     """A new upload link.
 
-    Only this value contains the `token`. `ref` is the future reference of the artifact.
+    The `token` is not stored anywhere else. `ref` is the reference that the artifact will have.
     """
 
     token: str
@@ -51,16 +51,16 @@ class OfferedUpload:
 
 
 def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
-    """Create a link through which a file with this name is stored as the agent's artifact.
+    """Create a link through which a file with this name is stored as an artifact of the agent.
 
-    `key` is the public part of the agent's key. `size` is in bytes, if known. Raise `TooLargeError` or
+    `key` is the public part of the agent's API key. `size` is in bytes, if known. Raise `TooLargeError` or
     `StorageFullError` if the file cannot be stored.
     """
     limit, now = upload_limit(), timezone.now()
     if size is not None and size > limit:
         raise TooLargeError(limit)
     check_quota(size or 0, "", agent)
-    # Expired links are removed whenever a link is created, so no separate task is needed.
+    # Expired links are deleted whenever a link is created, so no separate task is needed.
     UploadLink.objects.filter(expires_at__lte=now).delete()
     expires_at = now.replace(microsecond=0) + LIFETIME
     token, artifact = make_token(expires_at), new_artifact_id()
@@ -79,10 +79,11 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
 def upload_by_link(
     token: str, blocks: Iterable[bytes], declared: str, encoding: str | None, address: str, request_id: str
 ) -> Artifact:
-    """Store the file for a link. `declared` and `encoding` are used if the link states no type.
+    """Store a file uploaded through a link. `declared` and `encoding` are used if the link specifies no type.
 
-    Raise `NotFoundError` if no link has this token. Raise `LinkExpiredError` if the link was used or has expired, or if
-    its agent may no longer store files. If storing fails, nothing is stored and the link can be used again.
+    Raise `NotFoundError` if there is no link with this token. Raise `LinkExpiredError` if the link was used or has
+    expired, or if its agent may no longer store files. If storing fails, nothing is stored and the link can be used
+    again.
     """
     link = _claim(token)
     try:
@@ -102,7 +103,7 @@ def upload_by_link(
 
 
 def _claim(token: str) -> UploadLink:
-    # The conditional update lets exactly one of several concurrent uses succeed.
+    # The conditional update lets only one of several concurrent uploads succeed.
     state = check_token(token)
     link = UploadLink.objects.filter(pk__in=token_digests(token)).first() if state is TokenState.VALID else None
     if state is TokenState.EXPIRED:

@@ -1,1 +1,1 @@
-"""Storage of bytes in files or a bucket, uploads, downloads, thumbnails, and removal of orphans."""
+"""Storage of bytes in files or an S3 bucket, uploads, downloads, thumbnails, and removal of orphaned bytes."""

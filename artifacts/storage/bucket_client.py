@@ -1,8 +1,9 @@
-"""The S3 client. Only this module uses the package `obstore` and its errors.
+"""The S3 client. Only this module uses the package `obstore` and its exceptions.
 
-Errors become a `StoreUnavailableError` or a `StorageFullError` with our own message. The service's response may repeat
-signed data, so only its error code is passed on. While the service is down, only one call at a time tries it, and all
-others fail immediately. The number of concurrent calls is limited, and none holds a database connection.
+Errors are converted to `StoreUnavailableError` or `StorageFullError` with our own messages. The response of the S3
+service may repeat signed data, so only its error code is included. While the service is down, only one call at a time
+tries to reach it, and all others fail immediately. The number of concurrent calls is limited, and none of them holds a
+database connection.
 """
 
 from __future__ import annotations
@@ -35,25 +36,23 @@ if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
 
 
-# Concurrent calls are limited, so that an unresponsive store does not block all threads.
-
 MAX_CALLS, MAX_UNRESPONSIVE_CALLS = 32, 8
 """Maximum number of concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is
-lower than the gateway's number of file threads, so that an unresponsive service does not block all of them."""
+lower than the gateway's number of file threads, so that an unresponsive S3 service cannot block all of them."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
-"""Seconds that a call waits for a free slot."""
+"""Number of seconds that a call waits for a free slot."""
 
 
 class CallSlots:
-    """A semaphore for the calls of this process, with fewer slots while the service does not respond."""
+    """A semaphore for the S3 calls of this process, with fewer slots while the service does not respond."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._freed = clock, threading.Condition()
         self._in_use, self._answered_at = 0, 0.0
 
     def acquire(self) -> bool:
-        """Take a slot and return True, or return False if none becomes free in time."""
+        """Take a slot and return True, or return False if no slot becomes free in time."""
         with self._freed:
             deadline = self._clock() + SLOT_SECONDS
             while self._in_use >= (MAX_UNRESPONSIVE_CALLS if self._is_quiet() else MAX_CALLS):
@@ -61,13 +60,13 @@ class CallSlots:
                 if remaining <= 0 or self._is_quiet():
                     return False
                 self._freed.wait(remaining)
-            # After an idle period, this call starts the measurement of the time without a response.
+            # If there was no other call, measure the time without a response from the start of this call.
             self._answered_at = self._answered_at if self._in_use else self._clock()
             self._in_use += 1
             return True
 
     def release(self) -> None:
-        """Release the slot of a call that got a response."""
+        """Release the slot of a call that has ended."""
         with self._freed:
             self._in_use, self._answered_at = self._in_use - 1, self._clock()
             self._freed.notify()
@@ -77,20 +76,21 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""Size of a part in bytes, which is S3's minimum. Two parts may be sent concurrently."""
+"""Size of an upload part in bytes, which is the minimum in S3. Two parts may be sent concurrently."""
 MAX_COPY_BYTES = 5 * 1024**3
-"""Maximum size in bytes of an object that S3 copies in one call."""
+"""Maximum size in bytes of an object that S3 can copy in one call."""
 RETRY_SECONDS = 0.5
-"""Delay after a call without a response until another call may try the service."""
+"""Seconds after a call without a response until another call may try to reach the service."""
 PROBE_SECONDS = 30.0
-"""Seconds that one call may try the service before another one may try, too."""
+"""Seconds after which another call may try to reach the service, even if the current one has not ended."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
 CHECK_TIMEOUT = timedelta(seconds=5)
-"""Time that a check may wait until the service counts as unavailable. The call itself waits for `read_timeout`."""
+"""Time after which the service counts as unavailable if a check has not ended. The check itself waits for
+`read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
 CODE = re.compile(r"<Code>(\w{1,60})</Code>")
@@ -109,7 +109,7 @@ class ObjectChangedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """An object's key, size in bytes, storage time (seconds since 1970), and ETag."""
+    """Key, size in bytes, storage time (Unix seconds) and ETag of an object."""
 
     key: str
     size: int
@@ -122,7 +122,7 @@ def object_key(sha256: str) -> str:
 
 
 class BucketClient:
-    """Thread-safe calls to a bucket. Each may raise `StoreUnavailableError`."""
+    """Thread-safe calls to an S3 bucket. Each call may raise `StoreUnavailableError`."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket, self._slots = bucket, CallSlots()
@@ -142,7 +142,7 @@ class BucketClient:
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return why the service is unavailable, or None if it responds.
+        """Return the outage of the service, or None if it responds.
 
         A check that takes too long counts as an outage before it ends.
         """
@@ -156,14 +156,14 @@ class BucketClient:
             try:
                 return _parse_facts(obstore.head(self._store, key))
             except FileNotFoundError:
-                # Listing raises an error if the bucket itself is missing.
+                # Listing raises an error if the bucket itself does not exist.
                 next(iter(obstore.list(self._store, "none", chunk_size=1)), None)
                 return None
 
     def read(self, key: str, start: int = 0, tag: str = "") -> tuple[ObjectFacts, Iterator[bytes]]:
-        """Return the object and its bytes from `start` on.
+        """Return an object and its bytes from `start` on.
 
-        Raise `FileNotFoundError`, or `ObjectChangedError` if the object's tag differs.
+        Raise `FileNotFoundError`, or `ObjectChangedError` if the object's ETag is not `tag`.
         """
         options: Any = {"range": {"offset": start}} if start else {}
         options |= {"if_match": tag} if tag else {}
@@ -175,7 +175,10 @@ class BucketClient:
             return _parse_facts(result.meta), self._blocks(iter(result.stream(BLOCK)))
 
     def read_range(self, key: str, start: int, stop: int) -> bytes:
-        """Raise `FileNotFoundError` if the object does not exist. `stop` is exclusive."""
+        """Return bytes from `start` up to, but not including, `stop`.
+
+        Raise `FileNotFoundError` if the object does not exist.
+        """
         with self.translate_errors():
             return bytes(obstore.get_range(self._store, key, start=start, end=stop))
 
@@ -185,7 +188,7 @@ class BucketClient:
             return obstore.put(self._store, key, bytes(data), use_multipart=False)["e_tag"] or ""
 
     def copy(self, key: str, new_key: str) -> None:
-        """Copy within the service. Raise `FileNotFoundError`."""
+        """Copy an object within the bucket. Raise `FileNotFoundError` if it does not exist."""
         with self.translate_errors():
             obstore.copy(self._store, key, new_key)
 
@@ -204,7 +207,7 @@ class BucketClient:
             yield from map(_parse_facts, page)
 
     def begin(self, key: str) -> ObjectWriter:
-        """Begin an object that is written in parts and exists only after it is closed."""
+        """Begin an object that is written in parts. It does not exist before it is closed."""
         with self.translate_errors():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 
@@ -223,17 +226,17 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # obstore yields blocks of any size, but ours have a maximum.
+            for start in range(0, len(block), BLOCK):  # Limit the size of the blocks, which obstore does not.
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """Run a call in a slot without holding a database connection, and translate its errors."""
+        """Run a call in a slot, without holding a database connection, and translate its exceptions."""
         if self.is_silent:
             if time.monotonic() < self._next_try:
                 raise _unresponsive_error(self._bucket)
             self._next_try = time.monotonic() + PROBE_SECONDS
-        # The call may take minutes, so it must not hold a pooled database connection.
+        # An S3 call may take minutes, so it must not hold a pooled database connection.
         release_connections()
         if not self._slots.acquire():
             raise self._note(_slow_error(self._bucket))
@@ -259,7 +262,7 @@ class BucketClient:
             self.is_silent, self._outage = False, None
 
     def _note(self, error: ArtifactError) -> ArtifactError:
-        # An outage lasts from the first error until a call succeeds.
+        # An outage lasts from its first error until a call succeeds.
         if isinstance(error, StoreUnavailableError):
             since = self.outage.since if self.outage else datetime.now(UTC)
             self._outage = StoreOutage(since, error.details)
@@ -275,13 +278,13 @@ class BucketClient:
             return _build_error(code[1] if code else "AccessDenied", self._bucket)
         if any(phrase in message for phrase in MACHINE_ROLE):
             return _build_error(NO_CREDENTIALS, self._bucket)
-        # The service gave no intelligible response, so stop calling it until an attempt succeeds.
+        # The service did not respond properly, so refuse further calls until an attempt succeeds.
         self.is_silent, self._next_try = True, time.monotonic() + RETRY_SECONDS
         return _unresponsive_error(self._bucket)
 
 
 class ObjectWriter:
-    """An object that is being written in parts. `close` completes it, `abort` discards the parts."""
+    """An object that is being written in parts. `close` completes it, and `abort` discards the parts."""
 
     def __init__(self, client: BucketClient, file: obstore.WritableFile) -> None:
         self._client, self._file = client, file
@@ -297,7 +300,7 @@ class ObjectWriter:
     def abort(self) -> None:
         """Discard the object. Do nothing if the service cannot be reached."""
         with suppress(ArtifactError, OSError), self._client.translate_errors():
-            # Leaving the writer's context with an error discards the parts.
+            # obstore discards the parts if the writer's context ends with an exception.
             self._file.__exit__(InterruptedError, InterruptedError(), None)
 
 

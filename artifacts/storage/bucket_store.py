@@ -1,9 +1,9 @@
-"""The byte store in a bucket: `obj/<sha256>` below the prefix. Each object is either complete or absent.
+"""The byte store in an S3 bucket, with keys `obj/<sha256>` below the prefix. Objects are always complete.
 
-An upload that fits into one part is held in memory until its hash is known. A larger one is sent in parts to `tmp/`,
-copied to its hash within the service, and deleted. The service verifies each part's hash. Bytes are hashed before they
-are returned, and the result is cached as long as the object has the same tag. Damaged bytes are therefore reported and
-never returned.
+An upload that fits into one part is held in memory until its hash is known. A larger one is sent in parts to a key in
+`tmp/`, then copied to the key with its hash, and the original is deleted. The S3 service verifies the hash of each
+part. Bytes are hashed before they are returned, and the result is cached as long as the object's ETag is the same.
+Damaged bytes are therefore reported and never returned.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from artifacts.storage.bucket_client import (
 
 
 class BucketUpload:
-    """An `Upload` to a bucket. No object appears under a hash before all bytes were received and hashed."""
+    """An `Upload` to a bucket. No object appears under a hash until all bytes are received and hashed."""
 
     def __init__(self, store: BucketStore, max_bytes: int) -> None:
         self._store, self._limit, self._size = store, max_bytes, 0
@@ -72,7 +72,7 @@ class BucketUpload:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
-            # Identical bytes were stored recently, so nothing has to be done.
+            # If identical bytes were stored recently, discard these.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -108,7 +108,7 @@ class BucketUpload:
         self._waiting = bytearray()
 
     def _move(self, stored: Stored, writer: ObjectWriter) -> None:
-        # Objects cannot be renamed, so copy the object to its hash and delete the original.
+        # Objects cannot be renamed, so copy the object to the key with its hash and delete the original.
         self._send()
         writer.close()
         self._writer = None
@@ -116,24 +116,25 @@ class BucketUpload:
             self._store.client.copy(self._key, object_key(stored.sha256))
             facts = self._store.client.find(object_key(stored.sha256))
         finally:
-            with suppress(ArtifactError):  # If the object cannot be deleted, a later sweep removes it.
+            with suppress(ArtifactError):  # If the deletion fails, a later sweep removes the object.
                 self._store.client.delete(self._key)
         if facts is not None and facts.size == stored.size:
             self._store.remember(stored.sha256, facts.tag, facts.size)
 
 
 STALE_SECONDS = 24 * 3600
-"""Age in seconds from which an object in `tmp/` is treated as the remains of an abandoned upload."""
+"""Age in seconds after which an object in `tmp/` is treated as the remains of an abandoned upload."""
 FRESH_SECONDS = 1800
-"""Age in seconds up to which an object is not stored again, because no sweep removes it before its row exists."""
+"""Age in seconds below which identical bytes are not stored again. A recent object is not swept before its database row
+exists."""
 WINDOWS = 4
-"""Number of blocks that random access to an object holds in memory."""
+"""Number of ranges that are held in memory during random access to an object."""
 MAX_REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
 
 class BucketStore:
-    """A `ByteStore` in a bucket. It is safe for several machines, processes and threads.
+    """A `ByteStore` in an S3 bucket, safe for concurrent use by several machines, processes and threads.
 
     `scratch` is a directory for temporary local files.
     """
@@ -150,7 +151,7 @@ class BucketStore:
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        # Objects must not exceed the size that the service can copy in one call.
+        # A larger object could not be copied to its hash in one call.
         return BucketUpload(self, min(MAX_COPY_BYTES, MAX_COPY_BYTES if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
@@ -169,7 +170,7 @@ class BucketStore:
             return self.client.read(object_key(sha256), start, tag)[1]
         except FileNotFoundError:
             raise MissingError(sha256) from None
-        except ObjectChangedError:  # The object was stored again or damaged.
+        except ObjectChangedError:  # The object was either stored again or damaged.
             self._check(sha256)
             return self.client.read(object_key(sha256), start)[1]
 
@@ -239,7 +240,7 @@ class BucketStore:
         self.client.check()
 
     def is_fresh(self, sha256: str) -> bool:
-        """Return whether verified bytes were stored so recently that equal bytes need not be stored again."""
+        """Return whether these bytes were verified and stored so recently that they need not be stored again."""
         if sha256 not in self._healthy:
             return False
         facts = self.client.find(object_key(sha256))
@@ -247,13 +248,13 @@ class BucketStore:
         return is_healthy and facts is not None and facts.modified > time.time() - FRESH_SECONDS
 
     def remember(self, sha256: str, tag: str, size: int) -> None:
-        """Record that the object with this tag contains the right bytes."""
+        """Record that the object with this ETag contains the right bytes."""
         if len(self._healthy) >= MAX_REMEMBERED:
             self._healthy.clear()
         self._healthy[sha256] = (tag, size)
 
     def read_hashed(self, sha256: str) -> Iterator[bytes]:
-        """Yield all bytes of the object, and record it as verified at the end.
+        """Yield all bytes of an object, and record it as verified at the end.
 
         Raise `MissingError`, or `CorruptError` after the last byte.
         """
@@ -278,7 +279,7 @@ class BucketStore:
         return self._healthy[sha256]
 
     def _find(self, sha256: str) -> ObjectFacts:
-        # A name that is not a hash must never reach the service.
+        # A name that is not a hash must never reach the S3 service.
         check_digest(sha256)
         facts = self.client.find(object_key(sha256))
         if facts is None:
@@ -288,7 +289,10 @@ class BucketStore:
 
 
 class _Download:
-    """An object as a local file that is fetched when it is opened. The file has no name, so it is always removed."""
+    """An object that is downloaded to a temporary file when it is opened.
+
+    The file has no name, so it never remains on the disk.
+    """
 
     def __init__(self, store: BucketStore, sha256: str, scratch: Path) -> None:
         self._store, self._sha256, self._scratch = store, sha256, scratch

@@ -1,4 +1,4 @@
-"""Open artifacts: return the bytes, text, conversions and downloads for a row."""
+"""Open artifacts: return the bytes, text, conversions and downloads for a database row."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def byte_store() -> ByteStore:
 
 @cache
 def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
-    """Return the store for a bucket, or for the directory `root` if there is no bucket.
+    """Return the byte store in the bucket, or in the directory `root` if there is no bucket.
 
-    Stores are cached, because a store caches which bytes it has verified. The store for a bucket uses `root` only for
-    temporary files.
+    Byte stores are cached, because each of them caches which bytes it has verified. The store in a bucket uses `root`
+    only for temporary files.
     """
     if bucket is None:
         return FileStore(root)
-    from artifacts.storage.bucket_store import BucketStore  # Only buckets need `obstore`.
+    from artifacts.storage.bucket_store import BucketStore  # Only stores in buckets need the package `obstore`.
 
     return BucketStore(bucket, root / "downloads")
 
 
 stored_pages = owned(lambda: StoredResults(Path(settings.DATA_DIR) / "thumbnails"))
-"""Rendered pages of stored files, and records of files without text. They are deleted with the files."""
+"""Rendered pages of stored files, and records of files without text. They are deleted together with the files."""
 
 
 @value_class
 class StoredContent:
-    """Provides a stored file's content. Nothing is read before it is requested."""
+    """Provides the content of a stored file. Nothing is read before it is requested."""
 
     store: ByteStore
     sha256: str
@@ -82,7 +82,7 @@ class StoredContent:
         return self._extract()
 
     def render(self) -> Text | None:
-        """Return the visible text: a web page's text without markup, or any other file's complete text."""
+        """Return the visible text: the text of a web page without markup, or the complete text of any other file."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -111,7 +111,7 @@ class StoredContent:
 def health(sha256: str, store: ByteStore | None = None) -> str | None:
     """Return None if the bytes can be read, else `artifact_missing` or `artifact_corrupt`.
 
-    The first call hashes all bytes. Later calls only compare the file's identity.
+    The first call hashes all bytes. Later calls only check whether the file has changed.
     """
     try:
         with (store or byte_store()).reader(sha256):
@@ -123,7 +123,7 @@ def health(sha256: str, store: ByteStore | None = None) -> str | None:
 def open_artifact(row: Artifact) -> StoredArtifact:
     """Return the artifact with its content. If the bytes are missing or damaged, `unreadable` is set.
 
-    A deleted or expired artifact counts as missing, even if its bytes exist until `prune`.
+    A deleted or expired artifact counts as missing, even while its bytes still exist.
     """
     store = byte_store()
     content = None if row.is_gone else StoredContent(store, row.sha256, row.size, row.mime_type, row.encoding or None)
@@ -153,12 +153,12 @@ def build_file_part(row: Artifact) -> FilePart:
 
 @value_class
 class RowStore:
-    """An `ArtifactStore` for an agent, with the artifacts that it may read by reference."""
+    """An `ArtifactStore` for one agent, with the artifacts that this agent may read by reference."""
 
     agent: str
 
     def row(self, ref: str) -> Artifact | None:
-        """Return the row for a reference, or None. No query is made for an invalid reference."""
+        """Return the database row for a reference, or None. There is no query for an invalid reference."""
         return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
@@ -166,9 +166,9 @@ class RowStore:
         return open_artifact(row) if row is not None else None
 
     def part(self, ref: str) -> FilePart | None:
-        """Return the artifact as a message part, which is marked if the artifact is deleted or expired.
+        """Return the artifact as a message part, which is marked as unreadable if the artifact is deleted or expired.
 
-        Return None if no artifact that the agent may access ever had this id.
+        Return None if no artifact that the agent may access has ever had this id.
         """
         row = self._first(Artifact.objects.open_to(self.agent), ref)
         return build_file_part(row) if row is not None else None
@@ -178,7 +178,7 @@ class RowStore:
         return rows.filter(pk=file_id).first() if file_id else None
 
 
-# Byte ranges (RFC 9110 §14), which media players need for seeking.
+# The code below parses byte ranges (RFC 9110 §14), which media players need for seeking.
 
 ONE_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 
@@ -188,9 +188,9 @@ class UnsatisfiableRangeError(Exception):
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return the first offset and the one after the last, or None for the whole file or several ranges.
+    """Return the first offset and the end offset. Return None for the whole file or several ranges.
 
-    Raise `UnsatisfiableRangeError` if none of the bytes exist.
+    Raise `UnsatisfiableRangeError` if none of the requested bytes exist.
     """
     match = ONE_RANGE.fullmatch(header.strip())
     if match is None or not (match[1] or match[2]):
@@ -214,7 +214,8 @@ def take_bytes(blocks: Iterator[bytes], count: int) -> Iterator[bytes]:
             return
 
 
-# Downloads are sent in blocks, synchronously or asynchronously, with headers that prevent browsers from executing them.
+# Downloads are sent in blocks, from synchronous or asynchronous views, with headers that prevent browsers from
+# executing them.
 
 SAFE_TYPES = frozenset(
     {
@@ -223,8 +224,8 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that are sent unchanged. Other types are sent as plain text or `application/octet-stream`. In a sandboxed
-attachment, not even SVG can execute code."""
+"""Types that downloads keep. Other files are sent as plain text or `application/octet-stream`. With the headers below,
+even SVG cannot execute code."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -235,11 +236,11 @@ HEADERS = {
 
 
 PLAYABLE = frozenset(mime_type for mime_type in SAFE_TYPES if mime_type.startswith(("audio/", "video/")))
-"""Audio and video types that are offered to a browser's player."""
+"""Audio and video types that pages offer to the browser's player."""
 
 
 def download(request: HttpRequest, row: Artifact) -> HttpResponseBase:
-    """Return the bytes, or the requested range, as an attachment.
+    """Return the bytes of the file, or the requested range, as an attachment.
 
     Raise `MissingError` or `CorruptError` before anything is sent.
     """
@@ -271,11 +272,12 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Separate threads, because downloads from an unresponsive store must not block the threads that prepare calls."""
+"""Thread pool for downloads only. Downloads from an unresponsive store must not block the threads that prepare upstream
+calls."""
 
 
 async def iterate_async(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the blocks. Each is read in a thread, so that a slow disk does not block the event loop."""
+    """Yield the blocks. Each is read in another thread, so that a slow disk does not block the event loop."""
     read = sync_to_async(lambda: next(blocks, b""), thread_sensitive=False, executor=READERS)
     while block := await read():
         yield block

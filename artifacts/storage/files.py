@@ -1,9 +1,9 @@
 """The byte store in files: `obj/ab/cd/<sha256>` below a directory. A crash at any moment is harmless.
 
 An upload is hashed while it is written to a temporary file on the same file system. The file is synced and renamed to
-its hash, then the directory is synced. No untrusted name is part of a path. Bytes are hashed before they are returned
-(about 1.5 GB/s), and the result is cached as long as the file's inode, size and change time are the same. Damaged bytes
-are therefore reported and never returned.
+its hash, and then the directory is synced. Untrusted names are never part of a path. Bytes are hashed before they are
+returned (about 1.5 GB/s), and the result is cached as long as the inode, size and times of the file are the same.
+Damaged bytes are therefore reported and never returned.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from artifacts.core.store import BLOCK, ReadAt, Stored, is_digest
 from capabilities.core.translatable import translatable
 
 STALE_SECONDS = 3600
-"""Age in seconds from which a temporary file is treated as the remains of an abandoned upload."""
+"""Age in seconds after which a temporary file is treated as the remains of an abandoned upload."""
 
 MAX_REMEMBERED = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -56,7 +56,7 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._storage_full_errors():
             view = memoryview(block)
-            # os.write may write only some of the bytes.
+            # A call of os.write may write only some of the bytes.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)
@@ -97,7 +97,7 @@ class FileUpload:
 
 
 class FileStore:
-    """A `ByteStore` in a directory. It is safe for several processes and threads."""
+    """A `ByteStore` in a directory, safe for concurrent use by several processes and threads."""
 
     is_remote = False
     outage = None
@@ -151,7 +151,7 @@ class FileStore:
             os.close(fd)
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes were verified since their file last changed. Raise `MissingError`."""
+        """Return whether the bytes were verified since the file last changed. Raise `MissingError` if there is none."""
         fd = self._open(sha256)
         try:
             return self._healthy.get(sha256) == _identity(fd)
@@ -184,7 +184,7 @@ class FileStore:
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Remove temporary files that were last written more than `older_than` seconds ago, and return their number."""
+        """Remove temporary files whose last write is more than `older_than` seconds ago, and return their number."""
         limit, count = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
@@ -194,7 +194,7 @@ class FileStore:
         return count
 
     def adopt(self, temporary: Path, sha256: str) -> None:
-        """Rename a synced temporary file to its hash, replacing damaged bytes, and sync the directory."""
+        """Rename a synced temporary file to its hash and sync the directory. Damaged bytes are replaced."""
         path = self._path(sha256)
         for directory in (path.parent.parent, path.parent):
             if not directory.is_dir():
@@ -207,7 +207,7 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        # Update the time of undamaged identical bytes, so that no sweep removes them as orphans.
+        # Undamaged identical bytes are kept, with a new time stamp, so that they are not swept as orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):
@@ -234,7 +234,7 @@ class FileStore:
             raise CorruptError(sha256) from error
 
     def _open_checked(self, sha256: str) -> int:
-        # Verify and read through one descriptor, so that the file cannot be replaced in between.
+        # Verify and read through the same descriptor, so that the file cannot be replaced in between.
         fd = self._open(sha256)
         try:
             identity = _identity(fd)
@@ -257,7 +257,7 @@ class FileStore:
 
 
 def _identity(fd: int) -> _Identity:
-    # At least one of these values changes when the file is written to or replaced.
+    # Writing to a file or replacing it changes at least one of these values.
     stat = os.fstat(fd)
     return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 

@@ -1,7 +1,7 @@
 """Thumbnails of stored images, made in the extraction process and cached in the data directory by content hash.
 
-Thumbnails are our own PNG files, so browsers never render the upload itself. For an image that cannot be decoded, an
-empty file is cached, so that decoding is not tried again.
+Thumbnails are PNG files that we create, so browsers never render the upload itself. For an image that cannot be
+decoded, an empty file is cached, so that decoding is not tried again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from capabilities.core.message import UnreadableError
 from capabilities.core.vocabulary import Kind
 
 MAX_SOURCE = 32 * 1024 * 1024
-"""Maximum size in bytes of an image for which a thumbnail is made."""
+"""Maximum size in bytes of an image that gets a thumbnail."""
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def can_have_thumbnail(row: Artifact) -> bool:
-    """Return whether the artifact is an image that may be decodable."""
+    """Return whether the artifact is an image that can probably be decoded."""
     is_image = row.kind == Kind.IMAGE and 0 < row.size <= MAX_SOURCE and row.mime_type != "image/svg+xml"
     return is_image and bool(_DIGEST.fullmatch(row.sha256)) and not _is_undecodable(_thumbnail_path(row.sha256))
 
@@ -43,7 +43,7 @@ def _thumbnail_path(sha256: str) -> Path:
 
 
 def find_thumbnail(row: Artifact) -> bytes | None:
-    """Return the PNG with sides of at most 256 pixels, or None if there is none."""
+    """Return a PNG with sides of at most 256 pixels, or None if there is no thumbnail."""
     if not can_have_thumbnail(row):
         return None
     path = _thumbnail_path(row.sha256)
@@ -69,7 +69,7 @@ def _write(path: Path, data: bytes) -> None:
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
-    except OSError:  # If the disk is full, the thumbnail is made again next time.
+    except OSError:  # If the disk is full, the thumbnail is made again for the next request.
         part.unlink(missing_ok=True)
         return
     os.replace(part, path)

@@ -1,8 +1,8 @@
-"""Receive uploads. Each file streams to a temporary file of the store while it is hashed and counted.
+"""Receive uploads. Each file streams to a temporary file in the byte store while its hash and size are computed.
 
-A file is stored only when an action calls `keep`. Other files are removed when the request ends, and a later sweep
-removes files that a crash leaves. Only the beginning of a file is held in memory, for detection and for small files
-that a form reads.
+A file becomes durable only when `keep` is called. Other files are removed when the request ends, and a later sweep
+removes those that a crash leaves behind. Only the beginning of a file is held in memory, for type detection and for
+small files that are read by a form.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""Number of bytes of a file that are also held in memory, for forms that `read()` it, such as a configuration
+"""Number of bytes of each file that are also held in memory, for forms that call `read()`, such as a configuration
 import."""
 
 
@@ -49,7 +49,7 @@ class UploadFailedError(ArtifactError):
 
 
 class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
-    """A complete file in the store's temporary directory. `keep` makes it durable."""
+    """A complete file in the temporary directory of the byte store. `keep` makes it durable."""
 
     def __init__(self, upload: Upload, beginning: bytes, size: int, about: dict[str, Any]) -> None:
         whole = BytesIO(beginning) if len(beginning) == size else None
@@ -64,7 +64,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
         self.upload.abort()
 
     def open(self, mode: str | None = None, *_: Any, **__: Any) -> ReceivedFile:
-        """Rewind the file for reading. Raise `ValueError` if it has more than `IN_MEMORY` bytes."""
+        """Rewind the file for reading. Raise `ValueError` if it is larger than `IN_MEMORY` bytes."""
         if self.file is None:
             raise ValueError(f"This file is larger than the {IN_MEMORY} bytes that can be read here.")
         self.file.seek(0)
@@ -72,7 +72,7 @@ class ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
 
 class StoringUploadHandler(FileUploadHandler):
-    """A Django upload handler that writes to the store and enforces the size limit while reading.
+    """A Django upload handler that writes to the byte store and enforces the size limit while reading.
 
     An error is stored in `request.upload_problem` and ends parsing, so that the view can report it.
     """
@@ -83,7 +83,7 @@ class StoringUploadHandler(FileUploadHandler):
         super().__init__(request)
         self._begun: list[Upload] = []
         self._limit = upload_limit()
-        # Remove temporary files if the request ends before the view runs.
+        # Remove the temporary files if the request ends before a view runs.
         weakref.finalize(self, _give_up, self._begun)
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
@@ -120,18 +120,18 @@ class StoringUploadHandler(FileUploadHandler):
 
 
 MAX_NAME = 40
-"""Maximum length of an encoding's name. Python's longest name has 21 characters, and Python caches every name it looks
-up."""
+"""Maximum length of an encoding name. Python's longest one has 21 characters, and Python caches every name that it
+looks up."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
-    # Django passes on a part's `charset` as bytes.
+    # Django passes the `charset` of a part as bytes.
     name = charset.decode("ascii", "replace") if isinstance(charset, bytes) else charset
     return name if name and len(name) <= MAX_NAME else None
 
 
 class _UploadRefusal:
-    """Handles an error of the store by giving up the upload."""
+    """Stops the upload if the byte store raises an error."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:
         self.handler = handler
@@ -151,7 +151,7 @@ def _give_up(uploads: list[Upload]) -> None:
 
 
 def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFile]:
-    """Return the files of a multipart request in the field with this name.
+    """Return the files in the field `name` of a multipart request.
 
     Raise `TooLargeError`, `StorageFullError`, `StoreUnavailableError`, or `UploadFailedError` for a malformed body.
     """
@@ -169,7 +169,7 @@ def received_files(request: HttpRequest, name: str = "file") -> list[ReceivedFil
 
 
 def _measure(request: HttpRequest) -> None:
-    # Django does not read a body of unknown length, so set its length if `Transfer-Encoding` is `chunked`.
+    # Django does not read a body of unknown length, so set the length of a `chunked` body.
     if request.META.get("CONTENT_LENGTH") or "HTTP_TRANSFER_ENCODING" not in request.META:
         return
     body = getattr(request, "_stream", None)
@@ -179,18 +179,18 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# Upload links have a signed token. Its origin and expiry can be verified without the database, so the server can decide
-# before a body arrives whether it may be large. The link's row ensures that it is used only once.
+# Upload links contain a signed token. Its signature and expiry can be verified without the database, so the server can
+# decide before the body arrives whether it may be large. The database row of a link ensures that it is used only once.
 
 PATH = "/api/v1/uploads/"
 """URL path prefix of upload links."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""Format of a token: its expiry in seconds since 1970, 192 random bits, and their signature."""
+"""Format of a token: expiry time (Unix seconds), 192 random bits, and a signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 
 class TokenState(StrEnum):
-    """The result of verifying a link's token."""
+    """The result of verifying the token of an upload link."""
 
     VALID = "valid"
     EXPIRED = "expired"
@@ -211,18 +211,18 @@ def check_token(token: str, now: datetime | None = None) -> TokenState:
 
 
 def check_upload_address(path: str) -> TokenState | None:
-    """Return the state of the token in a request's path, or None if the path is not that of a link."""
+    """Return the state of the token in a request's path, or None if it is not the path of an upload link."""
     match = ADDRESS.fullmatch(path)
     return None if match is None else check_token(match[1])
 
 
 def hash_token(token: str) -> str:
-    """Return a token's digest for storage. 192 random bits need no slow hash."""
+    """Return a token's digest for storage. A slow hash is not needed for 192 random bits."""
     return token_digests(token)[0]
 
 
 def token_digests(token: str) -> list[str]:
-    """Return a token's digests under all of the installation's secrets, newest first."""
+    """Return a token's digests with each of the installation's secrets, newest first."""
     return signatures(b"upload link " + token.encode())
 
 
@@ -231,7 +231,7 @@ def _sign(body: str) -> str:
 
 
 def _is_ours(body: str, signature: str) -> bool:
-    # Another process may have rotated the secret since this process read it.
+    # Another process may have rotated the secret after this process read it.
     matches = [hmac.compare_digest(signature, _short(signature_text)) for signature_text in signatures(_message(body))]
     return any(matches) or (read_secrets_again() and _is_ours(body, signature))
 
@@ -244,16 +244,16 @@ def _short(signature: str) -> str:
     return urlsafe_b64encode(bytes.fromhex(signature)[:24]).decode()
 
 
-# Orphans are bytes without a row and thumbnails without bytes. Bytes are stored before their row, so a crash in
-# between, or an upload that exceeds the quota, leaves orphans. Bytes of the last hour are preserved, because their row
-# may not be written yet.
+# Orphans are bytes without a database row, and thumbnails without bytes. A crash between storing bytes and writing
+# their row, or an upload that exceeds the quota, leaves orphans. Bytes of the last hour are preserved, because their
+# row may not have been written yet.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500
 
 
 def sweep_bytes(now: float) -> tuple[int, int]:
-    """Remove bytes that have had no artifact for an hour. Return the numbers of files and bytes."""
+    """Remove bytes that have had no artifact for an hour. Return the number of removed files and bytes."""
     store, count, size = byte_store(), 0, 0
     digests = store.digests(before=now - GRACE_SECONDS)
     while batch := list(islice(digests, BATCH)):
@@ -274,7 +274,7 @@ def sweep_thumbnails() -> int:
                 path.unlink()
                 count += 1
     for path in _thumbnails():
-        if not store.exists(path.stem[:64]):  # The name is the hash, followed by a suffix for each page size.
+        if not store.exists(path.stem[:64]):  # The file name begins with the hash of the source file.
             path.unlink(missing_ok=True)
             count += 1
     return count
