@@ -208,7 +208,7 @@ class BucketStore:
         return self._find(sha256).size
 
     def is_remembered(self, sha256: str) -> bool:
-        """Return whether the bytes were verified since their object last changed. Raise `MissingError`."""
+        """Return whether the bytes were verified since the object last changed. Raise `MissingError` if absent."""
         return self._healthy.get(sha256) == _identity(self._find(sha256))
 
     def verify(self, sha256: str) -> None:

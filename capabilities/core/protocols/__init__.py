@@ -1,4 +1,4 @@
-"""The wire protocols, each in its own package. The packages do not depend on each other."""
+"""The wire protocols of model APIs, each in its own package. The packages do not depend on each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Convert an answer's fields other than its text to OpenAI's format, with all fields that OpenAI always sends.
+"""Convert the fields of a model's answer, except its text, to OpenAI's format.
 
-Typed clients parse answers with OpenAI's types, and fail on the entire answer if a field is missing.
+All fields that OpenAI always sends are present. Typed clients parse answers with OpenAI's types, and reject the entire
+answer if a field is missing.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from typing import Any, NamedTuple
 
 from capabilities.core.wire import Annotation, Target
 
-# Optional fields of a vendor's JSON: counts, their sums, and strings.
-
-# Far more tokens than any model reads or writes in one call. A larger count from a provider is reduced to this.
+# A provider's count above this limit is reduced to it. No model reads or writes so many tokens in one call.
 MAX_COUNT = 100_000_000
 
 
 def parse_count(value: Any) -> int | None:
-    """Return a provider's count as an integer from 0 to `MAX_COUNT`, or None if the value is not a count.
+    """Return a provider's count as an integer from 0 to `MAX_COUNT`, or None if the value is not a valid count.
 
-    Negative, NaN, infinite and non-numeric values are not counts. The caller then estimates the usage.
+    Negative, NaN, infinite and non-numeric values are invalid. In this case, callers estimate the usage.
     """
     if type(value) is int:
         return min(value, MAX_COUNT) if value >= 0 else None
@@ -30,7 +29,7 @@ def parse_count(value: Any) -> int | None:
 
 
 def count_at(value: Any, *path: str) -> int | None:
-    """Return the count at this path in an object, or None if there is none."""
+    """Return the integer at this path in nested objects, or None if there is none."""
     for step in path:
         value = value.get(step) if isinstance(value, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
@@ -41,23 +40,23 @@ def non_empty_text(value: Any) -> str | None:
 
 
 def sum_counts(*numbers: int | None) -> int | None:
-    """Return the sum of the known counts, at most `MAX_COUNT`, or None if none is known."""
+    """Return the sum of the known counts, at most `MAX_COUNT`, or None if no count is known."""
     values = [number for number in numbers if number is not None]
     return min(sum(values), MAX_COUNT) if values else None
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
-# OpenAI's service tiers. Another host's tier (such as Groq's on_demand) is invalid in OpenAI's format.
+# OpenAI's service tiers. A tier of another host, such as Groq's on_demand, would be invalid in OpenAI's format.
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
 def parse_annotations(items: Any) -> tuple[Annotation, ...]:
-    """Return the annotations of a message or a delta. A cited page has its URL, title and position."""
+    """Return the annotations of a message or a streamed delta. Each cited page has a URL, a title and a position."""
     return tuple(filter(None, map(parse_annotation, items))) if isinstance(items, list) else ()
 
 
 def parse_annotation(value: Any) -> Annotation | None:
-    """Return the annotation, or None if it has no type, or cites a page without its URL."""
+    """Return the annotation, or None if it has no type or cites a page without a URL."""
     kind = non_empty_text(value.get("type")) if isinstance(value, Mapping) else None
     if kind != URL_CITATION:
         return dict(value) if kind else None
@@ -69,7 +68,7 @@ def parse_annotation(value: Any) -> Annotation | None:
 
 
 def parse_logprobs(value: Any) -> Mapping[str, Any] | None:
-    """Return the tokens' log probabilities, or None if no token is named."""
+    """Return the tokens' log probabilities, or None if the value contains no tokens."""
     if not isinstance(value, Mapping):
         return None
     lists = {name: list_tokens(value.get(name)) or None for name in ("content", "refusal")}
@@ -77,7 +76,7 @@ def parse_logprobs(value: Any) -> Mapping[str, Any] | None:
 
 
 def list_tokens(value: Any) -> list[dict[str, Any]]:
-    """Return the tokens in a list, each with its bytes and alternatives."""
+    """Return the valid tokens in a list, each with its bytes and alternative tokens."""
     items = value if isinstance(value, list) else []
     tokens = ((item, _token(item)) for item in items)
     return [{**token, "top_logprobs": _alternatives(item)} for item, token in tokens if token is not None]
@@ -100,11 +99,11 @@ def _token(value: Any) -> dict[str, Any] | None:
     return {"token": token, "bytes": data, "logprob": logprob}
 
 
-# Convert a vendor's finish reason to OpenAI's values, and decide what it means for an answer without text. A reason
-# that is not in a table never means that an answer is complete. It becomes `length`, the only value that OpenAI's
-# clients accept and that indicates missing content. With any other value, strict clients would reject an answer that
-# was paid for. `content_filter` would blame the content, and `stop` would be false. The vendor's own reason is sent as
-# `native_finish_reason` and logged.
+# The code below converts a vendor's finish reason to OpenAI's, and decides whether it explains an answer without text.
+# An unknown reason never means that an answer is complete. It becomes `length`, the only value which indicates missing
+# content and which OpenAI's clients accept. With a value of our own, strict clients would reject an answer that was
+# paid for. `content_filter` would wrongly blame the content, and `stop` would be false. The vendor's own reason is
+# logged and sent as `native_finish_reason`.
 
 
 class Ending(NamedTuple):
@@ -115,16 +114,16 @@ class Ending(NamedTuple):
 
 
 WHOLE = Ending("stop")
-# If tool calls are announced but missing, the announcement does not explain an empty answer.
+# An announcement of tool calls that are missing does not explain an empty answer.
 CALLS = Ending("tool_calls")
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)
-# The answer may be incomplete, for a reason that clients do not know. Without text it is not an answer.
+# The answer may be incomplete for a reason that clients do not know. Without text, it is not an answer.
 UNFINISHED = Ending("length")
 
 
 def map_ending(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -> Ending:
-    """Return the ending for a vendor's finish reason. A complete response without a reason counts as complete."""
+    """Return the ending for a vendor's finish reason. Without a reason, a complete response counts as complete."""
     if reason is None or reason == "":
         ending = WHOLE
     else:
@@ -133,21 +132,21 @@ def map_ending(endings: Mapping[str, Ending], reason: Any, *, has_calls: bool) -
 
 
 def vendor_reason(reason: Any, ending: Ending) -> str | None:
-    """Return the vendor's finish reason if it differs from OpenAI's, else None."""
+    """Return the vendor's finish reason if it differs from OpenAI's, otherwise None."""
     if not reason or not isinstance(reason, str) or reason.lower() == ending.finish_reason:
         return None
     return reason[:MAX_NAME_CHARS]
 
 
-# Maximum length of a stored vendor finish reason.
+# Maximum number of characters of a vendor's finish reason that are stored.
 MAX_NAME_CHARS = 100
 
 
-# Each protocol has a table that maps its vendor's names of token counts to fields of `Usage`.
-
-
 def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) -> None:
-    """Add an object's counts to `counts` under our names. Ignore unknown names and invalid counts."""
+    """Add the counts in a vendor's object to `counts`, under our names. Ignore unknown names and invalid counts.
+
+    `names` maps the vendor's names of token counts to fields of `Usage`.
+    """
     if not isinstance(value, dict):
         return
     for name, number in value.items():
@@ -157,14 +156,12 @@ def read_counts(value: Any, names: Mapping[str, str], counts: dict[str, int]) ->
             counts[ours] = parsed
 
 
-# The last steps of each encoder: drop parameters, merge the provider's own fields, and add headers.
-
-# Values of a key which mean that a provider needs none.
+# Values of an API key which mean that the provider needs no key.
 NO_KEY = frozenset({"", "NOT_NEEDED"})
 
 
 def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the payload with the provider's own fields. Objects are merged, other values are replaced."""
+    """Return the payload with the provider's configured fields. Objects are merged, and other values replaced."""
     out = dict(payload)
     for name, value in extra.items():
         existing = out.get(name)
@@ -187,7 +184,7 @@ def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dic
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:
-    """Return a call's headers. The provider's own headers replace ours of the same name."""
+    """Return the headers of a call. A header configured for the provider replaces ours of the same name."""
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream" if stream else "application/json",

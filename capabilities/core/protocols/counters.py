@@ -1,4 +1,4 @@
-"""Let a provider count a request's tokens: the URL to call, the payload, and the parser of the response."""
+"""Ask a provider to count the tokens in a request: the URL, the payload, and the decoder of the response."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capabilities.core.protocols.errors import bad_shape, parse_failure
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The fields of a request that Anthropic's and OpenAI's counting endpoints accept. They reject other fields.
+# The request fields that the token counting endpoints of Anthropic and OpenAI accept. They reject other fields.
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
@@ -25,7 +25,11 @@ GENERATE, COUNT = ":generateContent", ":countTokens"
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A vendor's counting endpoint: the derivation of its path and body from a call, and the field with the count."""
+    """A vendor's token counting endpoint.
+
+    `path` and `body` derive its path and payload from those of a model call. `field` contains the count in the
+    response.
+    """
 
     path: Callable[[str], str]
     body: Callable[[Mapping[str, Any], str], dict[str, Any]]
@@ -46,7 +50,7 @@ def _gemini_body(payload: Mapping[str, Any], path: str) -> dict[str, Any]:
     return {"generateContentRequest": {"model": f"models/{model}", **payload}}
 
 
-# Counting endpoints by protocol. Other vendors have none.
+# Token counting endpoints by protocol. Other protocols have none.
 COUNTERS: Mapping[str, Counter] = MappingProxyType(
     {
         "openai-responses": Counter(lambda path: f"{path}/input_tokens", _select(RESPONSES), "input_tokens"),
@@ -58,7 +62,7 @@ COUNTERS: Mapping[str, Counter] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Decodes a counting endpoint's response into an answer whose text is the number of tokens."""
+    """Decodes the response of a token counting endpoint to an answer whose text is the number of tokens."""
 
     field: str
     name: str = "count"

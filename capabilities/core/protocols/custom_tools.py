@@ -1,6 +1,7 @@
 """Convert custom tools with free-text input to functions with one argument, for vendors without custom tools.
 
-In a stream, the text is passed on while its JSON arrives, so that a client can show a patch while it is written.
+In a stream, the text is passed on while the JSON with it arrives, so that a client can display a patch while it is
+written.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from capabilities.core.message import Tool
 from capabilities.core.surrogates import repair_text
 from capabilities.core.wire import Answer, Delta, StreamEvent, Supplement, ToolCallDelta
 
-# Protocols without custom tools.
+# Protocols that do not support custom tools.
 AS_FUNCTIONS = frozenset({"anthropic", "gemini"})
 INPUT_DESCRIPTION = "The whole text goes into `input`, as it is, without quotes or a code block around it."
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
-# Complete characters of a JSON string. The first half of a surrogate pair is held back until the second one arrives.
+# Matches the complete characters in the rest of a JSON string. The first half of a surrogate pair does not match until
+# the second half has arrived.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
     r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
@@ -27,7 +29,7 @@ _CHARACTERS = re.compile(
 
 
 def as_function(tool: Tool) -> Tool:
-    """Return a custom tool as a function. Return a function unchanged."""
+    """Return a custom tool as a function, or a function unchanged."""
     if tool.custom is None:
         return tool
     shape = tool.custom.get("grammar") or {}
@@ -38,7 +40,7 @@ def as_function(tool: Tool) -> Tool:
 
 
 def parse_free_text(arguments: str) -> str:
-    """Return the text of a call. If the arguments have another form, return them unchanged."""
+    """Return the free text in a call's arguments, or the arguments unchanged if they have another form."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
@@ -48,7 +50,7 @@ def parse_free_text(arguments: str) -> str:
 
 
 def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
-    """Return the answer with calls to these functions converted back to custom tool calls."""
+    """Return the answer with calls to the named functions converted back to custom tool calls."""
     calls = tuple(
         replace(call, arguments=parse_free_text(call.arguments), custom=True) if call.name in names else call
         for call in answer.tool_calls
@@ -58,7 +60,7 @@ def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
 
 @dataclass(slots=True)
 class _Text:
-    """Extracts a call's text while its arguments arrive."""
+    """Extracts the free text of a call while its arguments arrive."""
 
     waiting: str = ""
     is_open: bool = False
@@ -80,25 +82,25 @@ class _Text:
         return repair_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
-        # Arguments without the expected form were held back until now.
+        # If the arguments never had the expected form, nothing was sent yet.
         return "" if self.is_open else parse_free_text(self.waiting)
 
 
 @dataclass(slots=True)
 class CustomCalls:
-    """Converts calls to these functions in a stream back to custom tool calls."""
+    """Converts calls to the named functions in a stream back to custom tool calls."""
 
     names: Collection[str]
     texts: dict[int, _Text] = field(default_factory=dict)
 
     def restore(self, events: Iterable[StreamEvent]) -> list[StreamEvent]:
-        """Return the events with calls to these functions converted back to custom tool calls."""
+        """Return the events with calls to the named functions converted back to custom tool calls."""
         out: list[StreamEvent] = []
         for event in events:
             if isinstance(event, Delta):
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
-            # At the end, arguments that never had the expected form are the text.
+            # At the end of the stream, arguments that never had the expected form become the text.
             rests = (
                 {} if isinstance(event, Supplement) else {at: call_text.rest() for at, call_text in self.texts.items()}
             )

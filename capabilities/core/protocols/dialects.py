@@ -1,7 +1,7 @@
-"""Tables of each vendor's dialect of JSON Schema, with the pages that document them.
+"""Tables of each vendor's dialect of JSON Schema, with links to the pages that document it.
 
 The tables are based on the schemas that the vendors' SDKs produce and reject (anthropic 2.11, openai 3.52, google-genai
-3.4, read on 2026-11-24), and on excerpts of these pages.
+3.4, read on 2026-11-24), and on excerpts from these pages.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Dialect:
 
     `keywords` and `formats` are None if all are accepted. `least_items` are the accepted values of minItems. `closed`
     means that objects must not allow other properties, and `all_required` that all properties are required. `lone_ref`
-    means that `$ref` must have no sibling keywords, and `simple_enum` that an enum must not contain objects or lists.
-    `cycles` is `all`, `optional` (not through required properties) or `none`. `object_root` means that the root must be
-    an object without alternatives.
+    means that `$ref` must not have sibling keywords, and `simple_enum` that enum values must not be objects or lists.
+    `cycles` states which recursive references are allowed: `all`, `optional` (not through required properties) or
+    `none`. `object_root` means that the root must be an object without alternatives.
     """
 
     page: str
@@ -52,14 +52,13 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Dialects:
-    """A vendor's dialects for answers, strict tools and other tools. If `strict` is None, no tool is strict."""
+    """A vendor's dialects for answers, strict tools and other tools. If `strict` is None, no tool can be strict."""
 
     answer: Dialect
     strict: Dialect | None
     tool: Dialect
     by_strict: bool = False
-    """Whether an answer's schema is enforced only if it sets `strict`, and is otherwise treated like other tools'
-    schemas."""
+    """Whether an answer's schema is enforced only if it sets `strict`. Without `strict`, the dialect `tool` applies."""
 
 
 _CLAUDE = "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"
@@ -115,7 +114,7 @@ _OPENAIS_HOSTS = (".openai.com", ".openai.azure.com", ".cognitiveservices.azure.
 
 @lru_cache(maxsize=1000)
 def openai_dialects(endpoint: str) -> Dialects | None:
-    """Return OpenAI's dialects for OpenAI's own hosts, or None for other hosts, which accept more."""
+    """Return OpenAI's dialects for OpenAI's own hosts. Return None for other hosts, which accept more."""
     try:
         host = urlsplit(endpoint.strip()).hostname or ""
     except ValueError:
@@ -123,13 +122,13 @@ def openai_dialects(endpoint: str) -> Dialects | None:
     return OPENAI if host.endswith(_OPENAIS_HOSTS) else None
 
 
-# Lookaround, boundaries and backreferences, which constrained decoding does not support.
+# Lookaround, word boundaries and backreferences, which constrained decoding does not support.
 UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-# Keywords that constrain nothing. If a dialect lacks them, they are dropped without being reported.
+# Keywords that constrain nothing. If a dialect lacks them, they are removed but not reported as dropped.
 NO_CONSTRAINT = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-# Descriptions of constraints for a model. Other keywords are written as in the schema.
+# Phrases that describe constraints to a model. Other keywords are written as in the schema.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",

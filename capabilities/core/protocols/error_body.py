@@ -1,4 +1,4 @@
-"""Parse error bodies in all formats that providers use, and the wait time that a response requests."""
+"""Parse error bodies in the formats of all providers, and the wait time that a response requests."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
-# The wait time that a provider requests in the headers of its response.
-
-# A wait of more than a day is implausible and ignored.
+# Requests to wait more than a day are implausible and ignored.
 MAX_SECONDS = 86_400.0
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the requested wait in seconds, or None if it is missing, negative, in the past or more than a day.
+    """Return the requested wait time in seconds, or None if it is missing, negative, in the past or more than a day.
 
     `retry-after-ms` takes precedence over `Retry-After`, which is in seconds or an HTTP date. A date is compared with
-    the response's own `Date`, because clocks differ, or else with `now` (seconds since the epoch).
+    the response's own `Date`, because clocks differ, or else with `now` (Unix seconds).
     """
     lower_headers = {name.lower(): value for name, value in headers.items()}
     exact = seconds(lower_headers.get("retry-after-ms"))
@@ -40,7 +38,7 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None) -> bool:
-    """Return whether the headers request a wait that `retry_after` cannot parse."""
+    """Return whether the headers request a wait time that `retry_after` does not accept."""
     has_value = any(
         name.lower() in ("retry-after", "retry-after-ms") and value.strip() for name, value in headers.items()
     )
@@ -48,17 +46,17 @@ def has_invalid_retry_after(headers: Mapping[str, str], now: float | None = None
 
 
 def seconds(value: str | None) -> float | None:
-    """Return a plain number of seconds, or None for anything else, including a number with a sign or exponent."""
+    """Return the number of seconds in a header value, or None if it is not a plain number without sign or exponent."""
     return float(value) if value is not None and _NUMBER.fullmatch(value) else None
 
 
 def check_wait(value: float) -> float | None:
-    """Return the wait if it is finite, not negative and at most a day, else None."""
+    """Return the wait time in seconds if it is finite, not negative and at most a day, otherwise None."""
     return value if math.isfinite(value) and 0 <= value <= MAX_SECONDS else None
 
 
 def http_date(value: str | None) -> float | None:
-    """Return an HTTP date as seconds since the epoch, or None if the value is not a date."""
+    """Return an HTTP date in Unix seconds, or None if the value is not a date."""
     if value is None:
         return None
     try:
@@ -71,15 +69,15 @@ PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?\Z")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
 MAX_REASONS = 20
-_BASE_RESP = "base_resp"  # MiniMax puts its status in this field, with HTTP status 200.
+_BASE_RESP = "base_resp"  # MiniMax puts the status in this field, with HTTP status 200.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """An error, independent of the provider's format.
+    """An error in a form that does not depend on the provider.
 
-    `words` is the text for classification, `status` the HTTP status in the body, `code` the provider's most specific
-    code, and `param` the named parameter. `retry_after` is in seconds.
+    `search_text` is the text for classification. `status` is the HTTP status stated in the body, `code` the provider's
+    most specific code, and `param` the parameter that the error names. `retry_after` is in seconds.
     """
 
     message: str = ""
@@ -92,14 +90,14 @@ class ErrorBody:
 
     @property
     def search_text(self) -> str:
-        # One text per line, because some patterns match an entire line. Each is truncated to the length that is
-        # searched.
+        # Each text is on its own line, because some patterns match an entire line, and is truncated to the searched
+        # length.
         texts = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
         return "\n".join(text[:READ_CHARACTERS] for text in texts if text)
 
 
 def parse_error(body: bytes) -> ErrorBody:
-    """Return the error in a body: JSON in any known format, a web page's title, or else the text itself."""
+    """Return the error described by a body: JSON in any known format, a web page's title, or else the text itself."""
     text = body[:1_000_000].decode("utf-8", "replace").strip()
     try:
         value = read_repaired_json(text)
@@ -112,7 +110,7 @@ def parse_error(body: bytes) -> ErrorBody:
 
 def read_error(value: Any) -> ErrorBody:
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        value = value[0]  # Gemini wraps an error in a list with one element.
+        value = value[0]  # Gemini sometimes wraps an error in a list with one element.
     if not isinstance(value, Mapping):
         return ErrorBody(message=value if isinstance(value, str) else "")
     if isinstance(value.get(_BASE_RESP), Mapping):
@@ -175,7 +173,7 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
     for item in details:
-        # Gemini's reasons, and the exceeded quotas.
+        # These are Gemini's reasons and the quotas that were exceeded.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):
@@ -184,7 +182,7 @@ def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
 
 def _delay(details: list[Mapping[str, Any]]) -> float | None:
     for item in details:
-        # Gemini's RetryInfo, such as "34s".
+        # Gemini's `RetryInfo` contains a delay such as "34s".
         match = _DELAY.match(_text(item.get("retryDelay")))
         if match:
             return check_wait(float(match[1]))

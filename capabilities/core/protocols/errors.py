@@ -1,4 +1,4 @@
-"""Classify provider errors by tables of messages and statuses that all protocols share."""
+"""Classify providers' errors with tables of messages and statuses that all protocols share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
-# Maximum requested wait in seconds for which the gateway waits. A 429 with a longer wait is `http_429_wait`.
+# Maximum wait time in seconds for which the gateway waits. A 429 that requests a longer one is `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ def _compile_pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-# Such a message names the file's MIME type. The part that contained the file may be of another kind, so the type does
-# not reveal the missing capability.
+# A message with these words names a MIME type, but the content with this type may be of any kind. The type therefore
+# does not reveal which capability is missing.
 UNSUPPORTED_TYPE = "unsupported mime type"
 CAPABILITY = _compile_pattern(
     r"does not support (image|vision|audio|video|pdf|file)",
@@ -96,21 +96,21 @@ _NAMED = re.compile(
     r"|^(?:body\.)?(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter"
     r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM, SGLang
-    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # pydantic's own message
+    r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # The format of pydantic itself.
     re.IGNORECASE | re.MULTILINE,
 )
-# OpenAI's message for a parameter that the model accepts only with other values, such as `reasoning_effort` without
-# `minimal`.
+# OpenAI's message if the model accepts the parameter, but not this value, such as `minimal` for `reasoning_effort`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
-# Every request needs these fields, so a retry never omits them.
+# Every request needs these fields, so a retry must not omit them.
 REQUIRED_PARAMETERS = frozenset({"model", "messages", "contents", "system", "stream", "input"})
 _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", "video"), ("file", "file|pdf|document"))
 # Statuses that providers use for errors in the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 
-# Each row has a pattern, the statuses to which it applies (None for all), and a fault. The first match decides.
+# Each row contains a pattern, the statuses to which it applies (None for all), and the resulting fault. The first
+# matching row is used.
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
     (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),
@@ -191,9 +191,9 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
 
 
 def parse_inner_failure(value: Any, status: int = 200) -> Failure:
-    """Return the failure for an error inside a 200 response or a stream, by the error's code.
+    """Return the failure for an error inside a 200 response or a stream, according to the error's code.
 
-    An error without a status counts as the provider's error (500).
+    Without a known code, the error counts as an internal error of the provider (500).
     """
     error = read_error(value)
     codes = [code.lower() for code in (error.code, error.kind) if code]
@@ -203,11 +203,11 @@ def parse_inner_failure(value: Any, status: int = 200) -> Failure:
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
-    """Return the failure for an error body, its status and the requested wait in seconds."""
+    """Return the failure for an error body, its status and the requested wait time in seconds."""
     fault = _classify_text(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = classify_status(status)  # The error names no parameter that a retry could omit.
+        fault = classify_status(status)  # A retry cannot omit the parameter, because the error does not name one.
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = summarize(error.message) or translatable("HTTP %(status)s", status=status)
@@ -234,7 +234,7 @@ def _classify_text(error: ErrorBody, status: int) -> Fault | None:
 
 
 def _param(error: ErrorBody, fault: Fault) -> str | None:
-    # For rejected content, `param` is the capability. For a rejected parameter, it is the parameter's name.
+    # If content is rejected, `param` is the missing capability. If a parameter is rejected, it is the parameter's name.
     if fault is Fault.CAPABILITY_MISMATCH:
         if TOO_MANY_TOOLS.search(error.search_text):
             return "tools"
@@ -253,7 +253,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     text = error.message[:READ_CHARACTERS]
-    # OpenAI lists all rejected parameters in one sentence. pydantic has one sentence for each.
+    # OpenAI lists all rejected parameters in one sentence. pydantic writes a sentence for each.
     match = _LISTED.search(text)
     names = re.findall(r"\w+", match[1]) if match else []
     names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]
@@ -263,9 +263,9 @@ def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
 
 
 def parse_json(headers: Mapping[str, str], body: bytes) -> Any | Failure:
-    """Return the JSON of a 200 response.
+    """Return the JSON value of a 200 response, or a failure.
 
-    A web page or text is the failure `bad_content_type`, and invalid JSON is `bad_json`.
+    The failure is `bad_content_type` for a web page or text, and `bad_json` for invalid JSON.
     """
     start = body.lstrip()[:1]
     if start == b"<":
@@ -295,7 +295,7 @@ def parse_object(
     now: float | None,
     unwrap: Callable[[Any], Any] = lambda value: value,
 ) -> dict[str, Any] | Failure:
-    """Return the JSON object in a complete response, or the failure if there is none.
+    """Return the JSON object of a complete response, or the failure if it has none.
 
     `unwrap` removes the vendor's wrapper around the object.
     """
@@ -311,5 +311,5 @@ def parse_object(
 
 
 def bad_shape(message: Translatable) -> Failure:
-    """Return the failure for a 200 response whose JSON is not an answer in the protocol's format."""
+    """Return the failure for a 200 response whose JSON is not an answer in the format of the protocol."""
     return Failure(Fault.BAD_SHAPE, message, 200)

@@ -1,4 +1,4 @@
-"""Build the parameters of an Anthropic request: sampling, tools, cache breakpoints, and dropped parameters."""
+"""Build the parameters of an Anthropic request: sampling, tools and cache breakpoints. Report dropped parameters."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Target
 
-# The `max_tokens` to send if neither the request nor the model's row sets a limit. The field is required.
+# Value of the required field `max_tokens` if neither the request nor the model's configuration sets a limit.
 MAX_TOKENS = 4096
 FIVE_MINUTES = 300
-# Maximum number of cache breakpoints in a request. Anthropic rejects a fifth one.
+# Maximum number of cache breakpoints in a request. Anthropic rejects a request with five.
 MAX_BREAKPOINTS = 4
 
 
 def build_parameters(
     chat: ChatRequest, target: Target, quirks: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return all fields except the messages, and the names of unsupported parameters."""
+    """Return all payload fields except the messages, and the names of the parameters that are not sent."""
     refused = unwanted_params(quirks, "anthropic")
     thinking = build_thinking(chat, target, refused)
     # Sampling parameters cannot be combined with thinking.
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
     fields, dropped = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
     fields["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
-    # Thinking counts towards the limit, which must be higher than the thinking budget.
+    # Tokens for thinking count towards `max_tokens`, which must be higher than the thinking budget.
     if thinking.budget >= fields["max_tokens"] and chat.max_tokens is None:
         fields["max_tokens"] = thinking.budget + MAX_TOKENS
     left_out = _list_left_out(chat, refused, thinking, sampling=sampling)
@@ -75,7 +75,7 @@ def _output(chat: ChatRequest, quirks: Mapping[str, Any], thinking: Thinking) ->
 
 
 def rules_out_prefill(parameters: Mapping[str, Any]) -> bool:
-    """Return whether thinking or a schema is requested, with which Claude does not continue a last assistant message.
+    """Return whether thinking or a schema is requested, which prevents Claude from continuing an assistant message.
 
     Source: Anthropic's pages prefill-claudes-response and structured-outputs (2026-11-24).
     """
@@ -107,7 +107,7 @@ def _list_left_out(chat: ChatRequest, refused: set[str], thinking: Thinking, *, 
 
 
 def _tier(value: Any) -> str | None:
-    # OpenAI's `default` is Anthropic's standard_only.
+    # Anthropic's name for OpenAI's tier `default` is `standard_only`.
     return {"auto": "auto", "default": "standard_only", "standard_only": "standard_only"}.get(str(value))
 
 
@@ -120,8 +120,8 @@ def _request_breakpoint(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-# The caller's parameters for which Anthropic has a field, with their conversion (None if the value cannot be
-# converted).
+# Parameters of the caller for which Anthropic has a field, with functions that convert them. A function returns None
+# for a value that cannot be converted.
 EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"service_tier": _tier, "metadata": _metadata, "cache_control": _request_breakpoint}
 )
@@ -133,7 +133,7 @@ def _sent_tools(chat: ChatRequest) -> list[Tool]:
 
 
 def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request with the last cache breakpoints that Anthropic accepts, and the paths of the others."""
+    """Return the request with the last cache breakpoints that Anthropic accepts, and the paths of those removed."""
     marks = [tool.cache for tool in chat.tools] + [part.cache for message in chat.messages for part in message.parts]
     set_marks = [mark for mark in marks if mark]
     max_marks = MAX_BREAKPOINTS - ("cache_control" in chat.extra)
@@ -152,7 +152,7 @@ def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ..
 
 
 def cache_control(mark: CacheBreakpoint | None) -> dict[str, Any]:
-    """Return a cache breakpoint in Anthropic's format: five minutes, or one hour for longer durations."""
+    """Return a cache breakpoint in Anthropic's format. Its duration is five minutes, or one hour if longer."""
     if mark is None:
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "5m" if mark.seconds <= FIVE_MINUTES else "1h"}
@@ -174,7 +174,7 @@ def _choice(chat: ChatRequest, names: Collection[Any]) -> dict[str, Any] | None:
     choice: dict[str, Any] | None = {"type": kinds[chat.tool_choice]} if chat.tool_choice in kinds else None
     if chat.tool_name:
         choice = {"type": "tool", "name": chat.tool_name} if chat.tool_name in names else None
-    # In Anthropic's API, the tool choice also disables parallel calls.
+    # In Anthropic's API, a field of the tool choice disables parallel calls.
     if chat.parallel_tool_calls is False and (choice is None or choice["type"] != "none"):
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
     return choice

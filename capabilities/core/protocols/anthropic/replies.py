@@ -26,11 +26,9 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# Citations in an answer's text blocks.
-
 
 def parse_citations(citations: Iterable[Any], start: int, end: int) -> tuple[Mapping[str, Any], ...]:
-    """Return the citations of a block at these character positions of the answer, in OpenAI's format."""
+    """Return the citations in a text block, in OpenAI's format. `start` and `end` are its offsets in the answer."""
     return tuple(_annotation(citation, start, end) for citation in citations if isinstance(citation, Mapping))
 
 
@@ -44,7 +42,7 @@ def _annotation(citation: Mapping[str, Any], start: int, end: int) -> Mapping[st
             "type": "url_citation",
             "url_citation": {"url": url, **position, **({"content": quote} if quote else {})},
         }
-    # A citation without a URL cites a file in the request. All its fields are passed on.
+    # A citation without a URL cites a file in the request. All its fields are passed on to the client.
     return {"type": "file_citation", "file_citation": {**citation, **position}}
 
 
@@ -61,8 +59,6 @@ def parse_block_citations(blocks: Iterable[Mapping[str, Any]]) -> tuple[Mapping[
     return tuple(annotations)
 
 
-# Anthropic's stop reasons.
-
 ENDINGS: Mapping[str, Ending] = {
     "end_turn": WHOLE,
     "stop_sequence": WHOLE,
@@ -70,14 +66,13 @@ ENDINGS: Mapping[str, Ending] = {
     "max_tokens": CUT,
     "model_context_window_exceeded": CUT,
     "refusal": FILTERED,
-    "pause_turn": UNFINISHED,  # The vendor's own tools need another call, so the text is only part of an answer.
+    "pause_turn": UNFINISHED,  # The vendor's own tools need another call, so the text is only a part of the answer.
     "compaction": UNFINISHED,
 }
 
 
-# Anthropic's count of input tokens excludes tokens read from or written to the cache.
-
-# Names in a `usage` object (in `DETAILS`, in its nested objects), and the fields of `Usage` for them.
+# Maps names in a `usage` object (for `DETAILS`, in its nested objects) to fields of `Usage`. Anthropic's count of input
+# tokens does not include tokens read from or written to the cache.
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
     "output_tokens": "completion_tokens",
@@ -92,7 +87,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
-# Known names whose values are not used, with the reason.
+# Maps known names whose values are not used to the reason.
 IGNORED_COUNTS: Mapping[str, str] = {
     "service_tier": "is in the details of the answer",
     "inference_geo": "no count",
@@ -103,7 +98,7 @@ IGNORED_COUNTS: Mapping[str, str] = {
 
 
 def parse_usage(value: Any) -> Usage:
-    """Return the token counts, with cached tokens included in the prompt, as in the other protocols."""
+    """Return the token counts. As in the other protocols, the prompt tokens include cached tokens."""
     counts: dict[str, int] = {}
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
@@ -120,7 +115,7 @@ def parse_usage(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for this reasoning format.
+# OpenRouter's name for Anthropic's reasoning format.
 DIALECT = "anthropic-claude-v1"
 
 
@@ -165,13 +160,13 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     )
 
 
-# Service tiers that have another name in OpenAI's API.
+# Maps service tiers to their name in OpenAI's API, if it is different.
 TIERS = {"standard": "default"}
 EXPLANATION_CHARS = 2000
 
 
 def build_details(message: Mapping[str, Any], usage: Any, ending: Ending) -> AnswerDetails:
-    """Return the details of a message, or of the end of a streamed message."""
+    """Return the details of a message, or of the event that ends a streamed message."""
     stop = message.get("stop_details")
     tier = non_empty_text(usage.get("service_tier")) if isinstance(usage, Mapping) else None
     stop_details = (
@@ -188,13 +183,13 @@ def build_details(message: Mapping[str, Any], usage: Any, ending: Ending) -> Ans
     )
 
 
-# Fields in which the vendor's own tools report on an entire message.
+# Fields of a message in which the vendor's own tools report their state.
 MESSAGE_FIELDS = ("container", "context_management")
 STOP_DETAILS = ("type", "category", "explanation")
 
 
 def refusal_text(details: AnswerDetails) -> str | None:
-    """Return the provider's explanation of a refusal, else its category, or None if there is neither."""
+    """Return the provider's explanation of a refusal, or else its category. None if there is neither."""
     details_of_stop = details.stop_details or {}
     return details_of_stop.get("explanation") or details_of_stop.get("category")
 
@@ -205,7 +200,7 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """Return a block's reasoning, which must be sent back to the model, or None if it has no signed reasoning."""
+    """Return the reasoning in a block, which must be sent back to the model. None if it is not signed."""
     kind = block.get("type")
     if kind == "thinking" and (signature := non_empty_text(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")
@@ -215,12 +210,12 @@ def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> Reasonin
     return None
 
 
-# Blocks that exist in every API in some form. All others exist only in Anthropic's API.
+# Blocks that all vendors' APIs have in some form. All other blocks exist only in Anthropic's API.
 STANDARD_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
 def vendor_item(block: dict[str, Any], value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return a block of Anthropic's own tools, or an event of such a block, for clients of the same API."""
+    """Return a block of Anthropic's own tools, or a stream event of such a block, for clients of Anthropic's API."""
     return VendorItem("anthropic", block_tool_name(block), block if value is None else value, "", *position)
 
 
@@ -230,7 +225,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
         text = block_text(block, "text", "text")
         if (kind := non_empty_text(block.get("type"))) is not None and kind not in STANDARD_BLOCKS:
             yield vendor_item(block, None, offset, calls, thoughts)
-        # Anthropic requires that cited text is sent back with its sources unchanged.
+        # Anthropic requires that cited text be sent back with its sources, unchanged.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
         thoughts += parse_thought(block, offset, calls) is not None
@@ -261,6 +256,6 @@ def _calls(blocks: list[dict[str, Any]]) -> tuple[ToolCall, ...]:
 
 
 def parse_caller(block: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the server-side program, such as code execution, that made a tool call; None if the model made it."""
+    """Return the server-side program (such as code execution) that made a tool call, or None if the model made it."""
     caller = block.get("caller")
     return caller if isinstance(caller, Mapping) and caller.get("type") != "direct" else None

@@ -53,7 +53,7 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 CALL = "/messages"
 TITLE_CHARACTERS = 500
-# The first user turn if the conversation would otherwise begin with the model.
+# Content of a first user turn that is inserted if the conversation would otherwise begin with a model turn.
 OPENING = {"type": "text", "text": "."}
 PDF = "application/pdf"
 _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
@@ -61,7 +61,7 @@ _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
 
 @dataclass(frozen=True)
 class Anthropic:
-    """The protocol `anthropic`. For `clock`, see the protocol `openai`."""
+    """The protocol `anthropic`. For `clock`, see the class `OpenAI`."""
 
     name: str = "anthropic"
     clock: Callable[[], float] = time.time
@@ -102,7 +102,7 @@ def _conversation(
     for message in rest:
         if message.role is Role.ASSISTANT:
             conversation.model(_assistant(message, ids, origin))
-            # Files in a model's message are moved to the next user turn.
+            # Files in an assistant message are moved to the next user turn.
             conversation.postpone([_native(part) for part in list_native_parts(message)])
         else:
             _add(message, conversation, ids, quirks)
@@ -114,14 +114,14 @@ def _system(
     system_messages: tuple[Message, ...], texts: list[str], instructions: list[str]
 ) -> str | list[dict[str, Any]]:
     parts = [part for message in system_messages for part in message.parts if isinstance(part, TextPart)]
-    # Only cache breakpoints need blocks. Without them, one string is enough.
+    # Only cache breakpoints require blocks. Without them, a single string is enough.
     if not any(part.cache for part in parts):
         return "\n\n".join(texts)
     return [*_blocks(tuple(parts)), *({"type": "text", "text": instruction} for instruction in instructions)]
 
 
 class _Ids:
-    """Replaces invalid characters in tool call ids, consistently for a call and its result."""
+    """Replaces invalid characters in tool call ids, in the same way for a call and its result."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
@@ -144,12 +144,12 @@ class _Ids:
 def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.contains(message.tool_call_id):
         _result(message, conversation, ids, quirks)
-    # The messages do not contain the call, so its result is sent as user text.
+    # The conversation does not contain this tool call, so its result is sent as user text.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        conversation.postpone(_blocks(message.parts))  # The text is the beginning of the next user turn.
+        conversation.postpone(_blocks(message.parts))  # The next user turn begins with this text.
     else:
         conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
@@ -157,7 +157,7 @@ def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mappin
 def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = []
     text, offset, sent_calls = join_text_parts(message.parts).rstrip(), 0, 0
-    # Send back only this model's own reasoning, at its original position. Another model's reasoning would be rejected.
+    # Send back only this model's own reasoning, in its original position. Reasoning of other models would be rejected.
     for item in interleave(message.thoughts, message.vendor, origin):
         blocks += _text(text[offset : item.offset])
         blocks += [_tool_use(call, ids) for call in message.tool_calls[sent_calls : item.calls]]
@@ -171,7 +171,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
     return blocks
 
 
-# Blocks in a model's turn that can have a cache breakpoint. Reasoning cannot have one.
+# Types of blocks in an assistant turn that can have a cache breakpoint. Reasoning blocks cannot have one.
 MARKED = ("text", "tool_use")
 
 
@@ -196,7 +196,7 @@ def _result(message: Message, conversation: Conversation, ids: _Ids, quirks: Map
     block: dict[str, Any] = {"type": "tool_result", "tool_use_id": ids.replace(message.tool_call_id or "")}
     if message.is_error:
         block["is_error"] = True
-    # Only the entire result can have a breakpoint, not the blocks in it.
+    # Only the entire tool result can have a cache breakpoint, not the blocks inside it.
     if mark := find_cache_breakpoint(message.parts):
         block |= cache_control(mark)
     if not media or tool_media == "hoist":
@@ -217,7 +217,7 @@ def _blocks(parts: tuple[Part, ...], *, marked: bool = True) -> list[dict[str, A
     return [
         _block(part, part.cache if marked else None)
         for part in parts
-        # Anthropic rejects empty text.
+        # Anthropic rejects empty text blocks.
         if isinstance(part, NativePart) or (isinstance(part, TextPart) and part.text.strip())
     ]
 

@@ -27,14 +27,14 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 
 THOUGHTS = ("thinking", "redacted_thinking")
-# Deltas of a reasoning block, and the block's field to which each of them appends.
+# Maps the types of deltas in a reasoning block to the field of the block to which they append.
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
 
 END_OF_BLOCK = {"type": "content_block_stop"}
 
 
 class BlockReader:
-    """Reads events up to `message_stop`."""
+    """Reads stream events up to `message_stop`."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -90,7 +90,7 @@ class BlockReader:
             citations = block.get("citations")
             self._block_start, self._citations = self._offset, list(citations) if isinstance(citations, list) else []
             delta = self._text_delta(block_text(block, "text", "text"), block_text(block, "thinking", "thinking"))
-            # Text with other kinds of sources is a vendor block, which only clients of Anthropic's API receive.
+            # A text block with citations is a vendor block, whose end only clients of Anthropic's API receive.
             return delta._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == previous_kind == "text" else delta
         index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
@@ -101,7 +101,7 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = non_empty_text(delta.get("type"))
-        if kind == "text_delta":  # This is the fast path, because nearly all deltas are text.
+        if kind == "text_delta":  # This fast path comes first, because nearly all deltas are text.
             return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)
@@ -131,14 +131,14 @@ class BlockReader:
         if self._vendor is not None:
             return self._pass(value)
         block = self._thoughts.pop(_block_index(value), None)
-        # The reasoning is now complete, including its signature.
+        # At the end of its block, the reasoning is complete, including its signature.
         if block is not None:
             thought = parse_thought(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
         if self._citations:
             citations, self._citations = self._citations, []
             return Supplement(annotations=parse_citations(citations, self._block_start, self._offset))
-        # If no arguments were streamed, the call has the arguments in its first event.
+        # If no arguments were streamed, they were in the first event of the tool call.
         index = self._calls.get(_index(value))
         whole = self._inputs.pop(index, None) if index is not None else None
         return Delta(tool_calls=(ToolCallDelta(index, arguments=whole),)) if index is not None and whole else None
@@ -157,7 +157,7 @@ class BlockReader:
         return Delta(refusal=refusal_text(details) or "")
 
     def _count(self, usage: Any) -> None:
-        # A later count replaces an earlier one. An omitted count is unchanged.
+        # A later count replaces an earlier one. A count that is omitted is not changed.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

@@ -1,4 +1,4 @@
-"""Convert `reasoning_effort` and `thinking` for Claude models, by a table of model names."""
+"""Convert `reasoning_effort` and `thinking` for Claude models, with a table of model names."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.thoughts import filter_by_origin
 from capabilities.core.wire import Target
 
-# Minimum thinking budget in tokens. Anthropic also requires that the answer's limit is higher than the budget.
+# Minimum thinking budget in tokens. Anthropic also requires that `max_tokens` be higher than the budget.
 MIN_BUDGET = 1024
-# Thinking budgets in tokens by effort, for models that accept only a budget.
+# Thinking budgets in tokens for each effort, for models that accept only a budget.
 BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 )
 _EFFORTS = MappingProxyType({"minimal": "low", **{level: level for level in ("low", "medium", "high", "xhigh", "max")}})
 
 
-# The default effort of adaptive thinking.
+# The effort that adaptive thinking uses by default.
 ADAPTIVE_EFFORT = "high"
-# Models with adaptive thinking that also accept a thinking budget.
+# Models with adaptive thinking that accept a thinking budget, too.
 ACCEPTS_BUDGET = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 
 
 class ImpliedEffort(str):
-    """The effort nearest to a budget, for models that accept no budget. It is ignored if the budget is sent."""
+    """The effort nearest to a budget, for models that accept no budget. It is ignored if the budget itself is sent."""
 
     __slots__ = ()
 
 
 class ThinkingMode(StrEnum):
-    """How a model accepts an effort: as a budget, with adaptive thinking, as an effort only, or not at all."""
+    """How a model accepts an effort: as a thinking budget, with adaptive thinking, as an effort only, or not at all."""
 
     BUDGET = "budget"
     ADAPTIVE = "adaptive"
@@ -44,9 +44,9 @@ class ThinkingMode(StrEnum):
 
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
-# The first pattern that matches a model's name determines the mode and the efforts. The nearest supported effort is
-# sent. Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on,
-# 4.6 has no `xhigh`, and models from 4.7 on reject budgets. Other vendors' models get only an effort.
+# The first pattern that matches a model's name determines the mode, and the effort that is sent for each requested
+# effort. Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6
+# on, 4.6 has no `xhigh`, and models from 4.7 on reject budgets. To models of other vendors, only an effort is sent.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), mode, efforts)
     for pattern, mode, efforts in (
@@ -61,11 +61,11 @@ THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], .
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """The thinking settings of a request to a model.
+    """The thinking settings in a request to a model.
 
-    `budget` is the number of tokens that thinking uses of the answer's limit. `dropped` means that the effort is not
-    sent to the model. `uses_own` means that the caller's own object is sent, unchanged or converted to a form that the
-    model accepts.
+    `budget` is the number of tokens for thinking, which count towards `max_tokens`. `dropped` means that the effort is
+    not sent to the model. `uses_own` means that the caller's own `thinking` object is sent, unchanged or converted to a
+    form that the model accepts.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -79,12 +79,12 @@ class Thinking:
         return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
 
 
-# Settings for a request that does not mention thinking.
+# Settings if the request does not mention thinking.
 UNSPECIFIED = Thinking()
 
 
 def build_thinking(chat: ChatRequest, target: Target, refused: set[str]) -> Thinking:
-    """Return the settings for a model that result from a request's `thinking` and `reasoning_effort`."""
+    """Return the thinking settings that a model supports for the `thinking` and `reasoning_effort` in a request."""
     if not chat.extra:
         return UNSPECIFIED
     wish = chat.extra.get("reasoning_effort")
@@ -116,9 +116,9 @@ def _translate_own(
     mode: ThinkingMode,
     efforts: Mapping[str, str],
 ) -> Thinking:
-    # The caller wrote this object for the model that it expects, so convert it to a form that the actual model accepts.
+    # The caller wrote this object for another model, so convert it to a form that the actual model accepts.
     kind, budget = thinking_object.get("type"), thinking_object.get("budget_tokens")
-    # An effort in addition to the object adds nothing, so it does not count as dropped.
+    # An effort next to the object is redundant, so it does not count as dropped.
     says_effort = mode in (ThinkingMode.ADAPTIVE, ThinkingMode.EFFORT) and not isinstance(wish, ImpliedEffort)
     effort = efforts.get(str(wish)) if says_effort else None
     if kind == "adaptive" and mode is ThinkingMode.BUDGET:
@@ -134,7 +134,7 @@ def _translate_own(
 
 
 def imply_effort(budget: Any) -> ImpliedEffort | None:
-    """Return the lowest effort up to `high` with this budget, or None if it is not a number."""
+    """Return the lowest effort up to `high` that covers this budget, or None if the budget is not an integer."""
     if not isinstance(budget, int):
         return None
     return ImpliedEffort(next((effort for effort in ("low", "medium", "high") if budget <= BUDGETS[effort]), "high"))
@@ -146,7 +146,7 @@ def _disabled(mode: ThinkingMode) -> Thinking:
 
 def _think(chat: ChatRequest, mode: ThinkingMode, effort: str, budget: int, origin: str) -> Thinking:
     forced = bool(chat.tools) and (chat.tool_choice == "required" or chat.tool_name is not None)
-    if mode is ThinkingMode.ADAPTIVE:  # A forced tool call does not allow reasoning before it.
+    if mode is ThinkingMode.ADAPTIVE:  # If a tool call is forced, the model cannot think before it.
         return Thinking({} if forced else {"thinking": {"type": "adaptive"}}, effort)
     if mode is ThinkingMode.EFFORT:
         return Thinking({}, effort)
@@ -165,6 +165,6 @@ def _think(chat: ChatRequest, mode: ThinkingMode, effort: str, budget: int, orig
 def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -> bool:
     if not messages or messages[-1].role is not Role.TOOL:
         return False
-    # A sequence of tool calls that began without signed reasoning must continue without it.
+    # A sequence of tool calls that began without signed reasoning must be continued without thinking.
     last = next((message for message in reversed(messages) if message.role is Role.ASSISTANT), None)
     return last is None or not filter_by_origin(last.thoughts, origin)

@@ -1,1 +1,1 @@
-"""The embedded provider, which answers with a description of the request."""
+"""The embedded provider, whose answer is a description of the request."""

@@ -1,4 +1,4 @@
-"""Encode requests for the embedded provider, as shown in previews. They are never sent."""
+"""Encode requests to the embedded provider. They are only shown in previews and never sent."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 @dataclass(frozen=True)
 class Echo:
-    """The protocol `echo`. Its payload is only for previews, and `embedded.answer` produces its answer.
+    """The protocol `echo`. Its payload is only for previews, since `embedded.answer` produces the answer.
 
-    `reply` encodes this answer as bytes, which `decode` and `decoder` read, so that it is used like other protocols.
+    `reply` encodes the answer as bytes, which `decode` and `decoder` read, so that the protocol can be used like
+    others.
     """
 
     name: str = "echo"
@@ -47,7 +48,7 @@ class Echo:
 
 
 def _list_dropped(chat: ChatRequest) -> tuple[str, ...]:
-    # Parameters that the answer does not describe.
+    # The description of the request does not mention these parameters.
     unheard = {
         "stop": bool(chat.stop),
         "response_format": chat.response_format is not None,
