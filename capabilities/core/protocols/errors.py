@@ -95,7 +95,7 @@ _NAMED = re.compile(
     r"|(?:unsupported|unknown|unexpected) (?:parameter|name|field|argument):? ['\"`](?P<b>\w+)['\"`]"
     r"|^(?:body\.)?(?:output_config\.)?(?P<c>\w+): extra inputs are not permitted"
     r"|does not support the ['\"`]?(?P<d>\w+)['\"`]? parameter"
-    r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM, SGLang
+    r"|extra_forbidden['\"], ['\"]loc['\"]: [(\[]['\"]body['\"], ['\"](?P<e>\w+)['\"][)\]]"  # vLLM and SGLang
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # The format of pydantic itself.
     re.IGNORECASE | re.MULTILINE,
 )

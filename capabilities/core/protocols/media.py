@@ -1,4 +1,4 @@
-"""Encode files in a payload, and decode media from a model."""
+"""Encode files in a request's payload, and decode media in a model's answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media, MediaData
 
-# OpenAI's `format` by MIME type.
+# Maps MIME types of audio to OpenAI's names of formats.
 AUDIO_FORMATS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -28,20 +28,20 @@ AUDIO_FORMATS = {
 
 
 def bare_base64(part: NativePart) -> MediaData | str:
-    """Return the file's base64 without a prefix, or an empty string if there are no bytes."""
+    """Return the file as base64 without a prefix, or an empty string if its bytes are not available."""
     return MediaData(part.blob) if part.blob is not None else ""
 
 
 def address(part: NativePart) -> MediaData | str:
-    """Return the file as a URL: a data URL with its bytes, or its web URL if there are no bytes."""
+    """Return the file as a URL: a data URL with its bytes, or its web URL if the bytes are not available."""
     if part.blob is None:
         return part.url or ""
     return MediaData(part.blob, f"data:{part.mime_type};base64,")
 
 
 def placeholder(part: NativePart) -> str:
-    """Return a line of text that replaces a file for which the protocol has no field."""
-    # This line is rarely needed, because a description has normally replaced such a file already.
+    """Return a line of text that replaces a file which the protocol cannot send."""
+    # This is rarely needed, because such a file has normally been replaced by a description before.
     name = f" {part.filename}" if part.filename else ""
     address_part = f": {part.url}" if part.url else ""
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
@@ -51,12 +51,12 @@ def join_text_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-# Prefix of a failed tool's result if the protocol has no field for failures.
+# Text before the result of a failed tool, for protocols that have no field for failures.
 FAILED = "Error:"
 
 
 def result_parts(message: Message) -> tuple[Part, ...]:
-    """Return a message's parts. If a tool failed, text before its result says so."""
+    """Return the parts of a message, after the text `FAILED` if it is the result of a failed tool."""
     return (TextPart(FAILED), *message.parts) if message.is_error else message.parts
 
 
@@ -68,32 +68,30 @@ def list_native_parts(message: Message) -> list[NativePart]:
 
 
 def find_cache_breakpoint(parts: Iterable[Part]) -> CacheBreakpoint | None:
-    """Return the last cache breakpoint among these parts, which ends the longest prefix."""
+    """Return the last cache breakpoint in these parts, because it ends the longest prefix."""
     mark = None
     for part in parts:
         mark = part.cache or mark
     return mark
 
 
-# Media from a model, in the formats that vendors use.
-
-# Kinds by the first part of a MIME type. All other types are documents.
+# Maps the first part of a MIME type to the kind of media. Media with other types are documents.
 KINDS = {"image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO, "text": Kind.TEXT}
 TYPE_CHARS = 150
 ANY_IMAGE = "image/png"
-# The default type of audio. Other formats can be detected by their bytes.
+# The default audio type. For all other audio, the format can be detected from the bytes.
 RAW_SOUND = "audio/L16"
 
 
 def parse_base64_media(mime_type: Any, data: Any, otherwise: str = "") -> Media | None:
-    """Return media sent as base64 with this type or else `otherwise`, or None if there is none."""
+    """Return media sent as base64, or None if there is no data. `otherwise` is used if no type is given."""
     kind = (non_empty_text(mime_type) or otherwise)[:TYPE_CHARS]
     content = non_empty_text(data)
     return Media(_media_kind(kind), kind, content) if content else None
 
 
 def parse_url_media(url: Any, otherwise: str = "") -> Media | None:
-    """Return media in a data URL or at a web URL, or None for other values."""
+    """Return the media in a data URL or at a web URL. Return None for other values."""
     if not isinstance(url, str):
         return None
     if url[:5].lower() == "data:":
@@ -102,7 +100,7 @@ def parse_url_media(url: Any, otherwise: str = "") -> Media | None:
         return parse_base64_media(mime_type, data, otherwise) if "base64" in options else None
     if not url.startswith(("https://", "http://")):
         return None
-    # The URL is passed on and never fetched.
+    # The URL is passed on to the client and never fetched.
     return Media(_media_kind(otherwise), otherwise, url=url)
 
 

@@ -1,4 +1,4 @@
-"""A table of each protocol's treatment of each parameter and part of a request.
+"""The table of how each protocol treats each parameter and each part of a request.
 
 The encoders use it to report what they drop, and docs/compatibility.md is generated from it. A test applies every
 encoder to every row.
@@ -18,15 +18,15 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
-# Maximum number of dropped parameters whose names are reported for a call. Others are only counted.
+# Maximum number of dropped parameters that are reported by name for a call. Others are only counted.
 MAX_NAMES = 20
-# Maximum length of one of these names, and of all of them together.
+# Maximum number of characters of each reported name, and of all of them together.
 NAME_CHARS, ALL_CHARS = 80, 1000
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class Treatment(StrEnum):
-    """A protocol's treatment of a parameter or part of a request."""
+    """How a protocol treats a parameter or a part of a request."""
 
     MAPPED = "mapped"
     PASSED = "passed"
@@ -36,13 +36,13 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
-# Reasoning is sent back only to the model that produced it, which does not count as dropped for other models.
+# Reasoning is sent back only to the model that produced it. For other models, it does not count as dropped.
 K = Treatment.RETURNED
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A row: a name or path (`messages[].name`), each protocol's treatment, and a note on the conditions."""
+    """A row of the table: a name or path (`messages[].name`), each protocol's treatment, and a note on conditions."""
 
     name: str
     openai: Treatment
@@ -68,14 +68,15 @@ THOUGHT = "to the model it came from"
 
 THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 CALLING_MODE = "toolConfig.functionCallingConfig.mode"
-# The mode in which Gemini may call a function or answer in text, and every call matches its schema.
+# Gemini's function calling mode in which the model may call a function or answer with text, and every call matches its
+# schema.
 VALIDATED = "VALIDATED"
-# Fields that exist only in Gemini's API, by their path in its requests. They are passed on unchanged.
+# Paths of fields that exist only in Gemini's API and are passed on unchanged.
 GEMINI_FIELDS = (
     *("safetySettings", "generationConfig.speechConfig", "generationConfig.imageConfig"),
     *("generationConfig.mediaResolution", "generationConfig.enableEnhancedCivicAnswers"),
 )
-# All fields that exist only in Gemini's API, by their path in its requests.
+# Paths of all fields that exist only in Gemini's API.
 GEMINIS = (*GEMINI_FIELDS, THINKING_BUDGET, CALLING_MODE)
 
 GEMINI_NOTES = {
@@ -184,12 +185,12 @@ _ROWS = (
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
 
-# The treatment of parameters and fields that are not in the table.
+# The rows for parameters and fields that are not in the table.
 OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
 OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
 
 
-# Values that are equivalent to omitting the parameter, so that dropping them loses nothing.
+# Values that mean the same as omitting the parameter, so that nothing is lost by dropping them.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "logprobs": False,
@@ -208,7 +209,7 @@ DEFAULTS: Mapping[str, Any] = MappingProxyType(
 
 
 def list_unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
-    """Return a request's extra parameters that are neither in `sent` nor have their default values."""
+    """Return the names of a request's extra parameters, except those in `sent` and those with default values."""
     return tuple(
         name
         for name, value in chat.extra.items()
@@ -217,12 +218,12 @@ def list_unsent(chat: ChatRequest, sent: Collection[str]) -> tuple[str, ...]:
 
 
 def parameter_name(path: str) -> str:
-    """Return the row's name for a path in a request: `messages[].name` for `messages[2].name`."""
+    """Return the row name for a path in a request, such as `messages[].name` for `messages[2].name`."""
     return _INDEX.sub("[]", path)
 
 
 def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the dropped paths below the top level. `unsupported` are rows that this host lacks."""
+    """Return the paths of dropped fields below the top level, including the rows that are `unsupported` by the host."""
     if not chat.inner:
         return ()
     return tuple(path for path in chat.inner if _is_dropped(parameter_name(path), protocol, unsupported))
@@ -236,14 +237,14 @@ def select_names(condition: Callable[[str], bool]) -> frozenset[str]:
     return frozenset(name for name in PARAMETERS if condition(name))
 
 
-# Paths at which a request has a cache breakpoint.
+# Names of the rows for cache breakpoints.
 BREAKPOINT_NAMES = select_names(lambda name: name.endswith((".cache_control", ".prompt_cache_breakpoint")))
 
 
 def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return distinct names, escaped to ASCII and shortened, for a message or a header.
 
-    Names beyond the limits are replaced by a last entry with their number.
+    Names beyond the limits are replaced by a final entry with their number.
     """
     ascii_names = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     remaining, count = ALL_CHARS, 0
@@ -259,17 +260,18 @@ def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-# Prefill means that a request ends in an assistant message. Some models continue it, others need a user message.
+# The code below handles prefill: a request that ends with an assistant message. Some models continue this message, and
+# others reject the request.
 
 CHECKED = "2026-11-24"
-# The user message that is added, so that the answer is the same as that of a model with prefill.
+# The user message that is added for models without prefill, to get the same continuation as from models with prefill.
 CONTINUE = (
     "Continue your last message from exactly where it ends. "
     "Do not repeat any of it, and write nothing before the continuation."
 )
 
 CLAUDE_FROM_4_6 = r"claude-(?:(?:opus|sonnet|haiku)-)?(?:4[-.][6-9]|[5-9])(?!\d)|claude-(?:fable|mythos)"
-# Hosts and models that reject prefill: patterns for URL and model name, each with its source as of `CHECKED`.
+# Hosts and models that reject prefill: patterns for the URL or model name, each with its source as of `CHECKED`.
 SOURCES = MappingProxyType(
     {
         CLAUDE_FROM_4_6: (
@@ -292,21 +294,21 @@ DROPPED = "prefill"
 
 
 def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request in a form that the target accepts, and `prefill` if a user message was added.
+    """Return the request in a form that the target accepts, and `prefill` if this required an additional user message.
 
-    `is_barred` means that other parameters of this call rule out prefill for any model.
+    `is_barred` means that other parameters of this call do not allow prefill, whatever the model is.
     """
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):
         return chat, ()
-    if last.vendor:  # A turn that the vendor's own tools paused is continued.
+    if last.vendor:  # The vendor's own tools paused this turn, and the vendor continues it.
         return chat, ()
     if not is_barred and not REFUSES.search(f"{target.endpoint}/ {target.model}".lower()):
         return chat, ()
     return replace(chat, messages=(*chat.messages, Message(Role.USER, (TextPart(CONTINUE),)))), (DROPPED,)
 
 
-# The table in docs/compatibility.md. Run this module with the path of that file to update the table.
+# The code below writes the table into docs/compatibility.md. To update it, run this module with the path of that file.
 
 BEGIN = "<!-- written by capabilities.core.protocols.parameters -->\n"
 END = "<!-- end of what is written -->\n"
@@ -329,7 +331,7 @@ def with_table(text: str) -> str:
 
 
 def put_between(text: str, begin: str, end: str, table: str) -> str:
-    """Return the text with the table between two markers. Raise `ValueError` if a marker is missing."""
+    """Return the text with the table between the two markers. Raise `ValueError` if a marker is missing."""
     head, _, rest = text.partition(begin)
     _, mark, tail = rest.partition(end)
     if not mark:

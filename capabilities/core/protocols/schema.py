@@ -11,13 +11,13 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
-# The option for hosts that receive schemas in the prompt. It is also used if the dialect cannot express a schema.
+# The option for hosts that receive the schema in the prompt. It also applies if the dialect cannot express the schema.
 SCHEMA_IN_PROMPT = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
 
 def find_schema(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the schema in OpenAI's `response_format`, or None if it does not request one."""
+    """Return the JSON Schema in OpenAI's `response_format`, or None if it does not request one."""
     if not response_format or response_format.get("type") != "json_schema":
         return None
     inner = response_format.get("json_schema")
@@ -37,9 +37,10 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 
 
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
-    """Return the fitted request, the paths moved into descriptions, and whether the answer's schema fits.
+    """Return the fitted request, the paths that were moved into descriptions, and whether the answer's schema fits.
 
-    `has_field` means that the answer's schema is sent in a field. Otherwise it is part of the prompt and unchanged.
+    `has_field` means that the answer's schema is sent in a field. Otherwise the schema is part of the prompt and
+    unchanged.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True
@@ -75,7 +76,7 @@ def _fit_loosely(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, D
     try:
         return fit_schema(schema, dialect, path)
     except UnfitSchemaError:
-        # The schema is sent unchanged, so that the host decides whether to accept it.
+        # Send the schema unchanged, so that the host decides whether to accept it.
         return schema, ()
 
 

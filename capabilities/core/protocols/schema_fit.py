@@ -1,4 +1,4 @@
-"""Fit JSON Schemas to a vendor's dialect. Unsupported parts move into descriptions and are reported as dropped.
+"""Fit JSON Schemas to a vendor's dialect. Unsupported parts are moved into descriptions and reported as dropped.
 
 A schema that the dialect accepts is returned as the same object, so that the payload and a cached prefix do not change.
 """
@@ -12,11 +12,9 @@ from typing import Any
 
 from capabilities.core.protocols.dialects import NO_CONSTRAINT, PHRASES, UNSUPPORTED_PATTERN, Dialect
 
-# References within one JSON Schema, and cycles among them.
-
-# Maximum nesting of schemas, and maximum length of a chain of references.
+# Maximum nesting depth of schemas, and maximum length of a chain of references.
 MAX_DEPTH = 100
-# Keywords whose value is an object with a schema under each name.
+# Keywords whose value is an object that maps names to schemas.
 SCHEMA_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 SINGLE_SCHEMAS = frozenset(
@@ -30,7 +28,7 @@ Schema = Mapping[str, Any]
 
 
 class UnfitSchemaError(Exception):
-    """A dialect cannot express a schema, even if parts of it move into descriptions."""
+    """A dialect cannot express a schema, even if some parts are moved into descriptions."""
 
 
 def names_in(value: Any) -> list[str]:
@@ -49,7 +47,7 @@ class SchemaReferences:
         self._root = root
 
     def resolve(self, schema: Schema) -> Schema:
-        """Return a schema with its reference replaced by the target, or raise `UnfitSchemaError`."""
+        """Return a schema with its reference replaced by the target. Raise `UnfitSchemaError` if there is none."""
         followed: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)
@@ -60,7 +58,7 @@ class SchemaReferences:
         return schema
 
     def find(self, reference: str) -> Schema | None:
-        """Return the target of a local reference, or None."""
+        """Return the target of a reference within the schema, or None."""
         at: Any = self._root
         if reference != "#" and not reference.startswith("#/"):
             return None
@@ -101,7 +99,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
         if isinstance(item.get("$ref"), str):
             yield item["$ref"]
         for key, value in item.items():
-            # Definitions are visited only through references to them.
+            # Follow definitions only through references to them.
             if key in SCHEMA_MAPS and key not in DEFINITIONS and isinstance(value, Mapping):
                 required_names = names_in(item.get("required"))
                 waiting += [member for name, member in value.items() if not only_required or name in required_names]
@@ -109,16 +107,19 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
-# Limits per schema: the number of visited subschemas, and of references replaced by their targets.
+# Maximum number of subschemas that are visited in a schema, and of references that are replaced by their targets.
 MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
-# Keywords that a root object must not have if `object_root` is set.
+# Keywords that the root must not have if `object_root` is set.
 NO_ROOT = (*ALTERNATIVES, "enum", "not")
 Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect and the paths moved into descriptions, or raise `UnfitSchemaError`."""
+    """Return the schema in a dialect, and the paths that were moved into descriptions.
+
+    Raise `UnfitSchemaError` if the dialect cannot express the schema.
+    """
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
@@ -137,7 +138,7 @@ def _fit_all(schema: Schema, dialect: Dialect, path: str) -> tuple[Schema, Dropp
 
 
 def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[str]]:
-    # Joined alternatives have optional properties, which strict dialects cannot express.
+    # Joining alternatives makes some properties optional, which strict dialects cannot express.
     if dialect.all_required and ("anyOf" in schema or "oneOf" in schema):
         raise UnfitSchemaError
     fitter = _SchemaFitter(SchemaReferences(schema), dialect)
@@ -152,7 +153,7 @@ def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[st
 
 @dataclass(slots=True)
 class _SchemaFitter:
-    """Fits a schema in one pass, and collects the paths that it moves into descriptions."""
+    """Fits a schema in a single pass, and collects the paths that are moved into descriptions."""
 
     references: SchemaReferences
     dialect: Dialect
@@ -186,7 +187,7 @@ class _SchemaFitter:
             raise UnfitSchemaError
         if reference not in self.ancestors:
             return self.references.resolve(schema)
-        # Within a cycle, the reference remains, as its own alternative.
+        # Within a recursive schema, keep the reference as an alternative of its own.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:
@@ -220,11 +221,12 @@ class _SchemaFitter:
             return {name: self.fit(item, f"{path}.{name}") for name, item in value.items()}
         if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list | tuple):
             return [self.fit(item, f"{path}[{at}]") for at, item in enumerate(value)]
-        # All other values are data and not schemas.
+        # The values of all other keywords are data and not schemas.
         return self.fit(value, path) if key in SINGLE_SCHEMAS else value
 
     def _rewrite(self, schema: Schema) -> Schema:
-        # Rewrite only if nothing is lost. `_keep_supported` moves what the dialect still lacks into descriptions.
+        # Make only changes that lose nothing. `_keep_supported` then moves what the dialect still does not support into
+        # descriptions.
         keywords = self.dialect.keywords or frozenset()
         if "allOf" in schema and ("allOf" not in keywords or _has_reference(schema["allOf"])):
             schema = self._join_all(schema)
@@ -246,7 +248,7 @@ class _SchemaFitter:
         if not self.dialect.closed or not is_object(out):
             return
         additional = out.get("additionalProperties", False)
-        # An object with arbitrary names cannot be closed.
+        # An object with arbitrary property names cannot be closed.
         if isinstance(additional, Mapping) or (additional is not False and not out.get("properties")):
             raise UnfitSchemaError
         if self.dialect.all_required and (
@@ -266,21 +268,21 @@ class _SchemaFitter:
         values: dict[str, Any] = {}
         for member in (*members, rest):
             for key, item in (*_places(member), *schema_properties(member).items()):
-                # Two of the schemas define a keyword or property differently.
+                # Two of the schemas define the same keyword or property differently.
                 if key in values and values[key] != item:
                     return self._leave_unmerged(schema)
                 values[key] = item
         return join(rest, members, all_hold=True)
 
     def _leave_unmerged(self, schema: Schema) -> Schema:
-        # If the dialect has no `allOf`, it moves into the description. If the dialect has it, but not for references,
-        # the schema cannot be expressed.
+        # If the dialect does not support `allOf`, the keyword is moved into the description. If it supports `allOf`,
+        # but not with references, it cannot express the schema.
         if "allOf" in (self.dialect.keywords or ()):
             raise UnfitSchemaError
         return schema
 
     def without(self, schema: Schema, key: str) -> Schema:
-        """Return the schema with its alternatives joined into one object and described in text."""
+        """Return the schema with the alternatives under a keyword joined into one object and described in text."""
         rest = {name: value for name, value in schema.items() if name != key}
         value = schema[key]
         if key not in ALTERNATIVES or not isinstance(value, list | tuple):
@@ -299,7 +301,7 @@ def _has_reference(entries: Any) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
-    # The suffix distinguishes a keyword from a property of the same name.
+    # A suffix distinguishes a keyword from a property with the same name.
     joinable = ("properties", "required", "title", "description")
     return ((f"{key} keyword", value) for key, value in schema.items() if key not in joinable)
 
@@ -312,7 +314,7 @@ def is_object(schema: Schema) -> bool:
 def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
     """Return a schema with the properties of all schemas.
 
-    It requires the properties that all schemas require, or with `all_hold`, those that any schema requires.
+    It requires the properties that all of them require, or with `all_hold`, the properties that any of them requires.
     """
     properties = dict(schema_properties(base))
     for schema in schemas:

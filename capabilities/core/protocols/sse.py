@@ -1,4 +1,4 @@
-"""Parse server-sent events from blocks of bytes, however the stream is divided into blocks."""
+"""Parse server-sent events from blocks of bytes, wherever the stream is split into blocks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ FIELDS = ("data", "event", "id", "retry", "")
 
 
 class EventTooLargeError(Exception):
-    """An event is longer than `EVENT_BYTES`."""
+    """An event is larger than the limit, which is `EVENT_BYTES` by default."""
 
 
 class SseEvent(NamedTuple):
-    """An event: its `data` lines joined by line breaks, and its name, or "" if it has none."""
+    """An event: its `data` lines joined by line breaks, and its event name, or "" if it has no name."""
 
     data: str
     event: str = ""
 
 
 class SseParser:
-    """Parses bytes into events and ignores comments. `started` is set after the first line in this format."""
+    """Parses blocks of bytes into events and ignores comments. `started` is set after the first line in this format."""
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False
@@ -37,7 +37,7 @@ class SseParser:
         """Return the events that this block completes. Raise `EventTooLargeError` if an event is too large."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
-            # A fast path, because nearly all blocks consist of complete events with a single line of data.
+            # This fast path comes first, because nearly all blocks consist of complete events with one data line each.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:
@@ -56,7 +56,7 @@ class SseParser:
         return events
 
     def close(self) -> list[SseEvent]:
-        """Return the last event, because many providers omit the empty line after it."""
+        """Return the last event, since many providers omit the empty line after it."""
         events: list[SseEvent] = []
         rest, self._open = b"".join(self._open).rstrip(b"\r"), []
         if rest:
@@ -73,7 +73,7 @@ class SseParser:
         text = b"".join([*self._open, block])
         waiting = b""
         if returns:
-            # Leave a CR at the end to the next block, because an LF may follow.
+            # Keep a CR at the end of the block for the next one, because an LF may follow.
             if text[-1:] == b"\r":
                 text, waiting = text[:-1], b"\r"
             text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -112,22 +112,22 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
 
 
 def looks_like_sse(data: bytes) -> bool:
-    """Return whether this short body could be the beginning of an event stream, as an empty body could."""
+    """Return whether this short body could be the beginning of an event stream. An empty body could be one, too."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
-# A shortcut for deltas: nearly all events of a stream differ from the previous one only in their text. Parsing only the
-# text between a known beginning and a known end gives the same result as parsing the entire event. If there is not
-# exactly one JSON string between the two quotation marks, the entire event is parsed and reports the error.
+# The code below is a fast path for deltas. Nearly all events of a stream differ from the previous one only in their
+# text. Parsing only the text between a known beginning and a known end gives the same result as parsing the entire
+# event. If it is not exactly one JSON string, the entire event is parsed, which reports errors.
 
-# Number of attempts to find a template in a stream. There is none if a provider pads each event with random text.
+# Number of attempts to find a template in a stream. None is found if a provider adds random text to each event.
 TRIES = 8
-# Placeholder for an event's text, which shows whether the text also occurs elsewhere in the event.
+# A text that replaces the event's text to check whether the same text also occurs elsewhere in the event.
 PROBE = "words of no model"
 
 
 class EventTemplate:
-    """The beginning and the end that a stream's events share, derived from one of the events."""
+    """The beginning and the end that the events of a stream share, derived from one of these events."""
 
     __slots__ = ("_after", "_around", "_before", "_tries")
 
@@ -136,7 +136,7 @@ class EventTemplate:
         self._tries = TRIES
 
     def read_text(self, data: str) -> str:
-        """Return an event's text if the event matches the template, else an empty string."""
+        """Return an event's text if the event matches the template, otherwise an empty string."""
         prefix, suffix = self._before, self._after
         if not (prefix and data.startswith(prefix) and data.endswith(suffix)) or len(data) <= self._around:
             return ""
@@ -147,7 +147,7 @@ class EventTemplate:
         return text
 
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
-        """Derive the template from an event, parsed as `value`, whose text is `holder[name]`.
+        """Derive the template from an event. `value` is the parsed event, and `holder[name]` its text.
 
         This overwrites the text in `holder`, so callers must read it first.
         """

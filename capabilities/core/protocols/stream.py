@@ -1,4 +1,4 @@
-"""Decode the streams of all protocols: when content begins, how a stream ends, and what interrupts it."""
+"""Decode the streams of all protocols: when content begins, how the stream ends, and what interrupts it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from capabilities.core.surrogates import SurrogateJoiner, may_have_surrogate, re
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
-# Number of malformed events that end a stream with a failure. Fewer are skipped.
+# Number of malformed events after which a stream fails. Up to then, they are skipped.
 BAD_EVENTS = 3
-# Fields of a delta whose text continues in the next delta.
+# Fields of a delta with text that the next delta continues.
 WORDS = ("text", "reasoning", "refusal")
 # Maximum size in bytes of a body that is not an event stream.
 BODY_BYTES = 64 * 1024 * 1024
 
 
 class MalformedEventError(Exception):
-    """An event is not JSON, or not in its protocol's format. `reason` states why."""
+    """An event is not JSON, or not in the format of its protocol. `reason` describes the problem."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -31,9 +31,9 @@ class MalformedEventError(Exception):
 
 
 class EventReader(Protocol):
-    """Reads the events of a protocol.
+    """Interface for reading the events of one protocol.
 
-    `finish` is set after the provider has stated why the model stopped. `finished` is set when nothing more is
+    `finish` is set once the provider has stated why the model stopped. `finished` is set when no more events are
     expected, because the usage or the closing event has arrived.
     """
 
@@ -44,15 +44,15 @@ class EventReader(Protocol):
     def usage(self) -> Usage: ...
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        """Return the content of the event. Raise `MalformedEventError` if it cannot be parsed."""
+        """Return the content of an event. Raise `MalformedEventError` if the event cannot be parsed."""
 
 
 class EventStream:
-    """The `StreamDecoder` of every protocol that streams server-sent events.
+    """The `StreamDecoder` for all protocols that stream server-sent events.
 
-    A stream that is cut off after its `Finish` was due still counts as complete. Callers must therefore call `close` at
-    every end, including after a reset or a stall, and use the `Finish` that it may return. `bad_events` counts skipped
-    events.
+    A stream that is cut off after the provider has stated why the model stopped counts as complete. Callers must
+    therefore call `close` however the stream ends, even after a reset or a stall, and use the `Finish` that it may
+    return. `bad_events` is the number of malformed events.
     """
 
     def __init__(self, reader: EventReader, whole: Callable[[bytes], Answer | Failure]) -> None:
@@ -121,7 +121,7 @@ class EventStream:
         whole_pieces: list[Delta | Supplement | Failure] = []
         for piece in pieces:
             if isinstance(piece, Delta):
-                # Hold back half of a surrogate pair at the end of a delta until the next delta.
+                # If a delta ends with half of a surrogate pair, hold it back until the next delta.
                 texts: dict[str, Any] = {name: halves.join(name, getattr(piece, name)) for name in WORDS}
                 arguments = [halves.join(call.index, call.arguments) for call in piece.tool_calls]
                 whole = repair(piece)._replace(**texts)
@@ -133,7 +133,7 @@ class EventStream:
         return whole_pieces
 
     def _rest(self) -> list[Delta]:
-        # The first halves of surrogate pairs whose second half never arrived.
+        # Send the first halves of surrogate pairs whose second half never arrived.
         rest = self._halves.rest() if self._halves is not None else {}
         texts: dict[str, Any] = {name: half for name, half in rest.items() if name in WORDS}
         calls = tuple(ToolCallDelta(index, arguments=half) for index, half in rest.items() if index not in WORDS)
@@ -157,12 +157,12 @@ class EventStream:
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
-        # Part of the answer was sent, so no other candidate may continue it.
+        # Part of the answer was sent, so no other candidate model may continue it.
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
         self._over = True
-        # Yield the remaining events first, because they may be the only content.
+        # Send what was held back first, because it may be the only content.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -177,7 +177,7 @@ class EventStream:
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
-        # A web page is recognised by its first character.
+        # A web page is recognised by its first character, so do not wait for more blocks.
         self._first = self._first or block.lstrip()[:1]
         if self._first == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
@@ -187,7 +187,7 @@ class EventStream:
 
 
 def repair_outcome(outcome: Answer | Failure, body: bytes) -> Answer | Failure:
-    """Return the outcome read from a body, without lone surrogates."""
+    """Return the outcome that was read from a body, with lone surrogates replaced."""
     return repair(outcome) if may_have_surrogate(body) else outcome
 
 
@@ -198,7 +198,7 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def is_content(event: StreamEvent) -> bool:
-    """Return whether an event is part of the answer itself, unlike reasoning and citations."""
+    """Return whether an event is part of the answer itself, which reasoning and citations are not."""
     if isinstance(event, Delta):
         has_vendor_content = any(item.name != METADATA for item in event.vendor)
         return bool(event.text or event.tool_calls or event.refusal or has_vendor_content)
@@ -206,7 +206,7 @@ def is_content(event: StreamEvent) -> bool:
 
 
 def answer_events(answer: Answer) -> list[StreamEvent]:
-    """Return the events for a complete answer that was sent although a stream was requested."""
+    """Return the stream events for a complete answer, which was sent although a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
@@ -218,12 +218,12 @@ def answer_events(answer: Answer) -> list[StreamEvent]:
 
 
 def build_finish(answer: Answer) -> Finish:
-    # An empty answer needs no explanation, because it was accepted when the response was read.
+    # An empty answer needs no explanation here, because it was accepted when the response was read.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 
 def json_event(event: SseEvent) -> dict[str, Any]:
-    """Return the event's JSON object. Raise `MalformedEventError` if there is none."""
+    """Return the JSON object of an event. Raise `MalformedEventError` if the event has none."""
     try:
         value = read_json(event.data)
     except TooManyValuesError:

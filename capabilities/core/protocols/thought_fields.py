@@ -9,14 +9,14 @@ from typing import Any
 from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 
-# OpenRouter's field for reasoning.
+# The message field in which OpenRouter sends reasoning.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
-# The `dialect` of a signature in a message's `extra_content`.
+# The `dialect` of a reasoning block that contains the signature from a message's `extra_content`.
 GOOGLE = "google-extra-content"
-# Google's documented placeholder for earlier calls that another vendor's model made.
+# Google's documented placeholder for the signature of calls that another vendor's model made.
 SKIP_VALIDATION = "skip_thought_signature_validator"
-# The type of each form of reasoning, and the field that contains it.
+# Maps each form of reasoning to its type in OpenRouter's format and the field with its content.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
     {
         ThoughtForm.TEXT: ("reasoning.text", "text"),
@@ -28,18 +28,18 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in an answer's message, which must be sent back to its model."""
+    """Return the reasoning in the message of an answer, which must be sent back to the same model."""
     return (*parse_thoughts(message.get(DETAILS)), *message_thought(message))
 
 
 def message_thought(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return Google's signature of a message or delta as reasoning."""
+    """Return Google's signature in a message or delta as a reasoning block."""
     signature = parse_signature(message)
     return (ReasoningBlock(ThoughtForm.ENCRYPTED, "", signature, dialect=GOOGLE),) if signature else ()
 
 
 def message_fields(thoughts: Sequence[ReasoningBlock], first: int = 0) -> dict[str, Any]:
-    """Return the reasoning as fields of an assistant message. `first` is the index of the first block."""
+    """Return reasoning blocks as fields of an assistant message. `first` is the index of the first block."""
     detailed = [thought for thought in thoughts if thought.dialect != GOOGLE]
     signature = next((thought.proof for thought in thoughts if thought.dialect == GOOGLE), None)
     return ({DETAILS: build_details(detailed, first)} if detailed else {}) | signature_field(signature)
@@ -61,7 +61,7 @@ def _detail(thought: ReasoningBlock, index: int) -> dict[str, Any]:
 
 
 def parse_thoughts(value: Any) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in `reasoning_details`. Fragments are joined, and other values are skipped."""
+    """Return the reasoning blocks in `reasoning_details`. Fragments are joined, and invalid values are skipped."""
     thoughts: list[ReasoningBlock] = []
     indexes: list[Any] = []
     for item in value if isinstance(value, list) else []:

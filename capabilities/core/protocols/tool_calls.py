@@ -1,4 +1,4 @@
-"""Assemble streamed tool calls of OpenAI and compatible hosts, and parse arguments and ids."""
+"""Assemble the streamed tool calls of OpenAI and compatible hosts, and parse arguments and ids."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from capabilities.core.protocols.thought_fields import parse_signature
 from capabilities.core.surrogates import repair
 from capabilities.core.wire import ToolCallDelta
 
-# The arguments of a tool call are a JSON string in OpenAI's protocols and an object in the others.
-
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
-    """Return the arguments as an object. Other values, or an object with too many values, are returned under `_raw`."""
+    """Return a tool call's arguments, which are a JSON string in OpenAI's protocols, as an object.
+
+    Arguments that are not an object, or are an object with too many values, are returned under `_raw`.
+    """
     if not arguments.strip():
         return {}
     try:
@@ -37,7 +38,7 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bool]:
-    """Return the object with the tool's name, the arguments or free text, and whether this is a custom tool."""
+    """Return the object with the tool's name, then the arguments or free text, and whether it is a custom tool."""
     call = item.get("function")
     if isinstance(call, dict):
         return call, call.get("arguments"), False
@@ -46,14 +47,14 @@ def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bo
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return the arguments as a JSON string. An object is serialised."""
+    """Return the arguments of a tool call as a JSON string. An object is serialised."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
 
 
 class CallAssembler:
-    """Assigns streamed fragments to their tool calls, even if a host misuses `index`."""
+    """Assigns streamed fragments to tool calls, even if a host uses `index` incorrectly."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}
@@ -65,7 +66,7 @@ class CallAssembler:
         return bool(self._ids)
 
     def read(self, piece: Mapping[str, Any]) -> ToolCallDelta:
-        """Return the fragment with the id and name only if it is the first one of its call."""
+        """Return the fragment as a delta, with the call's id and name only in the first fragment of the call."""
         call, text, custom = parse_call_item(piece)
         identity, name = non_empty_text(piece.get("id")), non_empty_text(call.get("name"))
         index = piece.get("index")
@@ -79,11 +80,11 @@ class CallAssembler:
         return ToolCallDelta(position, None, late, arguments_text(text), parse_signature(piece), custom)
 
     def _find_position(self, index: int | None, identity: str | None, name: str | None) -> int | None:
-        # If a host sends no index, a fragment without id and name continues the last call.
+        # If a host sends no index, a fragment without id and name continues the latest call.
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
         position = self._places.get(index)
-        # If a host gives every call the index 0, a name with another id begins a new call.
+        # Some hosts send the index 0 with every call. In this case, a name with another id begins a new call.
         is_other_call = (
             position is not None and identity is not None and name is not None and identity != self._ids[position]
         )
@@ -100,13 +101,14 @@ class CallAssembler:
         return ToolCallDelta(position, self._ids[position], name or "", arguments, custom=custom)
 
 
-# Tool call ids for hosts that accept only their own format. A call and its result must have the same id.
+# The code below shortens tool call ids for hosts that accept only their own format. A call and its result must have the
+# same id.
 
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 
 
 def short_call_id(call_id: str) -> str:
-    """Return an id of nine letters and digits, as Mistral requires: the id itself, or else part of its hash."""
+    """Return an id of nine letters and digits, as Mistral requires: the given id if possible, or part of its hash."""
     if _SHORT.fullmatch(call_id):
         return call_id
     return base64.b32encode(hashlib.sha256(call_id.encode()).digest())[:9].decode()

@@ -1,4 +1,4 @@
-"""Group messages into turns of two speakers, as Anthropic and Gemini require."""
+"""Group messages into turns of the user and the model, as Anthropic and Gemini require."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capabilities.core.message import Message, Role
 
 @dataclass(slots=True)
 class Turn:
-    """One role's turn, in which tool results precede other content."""
+    """A turn of one speaker. Tool results precede other content."""
 
     speaker: str
     results: list[Any] = field(default_factory=list)
@@ -23,7 +23,7 @@ class Turn:
 
 
 class Conversation:
-    """Collects turns, and merges adjacent turns of the same role."""
+    """Collects turns, and merges consecutive turns of the same speaker."""
 
     def __init__(self, user: str, model: str) -> None:
         self._user, self._model = user, model
@@ -48,7 +48,7 @@ class Conversation:
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """Return all turns. If there is none, or the first one is the model's, `opening` is inserted as a user turn."""
+        """Return all turns. If the first turn is not the user's, a user turn with `opening` is inserted before it."""
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]
@@ -69,7 +69,7 @@ class Conversation:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[list[str], Sequence[Message]]:
-    """Return the text of each leading system message, and the messages after them."""
+    """Return the text of each system message at the beginning, and the messages after them."""
     texts: list[str] = []
     for index, message in enumerate(messages):
         if message.role is not Role.SYSTEM:

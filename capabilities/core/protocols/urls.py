@@ -1,4 +1,4 @@
-"""Build a call's URL: the endpoint if it already ends in the call's path, else the endpoint with the path appended."""
+"""Build the URL of a model call: the endpoint, with the path of the call appended unless it is already there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 @lru_cache(maxsize=1000)
 def call_url(endpoint: str, call: str) -> str:
-    """Return the call's full URL. The endpoint's query is preserved, and `/v1` is never inserted."""
+    """Return the full URL of a call. The endpoint's query string is preserved, and `/v1` is never inserted."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/")
     return urlunsplit(parts._replace(path=path if path.endswith(call) else path + call, fragment=""))
@@ -16,7 +16,7 @@ def call_url(endpoint: str, call: str) -> str:
 
 @lru_cache(maxsize=1000)
 def sibling_url(endpoint: str, call: str, sibling: str) -> str:
-    """Return the full URL of another call of the same API, for an endpoint that may end in `call`."""
+    """Return the full URL of another call to the same API. The endpoint may end with the path of `call`."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/").removesuffix(call)
     return call_url(urlunsplit(parts._replace(path=path)), sibling)

@@ -1,9 +1,9 @@
-"""Tables of tools, fields, blocks and betas that exist in only one vendor's API, by their `vendorTools` names.
+"""Tables of tools, fields, blocks and betas that only one vendor's API has, with their names in `vendorTools`.
 
-The source is the request and answer types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0
-(2026-11-25). A test compares the tables with them. In `vendorTools`, a type that is in no table has its name without
-the date, and a field its name in snake_case. Administrators can therefore allow types and fields that are newer than
-the tables.
+A provider's `vendorTools` are the names that callers may use with it. The tables are based on the request and response
+types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25), with which a test compares
+them. A type that is not in the tables is named in `vendorTools` without its date, and a field in snake_case.
+Administrators can therefore allow types and fields that are newer than the tables.
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# Stands for all names, including those that a vendor adds later.
+# A name that means all names, including those that a vendor adds later.
 EVERY = "*"
-# Tools that the vendor runs while the model answers, and fields that control them.
+# Tools that run at the vendor while the model answers, and fields that control them.
 RUN_BY_VENDOR = (
     *("web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "mcp"),
     *("tool_search", "tool_changes", "programmatic_tool_calling", "max_tool_calls", "citations", "image"),
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
     *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
-# Tools that the vendor's models are trained on and that the caller runs. They cost no more than a function.
+# Tools that the vendor's models are trained to use and that run at the caller. They cost no more than a function.
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
-# Tools and fields that use another model or company than the route's, cost several times as much, move data, or name
-# accounts at the vendor. They are not allowed by default.
+# Tools and fields that use another model or company than the route specifies, cost several times as much, move data, or
+# name accounts at the vendor. They are not allowed by default.
 ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-# Names that are allowed if a provider's row has no list. Agents rely on these tools, and dropping them would save
-# nothing.
+# Names that are allowed if the provider's configuration has no list. Agents rely on these tools, and dropping them
+# would save nothing.
 DEFAULT_TOOL_NAMES = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
-# Presets of the vendors' own hosts. Other known hosts imitate the format, but reject or ignore the tools.
+# Presets of the vendors' own hosts. Other known hosts use the same format, but reject or ignore the tools.
 VENDORS = frozenset({"anthropic", "openai", "gemini"})
 
-# Fields at the top level of a request, by protocol. For Gemini, fields of `toolConfig`.
+# Maps top-level fields of a request to their `vendorTools` name, by protocol. For Gemini, these are fields of
+# `toolConfig`.
 FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -67,7 +68,7 @@ FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-# Fields of a caller's function, by protocol.
+# Maps fields of a caller's function to their `vendorTools` name, by protocol.
 FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "anthropic": {
@@ -83,7 +84,7 @@ FUNCTION_FIELDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-# Types (without the affixes in `_AFFIXES`) that have another name in `vendorTools`.
+# Maps types, without the affixes in `_AFFIXES`, to their `vendorTools` name if it is different.
 _TOOL_NAMES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("bash_code_execution", "text_editor_code_execution", "container_upload"), "code_execution"),
@@ -107,25 +108,28 @@ _AFFIXES = re.compile(r"_(\d{8}|\d{4}_\d\d_\d\d)$|_(tool_result|tool_use|call_ou
 
 
 def canonical_tool_name(kind: str) -> str:
-    """Return the name of a type of tool, block or item: web_search for web_search_20260318 and web_search_call."""
+    """Return the `vendorTools` name for a type of tool, block or item.
+
+    For example, return `web_search` for `web_search_20260318` and `web_search_call`.
+    """
     while kind not in _TOOL_NAMES and (shorter := _AFFIXES.sub("", kind)) != kind:
         kind = shorter
     return _TOOL_NAMES.get(kind, kind)
 
 
 def field_tool_name(name: str) -> str:
-    """Return the name of a field in Gemini's `Tool` or `Part`: web_search for googleSearch."""
+    """Return the `vendorTools` name for a field of Gemini's `Tool` or `Part`: `web_search` for `googleSearch`."""
     return canonical_tool_name(_CAPITAL.sub(r"_\1", name).lower())
 
 
 def block_tool_name(block: Mapping[str, Any]) -> str:
     kind = str(block.get("type"))
-    # A `server_tool_use` states its tool in `name`, not in its type.
+    # For a `server_tool_use`, the `name` is that of the tool, and the type is not.
     return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
 def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str] | None) -> frozenset[str]:
-    """Return the allowed names for a provider: its own list, or the default for its protocol and host."""
+    """Return the allowed `vendorTools` names: the provider's own list, or the default for its protocol and host."""
     if protocol not in FIELDS:
         return frozenset()
     if configured is not None:
@@ -135,7 +139,7 @@ def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str]
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:
-    """Return a function's fields that only this protocol has. `name` is the function's name in the request."""
+    """Return the fields of a function that only this protocol has. `name` is the function's name in the request."""
     return [
         VendorItem(protocol, tool_word, {"name": name, key: function[key]}, f"{path}.{key}")
         for key, tool_word in FUNCTION_FIELDS[protocol].items()
@@ -144,7 +148,7 @@ def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str)
 
 
 def add_tools(functions: Sequence[dict[str, Any]], items: Iterable[VendorItem]) -> list[dict[str, Any]]:
-    """Return the functions with their vendor fields, and the vendor's tools at the caller's positions among them."""
+    """Return the functions with their vendor fields, and the vendor's tools at their original positions among them."""
     tools = list(functions)
     for item in items:
         match = re.search(r"tools\[(\d+)\](\.)?", item.path)

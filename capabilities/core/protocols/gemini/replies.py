@@ -27,8 +27,6 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, AnswerDetails, Failure, Fault, Usage
 
-# Gemini's finish reasons.
-
 ENDINGS: Mapping[str, Ending] = {
     "STOP": WHOLE,
     "MAX_TOKENS": CUT,
@@ -43,9 +41,9 @@ ENDINGS: Mapping[str, Ending] = {
     ),
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE", "FINISH_REASON_UNSPECIFIED"), UNFINISHED),
 }
-# Finish reasons which mean that there is no answer.
+# Finish reasons which mean that the response is a failure and not an answer.
 FAILURES: Mapping[str, Fault] = {
-    # On a retry, the model may write a valid function call.
+    # If the request is retried, the model may write a valid function call.
     "MALFORMED_FUNCTION_CALL": Fault.BAD_JSON,
     "UNEXPECTED_TOOL_CALL": Fault.BAD_JSON,
     "MALFORMED_RESPONSE": Fault.GENERATION_FAILED,
@@ -54,9 +52,8 @@ FAILURES: Mapping[str, Fault] = {
 }
 
 
-# Gemini counts reasoning separately from the text, and the results of its own tools separately from the prompt.
-
-# Names in `usageMetadata` (in `DETAILS`, modalities in its lists), and the fields of `Usage` for them.
+# Maps names in `usageMetadata` (for `DETAILS`, modalities in its lists) to fields of `Usage`. Gemini does not include
+# reasoning in the count of text tokens, nor the results of its own tools in the count of prompt tokens.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -77,7 +74,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-# Known names whose values are not used, because `Usage` has no fields for them.
+# Maps known names whose values are not used to a description of the value. `Usage` has no fields for them.
 IGNORED_COUNTS: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
@@ -87,7 +84,7 @@ IGNORED_MODALITIES = frozenset({"MODALITY_UNSPECIFIED", "VIDEO", "DOCUMENT"})
 
 
 def parse_usage(value: Any) -> Usage:
-    """Return the token counts. Reasoning is included in the completion, and tool results in the prompt."""
+    """Return the token counts. Completion tokens include reasoning, and prompt tokens include tool results."""
     if not isinstance(value, dict):
         return Usage()
     counts: dict[str, int] = {}
@@ -106,12 +103,12 @@ def _by_modality(value: Any) -> dict[str, Any]:
     return {non_empty_text(item.get("modality")) or "": item.get("tokenCount") for item in items}
 
 
-# OpenRouter's name for this reasoning format.
+# OpenRouter's name for Gemini's reasoning format.
 DIALECT = "google-gemini-v1"
 PROTOCOL = "gemini"
-# Parts that only Gemini's own tools write and read, including their signatures.
+# Parts that only Gemini's own tools write and read. Such a part may have a signature.
 OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-# Fields in which a candidate states its sources.
+# Fields of a candidate with the sources of its text.
 SOURCE_FIELDS = (*sorted(SOURCES), "urlContextMetadata")
 
 
@@ -186,7 +183,7 @@ def blocked_prompt(value: Mapping[str, Any]) -> Failure | None:
 
 
 def failed_generation(candidate: Mapping[str, Any]) -> Failure | None:
-    """Return the failure of a candidate whose finish reason is in `FAILURES`, else None."""
+    """Return the failure for a candidate whose finish reason is in `FAILURES`, otherwise None."""
     reason = candidate.get("finishReason")
     fault = FAILURES.get(reason) if isinstance(reason, str) else None
     if fault is None:
@@ -208,7 +205,7 @@ def list_parts(candidate: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def text_in(parts: list[dict[str, Any]], *, thought: bool) -> str:
-    """Return the text of the reasoning parts if `thought` is set, else of all other parts."""
+    """Return the text of all reasoning parts if `thought` is True, otherwise the text of all other parts."""
     texts = (part.get("text") for part in parts if bool(part.get("thought")) is thought)
     return "".join(text for text in texts if isinstance(text, str))
 
@@ -219,13 +216,13 @@ def own_kind(part: Mapping[str, Any]) -> str | None:
 
 def part_tool_name(part: Mapping[str, Any], kind: str) -> str:
     """Return the `vendorTools` name of a part whose kind is one of `OWN_PARTS`."""
-    # The type of a call or a response names the tool.
+    # The `toolType` of a tool call or response contains the tool's name.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return field_tool_name(non_empty_text(held.get("toolType") or held.get("tool_type")) or kind)
 
 
 def own_parts(parts: list[dict[str, Any]], offset: int, calls: int) -> Iterator[VendorItem]:
-    """Yield the parts of Gemini's own tools with their positions, for clients of the same API."""
+    """Yield the parts of Gemini's own tools, with their positions in the answer, for clients of Gemini's API."""
     thoughts = 0
     for part in parts:
         if kind := own_kind(part):
@@ -243,13 +240,13 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def parse_metadata(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
-    """Return the candidate's statements about its sources, for clients of the same API."""
+    """Return the fields with a candidate's sources, for clients of Gemini's API."""
     metadata = keep_readable({name: candidate[name] for name in SOURCE_FIELDS if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
 
 def signatures_in(parts: list[dict[str, Any]], offset: int, calls: int) -> tuple[tuple[ReasoningBlock, ...], int]:
-    """Return the signatures of parts other than calls, each with its position, and the text's new length."""
+    """Return the signatures of all parts except calls, with their positions, and the offset at the end of the text."""
     blocks: list[ReasoningBlock] = []
     for part in parts:
         if own_kind(part):
@@ -272,7 +269,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # Without an id of its own, a call gets one with the response's id, so that ids differ between answers.
+    # A call without an id gets one that includes the response's id, so that ids from different answers differ.
     identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))

@@ -45,15 +45,16 @@ from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The first user turn if the conversation would otherwise begin with the model.
+# Content of a first user turn that is inserted if the conversation would otherwise begin with a model turn.
 OPENING = {"text": "."}
 MAX_STOPS = 5
-# Types of files that a function response may contain.
+# File types that a function response may contain.
 IN_RESULTS = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 MODALITIES = frozenset({"text", "image", "audio"})
 SAFETY = "safetySettings"
 CONFIG = "toolConfig."
-# With the `computer` tool, Gemini reads the fields `url` and `safety_acknowledgement` of a result.
+# If the `computer` tool is used, tool results that are JSON objects are sent as objects, because Gemini reads their
+# fields `url` and `safety_acknowledgement`.
 COMPUTER, AS_OBJECTS = "computer", "results_as_objects"
 KNOWN_EXTRA = {
     "seed": "seed",
@@ -65,7 +66,7 @@ KNOWN_EXTRA = {
 
 @dataclass(frozen=True)
 class Gemini:
-    """The protocol `gemini`. For `clock`, see the protocol `openai`."""
+    """The protocol `gemini`. For `clock`, see the class `OpenAI`."""
 
     name: str = "gemini"
     clock: Callable[[], float] = time.time
@@ -102,10 +103,10 @@ def _url(target: Target, *, stream: bool) -> str:
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
     call, _, verb_in_path = path.rpartition(":")
-    # The endpoint is already the URL of a model call, in which the model and the method are replaced.
+    # If the endpoint is already the URL of a model call, replace the model and the method in it.
     if verb_in_path in {"generateContent", "streamGenerateContent"}:
         path, has_model, _ = call.rpartition("/models/")
-        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # Tuned models have their own path.
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # Tuned models have another path.
     else:
         call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
@@ -132,7 +133,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # Sent next to generationConfig, not inside it.
+    remaining.pop(SAFETY, None)  # This is sent next to generationConfig, not inside it.
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
@@ -154,7 +155,7 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     budget, thinking_support = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
-    # Return the same object for each parameter that needs it, so that none of the parameters counts as dropped.
+    # Parameters that result in a thinkingConfig share the same field, so that none of them counts as dropped.
     fields = {"reasoning_effort": ("thinkingConfig", config)}
     if isinstance(budget, int) and thinking_support:
         config = {"thinkingBudget": budget}
@@ -174,7 +175,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
     if quirk(quirks, "structured", "gemini") == "prompt":
         return False
-    # Send both tools and a schema only if an option states that the model accepts them together.
+    # Tools and a schema are sent together only if an option states that the model accepts this.
     return not chat.tools or quirks.get("structured") == "json_schema"
 
 
@@ -214,7 +215,7 @@ def _calling(chat: ChatRequest, tools: list[Tool]) -> dict[str, Any]:
     calling: dict[str, Any] = {"mode": mode} if mode else {}
     wanted_names = (chat.tool_name,) if chat.tool_name else chat.allowed_tools
     allowed_names = [tool.name for tool in tools if tool.name in wanted_names]
-    if allowed_names:  # Allowed names require ANY, or VALIDATED if the model may also answer in text.
+    if allowed_names:  # A list of allowed names requires ANY, or VALIDATED if the model may also answer with text.
         mode = "ANY" if chat.tool_name or chat.tool_choice == "required" else VALIDATED
         calling = {"mode": mode, "allowedFunctionNames": allowed_names}
     return calling
@@ -242,7 +243,7 @@ def _conversation(
         names |= {call.id: call.name for call in message.tool_calls}
         if message.role is Role.ASSISTANT:
             conversation.model(_model(message, origin))
-            # Files in a model's message are moved to the next user turn.
+            # Files in an assistant message are moved to the next user turn.
             conversation.postpone([_native(part) for part in list_native_parts(message)])
         else:
             _add(message, conversation, names, quirks, origin)
@@ -282,7 +283,7 @@ def _text(text: str) -> list[dict[str, Any]]:
 
 
 def _own(item: VendorItem, origin: str) -> dict[str, Any]:
-    # A signature is sent only to the model that produced it, or to any model if its origin is unknown.
+    # A signature is sent only to the model that wrote it, or to any model if its origin is unknown.
     signed = item.origin in ("", origin)
     return {name: value for name, value in item.value.items() if signed or name != "thoughtSignature"}
 
@@ -292,7 +293,7 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     signed = any(call.signature_for(origin) for call in calls)
     for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": call_arguments(call)}}
-        # If this model signed none of the calls, the first call gets Google's placeholder.
+        # If none of the calls has a signature of this model, the first one gets Google's placeholder.
         signature = call.signature_for(origin) or ("" if signed or index else SKIP_VALIDATION)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
@@ -319,7 +320,7 @@ def _result(message: Message, conversation: Conversation, names: Mapping[str, st
     if inline_parts:
         response["parts"] = [_inline(part) for part in inline_parts]
     conversation.result({"functionResponse": response})
-    # Files that a function response must not contain follow in the same turn.
+    # Files that a function response cannot contain follow in the same turn.
     conversation.postpone([_native(part) for part in media if part not in inline_parts])
 
 
@@ -338,7 +339,7 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
-        # The type of a file at a URL without an extension is unknown, and Gemini does not accept `image/*`.
+        # For a URL without an extension, the file type is unknown, and Gemini does not accept `image/*`.
         type_field = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
         return {"fileData": {**type_field, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

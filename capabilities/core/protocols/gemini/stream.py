@@ -40,7 +40,10 @@ from capabilities.core.wire import (
 
 
 class PartReader:
-    """Reads chunks. Each states the current usage, and the one with a finish reason is the last with content."""
+    """Reads streamed chunks.
+
+    Each chunk contains the current usage. The chunk with a finish reason is the last one with content.
+    """
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -82,7 +85,7 @@ class PartReader:
         return events
 
     def _annotations(self, candidate: Mapping[str, Any]) -> tuple[Annotation, ...]:
-        # Later chunks may repeat a citation.
+        # Later chunks may repeat a citation, so return only new ones.
         annotations = [
             annotation
             for annotation in parse_annotations(candidate, "".join(self._texts))
@@ -92,7 +95,7 @@ class PartReader:
         return tuple(annotations)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
-        # The order of the parts is preserved. Parts of Gemini's own tools are separate from text and calls.
+        # Preserve the order of the parts. Parts of Gemini's own tools are kept separate from text and calls.
         for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
             run = list(group)
             if is_own:
@@ -124,6 +127,6 @@ class PartReader:
             self.finished = "usageMetadata" in value
 
     def _count(self, usage: Any) -> None:
-        # Each chunk has cumulative counts. An omitted count is unchanged.
+        # Each chunk has cumulative counts. A count that is omitted is not changed.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}

@@ -1,4 +1,4 @@
-"""Read the files in Gemini's answers, and the pages that the answers cite."""
+"""Read the media in Gemini's answers, and the pages that the answers cite."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from capabilities.core.wire import Media
 Annotation = Mapping[str, Any]
 
 
-# Fields in which a candidate states the sources of its text.
+# Fields of a candidate that cite the sources of its text.
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 
 
 def parse_media(parts: Iterable[Mapping[str, Any]]) -> tuple[Media, ...]:
-    # An image that was produced during thinking is not part of the answer.
+    # An image that is produced during thinking is not part of the answer.
     candidates = (_media(part) for part in parts if not part.get("thought"))
     return tuple(media for media in candidates if media is not None)
 
@@ -33,7 +33,7 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 
 def parse_annotations(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
-    """Return the pages that a candidate cites, each with its position in `text`, in OpenAI's format."""
+    """Return the pages that a candidate cites, in OpenAI's format, with their positions in `text`."""
     grounding, citations = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
     if not (isinstance(grounding, Mapping) or isinstance(citations, Mapping)):
         return ()
@@ -52,21 +52,21 @@ def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotatio
         for index in indices if isinstance(indices, list) else []:
             if isinstance(index, int) and 0 <= index < len(pages):
                 yield from _annotation(pages[index], support.get("segment"), data)
-    # Pages without a position in the text are cited at its beginning.
+    # Without positions in the text, all pages are cited at its beginning.
     if not supports:
         for page in pages:
             yield from _annotation(page, None, data)
 
 
 def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    # In every kind of chunk, the page is the object with a `uri`.
+    # A chunk contains one object, whose name depends on the kind of source. A page is an object with a `uri`.
     return next((page for page in chunk.values() if isinstance(page, Mapping) and page.get("uri")), {})
 
 
 def _annotation(page: Mapping[str, Any], segment: Any, data: bytes) -> Iterator[Annotation]:
     url = non_empty_text(page.get("uri"))
     if url:
-        # Gemini counts bytes, OpenAI characters.
+        # Gemini's positions are in bytes, and OpenAI's in characters.
         start, end = (len(data[: count_at(segment, name) or 0].decode("utf-8", "ignore")) for name in POSITIONS)
         position = {"start_index": start, "end_index": end}
         yield {
@@ -82,9 +82,9 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-# Actions and results of Gemini's own tools, in a form that Gemini's clients can parse. Fields of an unexpected type are
-# dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Newer fields are passed on
-# unchanged.
+# Types of fields in the actions and results of Gemini's own tools, as Gemini's clients parse them. A field with a value
+# of another type is dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Fields
+# that are not listed are passed on unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(
     {
@@ -110,17 +110,17 @@ _NAMES: Mapping[str | type, str] = MappingProxyType(
         ),
     }
 )
-# The types of fields by name, at any depth.
+# Maps field names, at any depth, to types.
 KINDS: Mapping[str, str | type] = MappingProxyType(
     {name: kind for kind, names in _NAMES.items() for name in names.split()}
 )
 _ITEMS: Mapping[Any, type] = {f"list[{kind.__name__}]": kind for kind in (str, int, float, dict)}
-# Objects with arbitrary fields.
+# Fields whose value is an object with arbitrary fields.
 FREE = frozenset({"args", "response"})
 
 
 def keep_readable(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with only those fields, at any depth, that Gemini's clients can parse."""
+    """Return the object without the fields, at any depth, that Gemini's clients cannot parse."""
     return dict(_readable(value))
 
 
@@ -136,6 +136,6 @@ def _readable(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is(value: Any, kind: type) -> bool:
-    # As in JSON, an integer is a number, and a boolean is not.
+    # As in JSON, an integer is also a number, but a boolean is not.
     kinds = (int, float) if kind is float else (kind,)
     return isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))

@@ -1,4 +1,4 @@
-"""Convert `reasoning_effort` for Gemini models, by a table of model names."""
+"""Convert `reasoning_effort` for Gemini models, with a table of model names."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ def _budgets(none: int) -> Mapping[str, Any]:
     return MappingProxyType({effort: {"thinkingBudget": tokens} for effort, tokens in budgets.items()})
 
 
-# The first pattern that matches a model's name determines the thinkingConfig for each effort. Other models get none.
-# Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have levels. 2.5 has
-# budgets, and 2.5 Pro cannot disable thinking. 3 Pro has only low and high, and no Pro model has `minimal`.
+# The first pattern that matches a model's name determines the thinkingConfig for each effort. No thinkingConfig is sent
+# to other models. Source: Google's pages on thinking and on compatibility with OpenAI (2026-11). Models from 3 on have
+# levels. 2.5 has budgets, and 2.5 Pro cannot disable thinking. 3 Pro has only low and high, and no Pro model has
+# `minimal`.
 CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
     (re.compile(pattern), configs)
     for pattern, configs in (
@@ -42,7 +43,7 @@ CONFIGS: tuple[tuple[re.Pattern[str], Mapping[str, Any]], ...] = tuple(
 
 
 def thinking_config(model: str, effort: Any) -> Mapping[str, Any] | None:
-    """Return the thinkingConfig for an effort: empty if none has to be sent, None if the effort is not supported."""
+    """Return the thinkingConfig for an effort: empty if none is needed, None if the effort is not supported."""
     name = model.rpartition("/")[2].lower()
     configs = next((configs for pattern, configs in CONFIGS if pattern.search(name)), {})
     config: Mapping[str, Any] | None = configs.get(effort) if isinstance(effort, str) else None

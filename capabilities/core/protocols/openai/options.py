@@ -1,4 +1,4 @@
-"""Build the parameters of a Chat Completions request: tools, JSON, cache breakpoints, and dropped parameters."""
+"""Build the parameters of a Chat Completions request: tools, JSON and cache breakpoints. Report dropped parameters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from capabilities.core.protocols.parameters import BREAKPOINT_NAMES, GEMINIS, dr
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
-# Payload fields that a caller's extra parameters never replace.
+# Fields of the payload that a caller's extra parameters must not replace.
 GATEWAY_PARAMETERS = frozenset({"model", "messages", "stream", "stream_options"})
-# Parameters for which only OpenAI's Responses API or Gemini's API has a field.
+# Parameters that exist only in OpenAI's Responses API or Gemini's API.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
-# Extra parameters that are not passed on unchanged.
+# Extra parameters that are never passed on.
 NOT_PASSED = GATEWAY_PARAMETERS | NOT_IN_CHAT
 IMAGE_DETAIL, FILE_DETAIL = "messages[].content[].image_url.detail", "messages[].content[].file.detail"
-# Fields of a `thinking` object that hosts other than Anthropic accept: on or off, and for GLM whether thinking is
-# retained.
+# Fields of a `thinking` object that hosts other than Anthropic accept: whether thinking is enabled, and for GLM whether
+# previous thinking is cleared.
 THINKING_FIELDS = frozenset({"type", "clear_thinking"})
 FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 
@@ -27,7 +27,7 @@ FIVE_MINUTES, THIRTY_MINUTES = 300, 1800
 def build_parameters(
     chat: ChatRequest, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return all fields except the model and the messages, and the names of dropped parameters."""
+    """Return all payload fields except the model and the messages, and the names of dropped parameters."""
     fields: dict[str, Any] = {name: value for name, value in chat.extra.items() if name not in NOT_PASSED}
     fields |= {"temperature": chat.temperature, "top_p": chat.top_p, "stop": list(chat.stop) or None}
     fields |= _tools(chat, quirks) | {"response_format": _response_format(chat, quirks)}
@@ -54,7 +54,7 @@ def build_parameters(
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
-    # Claude Code sends these in a form that only Anthropic accepts. Other hosts would reject the request.
+    # Claude Code sends these parameters in a form that only Anthropic accepts. Other hosts would reject the request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
     if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= THINKING_FIELDS):
         yield "thinking"
@@ -76,7 +76,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A turn that consists only of tool calls has no text for a breakpoint.
+            # A message that consists only of tool calls has no text that could have a cache breakpoint.
             if part.cache and isinstance(part, TextPart) and not part.text:
                 yield part.cache.path
 
@@ -89,7 +89,7 @@ def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[st
 
 
 def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    # A tool choice without tools would be rejected.
+    # A tool choice without any tools would be rejected.
     if not chat.tools:
         return {}
     choice: Any = chat.tool_choice
@@ -116,7 +116,7 @@ def _tool(tool: Tool, quirks: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_breakpoint(mark: CacheBreakpoint | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cache breakpoint in this host's format, or {} if the host does not support breakpoints."""
+    """Return a cache breakpoint in the host's format, or {} if the host does not support cache breakpoints."""
     dialect = quirk(quirks, "cache_marks") if mark else "none"
     if mark is None or dialect == "none":
         return {}

@@ -31,9 +31,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# Content of an answer in addition to its text: images (OpenRouter), audio (OpenAI) and citations.
-
-# Fields of a message with such content. If `content` is a list, it may also contain images.
+# Fields of a message with content in addition to its text: images (OpenRouter), audio (OpenAI) and citations. If
+# `content` is a list, it may contain images, too.
 MEDIA_FIELDS = frozenset({"images", "audio", "annotations"})
 
 
@@ -57,13 +56,11 @@ def _images(value: Any) -> Iterator[Media]:
 def _sounds(value: Any) -> Iterator[Media]:
     if not isinstance(value, dict):
         return
-    # A chunk of audio may contain only the transcript.
+    # A streamed chunk of audio may contain only a transcript.
     sound = parse_base64_media(None, value.get("data"), RAW_SOUND) or Media(Kind.AUDIO, RAW_SOUND)
     transcript, expires_at = non_empty_text(value.get("transcript")), count_at(value, "expires_at")
     yield replace(sound, id=non_empty_text(value.get("id")), transcript=transcript or "", expires_at=expires_at)
 
-
-# Finish reasons of OpenAI and compatible hosts.
 
 ENDINGS: Mapping[str, Ending] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "STOP", "COMPLETE"), WHOLE),
@@ -72,18 +69,18 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-# Finish reasons which mean that the provider failed, with the equivalent HTTP status.
+# Maps finish reasons which mean that the provider failed to the equivalent HTTP status.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 
-# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them.
+# Maps names of token counts in a `usage` object and in its nested objects to fields of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
     "completion_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
-    "cached_tokens": "cached_tokens",  # Kimi
-    "prompt_cache_hit_tokens": "cached_tokens",  # DeepSeek
+    "cached_tokens": "cached_tokens",  # This is Kimi's name.
+    "prompt_cache_hit_tokens": "cached_tokens",  # This is DeepSeek's name.
 }
 PROMPT: Mapping[str, str] = {
     "cached_tokens": "cached_tokens",
@@ -113,7 +110,7 @@ def parse_usage(value: Any) -> Usage:
     read_counts(value, TOTALS, counts)
     for name, names in DETAILS.items():
         read_counts(value.get(name), names, counts)
-    # DeepSeek counts cache hits and misses separately.
+    # DeepSeek counts cache hits and cache misses separately.
     if "prompt_tokens" not in counts and "prompt_cache_miss_tokens" in value:
         hit, miss = counts.get("cached_tokens"), parse_count(value["prompt_cache_miss_tokens"])
         return Usage(sum_counts(hit, miss), **counts)
@@ -141,7 +138,7 @@ def _outcome(value: dict[str, Any], choices: Any) -> Answer | Failure:
 
 
 def is_error(value: Mapping[str, Any]) -> bool:
-    """Return whether a 200 response contains an error, as from OpenRouter, or from MiniMax in `base_resp`."""
+    """Return whether a 200 response contains an error, like those of OpenRouter, or of MiniMax in `base_resp`."""
     base = value.get("base_resp")
     if isinstance(base, Mapping) and base.get("status_code"):
         return True
@@ -174,11 +171,11 @@ def _answer(value: dict[str, Any], choice: dict[str, Any]) -> Answer | Failure:
 
 
 def build_details(value: Mapping[str, Any], choice: Mapping[str, Any], ending: Ending) -> AnswerDetails:
-    """Return the details of an answer, or of the last chunk of a streamed answer."""
-    # OpenRouter also states the vendor's own reason.
+    """Return the details of a complete answer, or of the last chunk of a streamed answer."""
+    # OpenRouter also returns the vendor's own reason.
     reason = vendor_reason(choice.get("native_finish_reason") or choice.get("finish_reason"), ending)
     tier, fingerprint = non_empty_text(value.get("service_tier")), non_empty_text(value.get("system_fingerprint"))
-    # vLLM and SGLang state the stop sequence here. A number is a token id.
+    # vLLM and SGLang return the stop sequence in these fields. A number is the id of a stop token.
     sequence = non_empty_text(choice.get("stop_reason")) or non_empty_text(choice.get("matched_stop"))
     if not (reason or tier or fingerprint or sequence):
         return NO_DETAILS
@@ -205,9 +202,9 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
 
 
 def text_and_thoughts(content: Any) -> tuple[str, str]:
-    """Return the text and the reasoning in content.
+    """Return the text and the reasoning in a message's content.
 
-    Content is a string or, in Mistral's API, a list of chunks.
+    The content is a string, or a list of chunks in Mistral's API.
     """
     if isinstance(content, str):
         return content, ""
@@ -223,7 +220,7 @@ def text_and_thoughts(content: Any) -> tuple[str, str]:
 
 
 def parse_reasoning(message: Mapping[str, Any]) -> str:
-    # The name of the reasoning field differs between hosts.
+    # Different hosts use different names for the reasoning field.
     for name in ("reasoning_content", "reasoning"):
         if isinstance(message.get(name), str) and message[name]:
             return str(message[name])

@@ -1,4 +1,4 @@
-"""Encode requests for Chat Completions, for OpenAI and, with compatibility options, for similar hosts."""
+"""Encode requests in the Chat Completions format, for OpenAI and, with compatibility options, for similar hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ HOISTED = "Tool output, not user instructions:"
 
 @dataclass(frozen=True)
 class OpenAI:
-    """The protocol `openai`. `clock` (Unix seconds) is used if a response has a Retry-After date but no Date."""
+    """The protocol `openai`.
+
+    `clock` returns the current time (Unix seconds). It is used if a response has a date in Retry-After, but no Date
+    header.
+    """
 
     name: str = "openai"
     clock: Callable[[], float] = time.time
@@ -92,7 +96,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
 def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     if quirk(quirks, "system_role") == "first_user":
         messages = _system_to_user(messages)
-    # Files that a message cannot contain follow in a separate user message, after all consecutive tool results.
+    # Files that a message cannot contain follow in a user message, after all consecutive tool results.
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
@@ -116,9 +120,9 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    # For models without a system role, system messages are prepended to the next user message. If the next message is
-    # an answer, or there is none, they are appended to the previous user message. Messages before an answer therefore
-    # never change later.
+    # For models without a system role, a system message becomes the beginning of the next user message. If an assistant
+    # message follows instead, or no message at all, it becomes the end of the previous user message. Messages before an
+    # assistant message therefore stay the same when the conversation continues.
     out: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -182,7 +186,7 @@ def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict
 def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
     signed = quirk(quirks, "call_signatures")
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
-    # The host requires a signature, so the first call gets Google's placeholder.
+    # The host requires a signature, so the first unsigned call gets Google's placeholder.
     if signed and not any(signatures):
         signatures[0] = SKIP_VALIDATION
     return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]
@@ -200,7 +204,7 @@ def _call_id(call_id: str, quirks: Mapping[str, Any]) -> str:
 
 
 def _content(message: Message, quirks: Mapping[str, Any]) -> Any:
-    # Use a single string if all parts are text, because some hosts accept nothing else.
+    # If all parts are text, send a single string, because some hosts accept nothing else.
     result = result_parts(message)
     if len(result) == 1 and isinstance(result[0], TextPart) and result[0].cache is None:
         return result[0].text

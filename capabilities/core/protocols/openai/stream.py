@@ -27,12 +27,12 @@ from capabilities.core.protocols.tool_calls import CallAssembler
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
-# Fields of a delta that adds only text.
+# Fields of a delta that contains only text.
 WORDS = frozenset({"role", "content"})
 
 
 class ChunkReader:
-    """Reads chunks. After the finish reason, the usage or `[DONE]` ends the stream."""
+    """Reads streamed chunks. After the finish reason, the usage or `[DONE]` ends the stream."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -49,7 +49,7 @@ class ChunkReader:
         return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        # A fast path, because nearly all chunks differ from the previous one only in their text.
+        # This fast path comes first, because nearly all chunks differ from the previous one only in their text.
         if self.finish is None and not event.event and (text := self._frame.read_text(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
@@ -84,7 +84,7 @@ class ChunkReader:
         reason = choice.get("finish_reason")
         if reason and isinstance(reason, str) and reason in BROKEN:
             return [broken_off(choice, reason)]
-        delta = choice.get("delta", choice.get("message"))  # Some hosts send a complete message as one event.
+        delta = choice.get("delta", choice.get("message"))  # Some hosts send a complete message in a single chunk.
         if delta is not None and not isinstance(delta, dict):
             raise MalformedEventError(translatable("%(name)s is not an object", name="delta"))
         pieces: list[Delta | Supplement | Failure] = self._pieces(delta) if delta else []
@@ -100,11 +100,11 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         content = delta.get("content")
-        # This is the fast path, because nearly all chunks contain only text.
+        # This fast path comes first, because nearly all deltas contain only text.
         if len(delta) == 1 and isinstance(content, str):
             return [Delta(content)] if content else []
         refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
-        if isinstance(thoughts, list):  # Sent in chunks, which are joined at the end.
+        if isinstance(thoughts, list):  # Reasoning details are sent in pieces, which are joined at the end.
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = (
@@ -123,7 +123,7 @@ class ChunkReader:
         return events
 
     def _count(self, usage: Any) -> None:
-        # Some hosts send the current usage with every chunk. A count that a later chunk omits is unchanged.
+        # Some hosts send the current usage in every chunk. A count that a later chunk omits is not changed.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 
@@ -152,7 +152,7 @@ def _with_logprobs(pieces: list[Delta | Supplement | Failure], logprobs: Any) ->
 
 def _first_choice(choices: list[Any]) -> dict[str, Any] | None:
     for item in choices:
-        # Only one choice was requested, so ignore others.
+        # Only one choice was requested, so ignore all others.
         if isinstance(item, dict) and item.get("index", 0) == 0:
             return item
     return None

@@ -1,1 +1,1 @@
-"""OpenAI's Responses API, used statelessly: each call contains the entire conversation."""
+"""OpenAI's Responses API, used without server-side state: each call contains the entire conversation."""

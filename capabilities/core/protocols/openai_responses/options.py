@@ -1,4 +1,4 @@
-"""Build the parameters of a Responses request: tools, answer format, reasoning, and dropped parameters."""
+"""Build the parameters of a Responses request: tools, answer format and reasoning. Report dropped parameters."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
-# A lower limit is rejected, so this limit is sent instead (OpenAI API reference: max_output_tokens).
+# OpenAI rejects a lower limit, so this one is sent instead (API reference: max_output_tokens).
 MIN_TOKENS = 16
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
-# Models without encrypted reasoning. They reject requests for it.
+# Models that reject requests for encrypted reasoning.
 NON_REASONING_MODELS = re.compile(r"(^|/)(gpt-[34]|chatgpt|computer-use)|-chat(-|$)")
-# Parameters with the same name in the Responses API.
+# Parameters that have the same name in the Responses API and are passed on unchanged.
 PASSED = (
     *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
 )
-# All extra parameters of a request that have a field in the Responses API.
+# Extra parameters of a request that have a field in the Responses API.
 MAPPED_PARAMETERS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
-# The type that a value must have to become part of the `reasoning` object.
+# Types of values that can become part of the `reasoning` object.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
 THIRTY_MINUTES = 1800
 
@@ -34,7 +34,7 @@ THIRTY_MINUTES = 1800
 def build_parameters(
     chat: ChatRequest, model: str, quirks: Mapping[str, Any], *, stream: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return all fields except the model and the items, and the names of dropped parameters."""
+    """Return all payload fields except the model and the items, and the names of dropped parameters."""
     refused = unwanted_params(quirks, PROTOCOL)
     extra = {name: value for name, value in chat.extra.items() if name not in refused}
     fields_all: dict[str, Any] = {"store": False, **{name: extra[name] for name in PASSED if name in extra}}
@@ -70,13 +70,13 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A cache breakpoint is not allowed on an assistant's text or on empty text.
+            # Assistant text and empty text cannot have a cache breakpoint.
             if part.cache and isinstance(part, TextPart) and (message.role == "assistant" or not part.text):
                 yield part.cache.path
 
 
 def encode_breakpoint(mark: CacheBreakpoint | None, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cache breakpoint in OpenAI's format, or {} if the host does not support breakpoints."""
+    """Return a cache breakpoint in OpenAI's format, or {} if the host does not support cache breakpoints."""
     if mark is None or quirk(quirks, "cache_marks") != "prompt_cache_breakpoint":
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "30m" if mark.seconds <= THIRTY_MINUTES else "12h"}
@@ -107,15 +107,15 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
         return {"type": str(shape.get("type"))}
     if structured == "json_object":
         return {"type": "json_object"}
-    # In the Responses API, the schema's fields are not nested in an object, as they are in Chat Completions.
+    # The Responses API does not nest the fields of the schema in another object, as Chat Completions does.
     inner = shape["json_schema"]
     return {"type": "json_schema", "name": "answer", **inner}
 
 
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
-    if "include" in extra:  # The value is null if the model has rejected `include`.
+    if "include" in extra:  # The model has rejected `include`, so do not send it again.
         return []
-    # Request encrypted reasoning, because the next call must send it back.
+    # Request encrypted reasoning, because the next call of the conversation must send it back.
     included = [] if NON_REASONING_MODELS.search(model.lower()) else [ENCRYPTED]
     included += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*included, LOGPROBS] if extra.get("logprobs") else included
@@ -123,7 +123,7 @@ def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[st
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     tools = add_tools([_tool(tool) for tool in chat.tools], chat.vendor)
-    # A tool choice without tools would be rejected.
+    # A tool choice without any tools would be rejected.
     if not tools:
         return {}
     choice: Any = chat.tool_choice
@@ -145,12 +145,12 @@ def _tool(tool: Tool) -> dict[str, Any]:
     if tool.custom is not None:
         shaped = {"format": flat_format(tool.custom)} if tool.custom else {}
         return {"type": "custom", "name": tool.name, **described, **shaped}
-    # Always send `strict`. Without it, functions are strict in the Responses API, but not in Chat Completions.
+    # Send `strict` in any case. Without it, functions would be strict, unlike in Chat Completions.
     parameters = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "name": tool.name, **described, "parameters": parameters, "strict": bool(tool.strict)}
 
 
 def flat_format(shape: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the format of a custom tool's input without the object that wraps grammars in Chat Completions."""
+    """Return the format of a custom tool's input without the object that wraps a grammar in Chat Completions."""
     grammar = shape.get("grammar")
     return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else dict(shape)

@@ -26,15 +26,13 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
-# Content of a response in addition to its text: images, which are separate items, and citations.
-
 IMAGE = "image_generation_call"
-# The format of an image if none is stated (OpenAI: image generation tool).
+# The image format if the item does not specify one (OpenAI: image generation tool).
 DEFAULT_FORMAT = "png"
 
 
 def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
-    """Return the image in the item, or an empty tuple if there is none."""
+    """Return the image in an item, or an empty tuple if it contains none."""
     if item.get("type") != IMAGE:
         return ()
     form = non_empty_text(item.get("output_format")) or DEFAULT_FORMAT
@@ -43,7 +41,7 @@ def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
 
 
 def parse_annotation(value: Any) -> Annotation | None:
-    """Return an annotation in the format of Chat Completions, which nests its fields."""
+    """Return an annotation in the format of Chat Completions, which nests the fields."""
     kind = non_empty_text(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
@@ -57,15 +55,15 @@ def parse_annotations(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
-# The reason of an incomplete response, or else its status, mapped to an ending.
+# Maps the reason why a response is incomplete, or otherwise its status, to an ending. Tool calls are not a separate
+# reason in the Responses API.
 
-# In the Responses API, a tool call is not a separate reason.
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# Final states in which a response is not an answer, with the equivalent HTTP status.
+# Maps the statuses of responses that are not answers to the equivalent HTTP status.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
@@ -75,7 +73,7 @@ def ending_reason(response: Mapping[str, Any]) -> Any:
     return reason or response.get("status")
 
 
-# Names of token counts in a `usage` object and its nested objects, and the fields of `Usage` for them.
+# Maps names of token counts in a `usage` object and in its nested objects to fields of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
@@ -86,7 +84,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-# The field in `input_tokens_details` that states the cache's retention of the written tokens.
+# Maps names in `cache_write_tokens_details`, one for each cache lifetime, to fields of `Usage`.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 
@@ -102,9 +100,9 @@ def parse_usage(value: Any) -> Usage:
     return Usage(**counts)
 
 
-# OpenRouter's name for this reasoning format.
+# OpenRouter's name for the reasoning format of the Responses API.
 DIALECT = "openai-responses-v1"
-# Types of items that call one of the caller's tools, and the field with the arguments.
+# Maps types of items that call the caller's tools to the field with the arguments.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 Item = Mapping[str, Any]
 
@@ -121,7 +119,7 @@ def decode(status: int, headers: Mapping[str, str], body: bytes, now: float | No
 
 
 def parse_status_failure(response: Mapping[str, Any]) -> Failure:
-    """Return the failure for a response that failed, was cancelled or has not ended, with its usage."""
+    """Return the failure, with its usage, for a response that failed, was cancelled or has not ended."""
     return _parse_status_failure(response).counted(parse_usage(response.get("usage")))
 
 
@@ -181,14 +179,14 @@ def item_text(item: Item) -> str:
 
 def build_details(response: Mapping[str, Any], ending: Ending) -> AnswerDetails:
     reason = ending_reason(response)
-    # `completed` is redundant with the finish reason.
+    # The status `completed` adds nothing to the finish reason.
     stop_reason = None if reason == "completed" else vendor_reason(reason, ending)
     tier = non_empty_text(response.get("service_tier"))
     return AnswerDetails(stop_reason, None, tier) if stop_reason or tier else NO_DETAILS
 
 
 def parse_reasoning(item: Item) -> str:
-    """Return the readable reasoning in an item: its text if the host shows it, or else the summary."""
+    """Return the readable reasoning in an item: its text if the host returns it, otherwise the summary."""
     if item.get("type") != "reasoning":
         return ""
     full = "".join(part_text(part, "reasoning_text", "text") for part in list_parts(item))
@@ -196,7 +194,7 @@ def parse_reasoning(item: Item) -> str:
 
 
 def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlock]:
-    """Yield the reasoning that must be sent back to the model: an item's summary, then its encrypted part."""
+    """Yield the reasoning that must be sent back to the model: the summary of an item, then its encrypted part."""
     identity, proof = non_empty_text(item.get("id")), non_empty_text(item.get("encrypted_content"))
     if item.get("type") != "reasoning" or proof is None:
         return
@@ -206,7 +204,7 @@ def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlo
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
-# Items that exist in every API in some form. All others exist only in OpenAI's API.
+# Items that all vendors' APIs have in some form. All other items exist only in OpenAI's API.
 STANDARD_ITEMS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 
@@ -216,7 +214,7 @@ def is_own(item: Item) -> bool:
 
 
 def vendor_item(item: Item, value: Mapping[str, Any] | None = None, *position: int) -> VendorItem:
-    """Return an item of OpenAI's own tools, or an event of such an item, for clients of the same API."""
+    """Return an item of OpenAI's own tools, or a stream event of such an item, for clients of the Responses API."""
     return VendorItem("openai-responses", block_tool_name(item), item if value is None else value, "", *position)
 
 

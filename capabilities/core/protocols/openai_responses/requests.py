@@ -1,4 +1,4 @@
-"""Encode requests for OpenAI's Responses API. The response is stored only if the caller requests it."""
+"""Encode requests for OpenAI's Responses API. OpenAI stores the response only if the caller requests it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Items = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class OpenAIResponses:
-    """The protocol `openai-responses`. For `clock`, see the protocol `openai`."""
+    """The protocol `openai-responses`. For `clock`, see the class `OpenAI`."""
 
     name: str = "openai-responses"
     clock: Callable[[], float] = time.time
@@ -80,7 +80,7 @@ def _instruction_items(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
 
 
 def _items(messages: Sequence[Message], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
-    # Files that an item cannot contain follow in a separate user message, after all consecutive tool results.
+    # Files that an item cannot contain follow in a user message, after all consecutive tool results.
     waiting: list[NativePart] = []
     custom: set[str] = set()
     for message in messages:
@@ -116,7 +116,7 @@ def _hoist(parts: list[NativePart]) -> dict[str, Any]:
 
 def _assistant(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     text, offset, sent_calls = join_text_parts(message.parts), 0, 0
-    # Send back only this model's own reasoning, at its original position. Another model's reasoning would be rejected.
+    # Send back only this model's own reasoning, in its original position. Reasoning of other models would be rejected.
     for group in _group(interleave(message.thoughts, message.vendor, origin)):
         first = group if isinstance(group, VendorItem) else group[0]
         yield from _text_items(text[offset : first.offset])
@@ -134,7 +134,7 @@ def _group(woven: Sequence[ReasoningBlock | VendorItem]) -> Iterator[list[Reason
             yield item
             continue
         group.append(item)
-        # The encrypted part follows the summary and ends an item.
+        # An encrypted part follows the summary and ends a reasoning item.
         if item.form is ThoughtForm.ENCRYPTED:
             yield group
             group = []
@@ -181,7 +181,7 @@ def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
 
 def _native(part: NativePart) -> dict[str, Any]:
     closely = {"detail": part.detail} if part.detail else {}
-    if part.kind is Kind.IMAGE:  # OpenAI's types require `detail`, and other hosts (vLLM) use these types.
+    if part.kind is Kind.IMAGE:  # The field `detail` is required by OpenAI's types, which other hosts (vLLM) use.
         return {"type": "input_image", "image_url": address(part), "detail": part.detail or "auto"}
     if part.kind in (Kind.AUDIO, Kind.VIDEO):
         return {"type": "input_text", "text": placeholder(part)}

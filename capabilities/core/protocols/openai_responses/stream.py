@@ -41,7 +41,7 @@ DONE = "[DONE]"
 
 
 class ItemEventReader:
-    """Reads events up to the one that ends the response."""
+    """Reads stream events up to the one that ends the response."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -57,7 +57,7 @@ class ItemEventReader:
 
     @property
     def usage(self) -> Usage:
-        # The usage is part of the last event.
+        # The last event contains the usage.
         return Usage()
 
     def read(self, event: SseEvent) -> list[Piece]:
@@ -65,7 +65,7 @@ class ItemEventReader:
             return []
         value = json_event(event)
         kind = non_empty_text(value.get("type")) or event.event
-        if kind == "response.output_text.delta":  # This is the fast path, because nearly all events are text.
+        if kind == "response.output_text.delta":  # Nearly all events are text, so check this first.
             self._has_output = True
             return self._add_text(value)
         if kind == "error" or (value.get("error") and kind not in ENDS):
@@ -92,7 +92,7 @@ class ItemEventReader:
 
     def _summarise(self, _value: Mapping[str, Any]) -> list[Piece]:
         self._summaries += 1
-        # An empty line separates the parts of a summary.
+        # An empty line separates the parts of a reasoning summary.
         return [Delta(reasoning="\n\n")] if self._summaries > 1 else []
 
     def _add_refusal(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -104,7 +104,7 @@ class ItemEventReader:
         if is_own(item) and position is not None:
             self._vendor[position] = item
             return self._pass(value)
-        # The events of other items carry their type.
+        # The events of other items state their type.
         return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -132,16 +132,15 @@ class ItemEventReader:
         self._has_output = True
         if position in self._vendor:
             return self._pass(value)
-        if is_own(item):  # Some hosts do not announce the item.
+        if is_own(item):  # Some hosts do not announce the item with an earlier event.
             return [Delta(vendor=(vendor_item(item),))]
         if is_call(item):
             return self._close_call(item, position)
         media = parse_media(item)
         if media:
             return [Supplement(media)]
-        # Some hosts send no deltas, so that only the finished item has the text. The code compares texts to determine
-        # whether this text was already sent, because some hosts send no indexes, or different ones for deltas and
-        # items.
+        # Some hosts send no deltas, so that only the finished item has the text. To find out whether this text was
+        # already sent, compare the texts, because some hosts send no indexes, or different ones for deltas and items.
         text = item_text(item)
         text = "" if repair(text) in repair("".join(self._text)) else text
         reasoning = "" if position in self._thought_places else parse_reasoning(item)
@@ -168,7 +167,7 @@ class ItemEventReader:
             raise MalformedEventError(translatable("%(name)s is not an object", name="response"))
         if response.get("error") or non_empty_text(response.get("status")) in FAILURES:
             return [parse_status_failure(response)]
-        # Some hosts send nothing before the last event.
+        # Some hosts send nothing before this last event.
         pieces = [] if self._has_output else _all_at_once(response)
         has_calls = bool(self._calls) or any(map(is_call, list_items(response)))
         ending = map_ending(ENDINGS, ending_reason(response), has_calls=has_calls)
@@ -198,7 +197,7 @@ def _item(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return item
 
 
-# Events that only repeat the content of others are ignored.
+# Maps event types to the methods that read them. Events that only repeat the content of others are ignored.
 READERS: Mapping[str, Callable[[ItemEventReader, Mapping[str, Any]], list[Piece]]] = MappingProxyType(
     {
         "response.reasoning_summary_part.added": ItemEventReader._summarise,
