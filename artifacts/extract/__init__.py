@@ -1,4 +1,4 @@
-"""Extract text, images and measures from untrusted files in a short-lived child process.
+"""Extract text, images and measurements from untrusted files in a short-lived child process.
 
 The web process passes an open file to `artifacts/extract/__main__.py`. The child process has limits on memory,
 processor time and output, no network, no secrets in its environment, and no Django. On Linux, the kernel also blocks
@@ -83,7 +83,7 @@ TEXT_READERS = frozenset({"html"})
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The counts and measures of a file. Each is None if it is unknown.
+    """Measured properties of a file. Each is None if it is unknown.
 
     `reason` states why none of them is known, such as `failed` or `timeout`.
     """
@@ -112,9 +112,9 @@ def extract_text(
     """Return a document's text, or None if it has none.
 
     Page, sheet and slide markers such as `[page n]`, `[sheet: name]` and `[slide n]` separate its parts. `encoding` is
-    the known encoding of a text file. The result's `source` is the reader's name, or the encoding if some bytes do not
-    decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash of the
-    bytes), the result is cached in memory. `stored` records documents without text, such as scans.
+    the encoding of a text file, if it is known. The result's `source` is the reader's name, or the encoding if some
+    bytes do not decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash
+    of the bytes), the result is cached in memory. `stored` records documents without text, such as scans.
     """
     reader = READERS.get(mime_type)
     if reader is None:
@@ -214,7 +214,7 @@ def thumbnail(path: LocalFile) -> bytes | None:
 
 
 def facts(path: LocalFile, mime_type: str, *, cache_key: str = "") -> Facts:
-    """Return measures of a file: page count, encryption, duration in seconds, or image size.
+    """Return measured properties of a file: page count, encryption, duration in seconds, or image size.
 
     With `cache_key` (the hash of the bytes), the result is cached.
     """

@@ -43,7 +43,7 @@ def confine() -> None:
 def limit(quick_seconds: float = 0, *, yields_at_once: bool = False) -> None:
     """Limit memory, processor time, files and output size. After `quick_seconds` of processor time, exit by SIGPROF.
 
-    With `yields_at_once`, lower the priority immediately. With neither option, lower it after `YIELD_SECONDS`.
+    With `yields_at_once`, lower the priority immediately. If neither is given, lower it after `YIELD_SECONDS`.
     """
     for name, soft, hard in LIMITS:
         # macOS cannot limit the address space, and other systems may already have lower limits.

@@ -1,4 +1,4 @@
-"""Render PDF pages in the extraction process, a few at a time. Targets that need the same images share them."""
+"""Render PDF pages in the extraction process, a few at a time. Models that need the same images share them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES_AT_ONCE = 10
 """Number of pages that each process renders. Other files can be read between two such processes."""
 MAX_IMAGE_BYTES = 20 * 1024 * 1024
 MAX_PAGE_SIDE, MAX_PAGE_BYTES = 4096, 4 * 1024 * 1024
-"""Size limits of a rendered page. Few targets have lower limits, so most targets can share images."""
+"""Size limits of a rendered page. Few models have lower limits, so most models can share images."""
 UNLIMITED = 0
 """Value of `max_side` in the cache key of pages that did not have to be scaled down."""
 
@@ -66,7 +66,7 @@ def draw_pages(
     if mime_type.startswith("image/"):
         return _draw_frames(path, target, count, cache_key)
     options: dict[str, object] = {
-        # The renderer prefers JPEG. Ignoring the target's other types lets more targets share the cached images.
+        # The renderer prefers JPEG. Ignoring other accepted types lets more models share the cached images.
         "mime_types": ["image/jpeg"] if "image/jpeg" in target.mime_types else list(target.mime_types),
         "max_bytes": min(target.max_bytes or MAX_PAGE_BYTES, MAX_PAGE_BYTES),
         "max_side": min(target.max_side or MAX_PAGE_SIDE, MAX_PAGE_SIDE),

@@ -1,4 +1,4 @@
-"""Convert the pages of a TIFF, or a few frames of an animation, in their order. Runs only in the extraction process."""
+"""Convert the pages of a TIFF, or a few frames of an animation. Runs only in the extraction process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert images to upright ones without metadata, within limits. Runs only in the extraction process."""
+"""Convert images: rotate them upright, remove metadata, apply limits. Runs only in the extraction process."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ FIELD, FIELD_RESULT, FIELD_END = "\x13", "\x14", "\x15"
 
 
 def doc(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of a Word document, then its footnotes, headers and comments under headings.
+    """Write the text of a Word document to `output`, then its footnotes, headers and comments under headings.
 
     Raise `RefusedError`: `encrypted`, `failed`, or `unsupported` for files older than Word 97.
     """
@@ -180,7 +180,7 @@ notes."""
 
 
 def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of each slide in presentation order, then the notes, according to the latest edit.
+    """Write the text of each slide to `output` in presentation order, then the notes, according to the latest edit.
 
     Raise `RefusedError`: `encrypted` or `failed`.
     """

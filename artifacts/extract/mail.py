@@ -25,7 +25,7 @@ HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
 def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a message (RFC 5322), or a web page saved as a message. Raise `RefusedError` for other files."""
+    """Write the text of a message (RFC 5322) or saved web page to `output`. Raise `RefusedError` for other files."""
     _add_message(_message(source), output, 0)
 
 
@@ -87,7 +87,7 @@ def message_heading(subject: str) -> str:
 
 
 def add_body(text: str, is_html: bool, output: TextCollector) -> None:
-    """Add the body of an e-mail without HTML markup."""
+    """Write the body of an e-mail to `output` without HTML markup."""
     if not is_html:
         output.add(text.replace("\r\n", "\n"))
         return
@@ -97,7 +97,7 @@ def add_body(text: str, is_html: bool, output: TextCollector) -> None:
 
 
 def add_attachments(lines: list[str], output: TextCollector) -> None:
-    """Add a numbered list of attachments without their content."""
+    """Write a numbered list of attachments to `output`, without their content."""
     if lines:
         truncation_note = [f"(the first {MAX_ATTACHMENTS} of more)"] if len(lines) > MAX_ATTACHMENTS else []
         numbered = [f"{number}. {line}" for number, line in enumerate(lines[:MAX_ATTACHMENTS], 1)]
@@ -161,7 +161,7 @@ def _decode_part(part: EmailMessage) -> str:
 
 def decode_text(data: bytes, charset: str | None) -> str:
     """Decode bytes by the declared charset if possible, otherwise by the detected one."""
-    # Use supersets of the declared charset, which decode the same bytes to the same characters, and more bytes.
+    # Use a superset of the declared charset, which can decode additional bytes.
     declared = {"gb2312": "gb18030", "gbk": "gb18030", "us-ascii": "utf-8"}.get((charset or "").lower(), charset)
     try:
         return data.decode(declared or "utf-8")

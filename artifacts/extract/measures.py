@@ -24,7 +24,7 @@ FILEPASS, MAX_RECORDS, MAX_MANIFEST = 0x2F, 64, 16 * 1024 * 1024
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return the measures of a file of this type, or an empty dictionary if there are none."""
+    """Return the measured properties of a file of this type, or an empty dictionary if there are none."""
     mime = str(options["mime_type"])
     if mime == "application/pdf":
         return _pdf(source), b""

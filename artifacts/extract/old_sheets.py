@@ -33,7 +33,7 @@ def is_old(source: BinaryIO) -> bool:
 
 
 def old_sheets(source: BinaryIO, output: TextCollector) -> None:
-    """Add the rows as displayed.
+    """Write the rows to `output` as displayed.
 
     Raise `RefusedError`: `encrypted`, `too_large`, or `failed` if the file is incomplete.
     """

@@ -291,7 +291,7 @@ def _margin(name: str) -> str:
 
 
 def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of an OpenDocument file between its page headers and page footers."""
+    """Write the text of an OpenDocument file to `output`, between its page headers and page footers."""
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
     # The text is useful even if the styles are damaged.

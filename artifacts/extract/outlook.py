@@ -46,7 +46,7 @@ EPOCH = dt.datetime(1601, 1, 1, tzinfo=dt.UTC)
 
 
 def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add headers, body, attachments and attached messages. Raise `RefusedError` for other files."""
+    """Write headers, body, attachment list and attached messages to `output`. Raise `RefusedError` for other files."""
     _add_message(_message_file(source), "", output, 0)
 
 

@@ -19,7 +19,7 @@ from artifacts.extract.pdf import open_pdf
 from artifacts.extract.words import BUDGET_SECONDS, RefusedError
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
-"""Resolution of rendered pages. It is lower if the target accepts only smaller images."""
+"""Resolution of rendered pages. It is lower if the model accepts only smaller images."""
 
 SCAN_RESOLUTION = (149, 202)
 """Range of resolutions in dots per inch. If the JPEG decoder can scale a scan (by 1, 1/2, 1/4 or 1/8) to a resolution

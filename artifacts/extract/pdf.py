@@ -17,7 +17,7 @@ UNREADABLE_PAGE = "[this page could not be read]"
 
 
 def pdf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of each page after a page marker.
+    """Write the text of each page to `output`, after a page marker.
 
     Raise `RefusedError`: `encrypted` if the file needs a password, or `failed`.
     """

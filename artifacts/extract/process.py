@@ -41,8 +41,7 @@ quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SE
 """Additional process slots, at most one per agent, so that small files need not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A file waits one second for each such number of bytes, but at most `MAX_PATIENCE` seconds, so that smaller files go
-first."""
+"""A file waits one second per MiB of its size, but at most `MAX_PATIENCE` seconds, so that smaller files go first."""
 
 ROOT = Path(__file__).resolve().parents[2]
 

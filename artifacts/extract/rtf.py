@@ -301,7 +301,7 @@ def _codec(page: int) -> str:
 
 
 def rtf(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of an RTF document. Raise `RefusedError` for other files."""
+    """Write the text of an RTF document to `output`. Raise `RefusedError` for other files."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")

@@ -30,7 +30,7 @@ Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelt
 
 
 def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the sheets of an XLSX, ODS, XLSB or XLS file: the first two formats as displayed, the others with raw values.
+    """Write the sheets of a spreadsheet to `output`: XLSX and ODS as displayed, XLSB and XLS with raw values.
 
     Raise `RefusedError`: `too_large` if the declared unpacked size is too large, `encrypted`, or `failed` if the file
     is not a workbook.
@@ -58,7 +58,7 @@ def sheets(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def _as_shown(package: zipfile.ZipFile, output: TextCollector, progress: Progress) -> bool:
-    """Add the sheets with our own reader, if it supports the format of the package. Return whether it does."""
+    """Write the sheets with our own reader, if it supports the format of the package. Return whether it does."""
     if CONTENT in package.NameToInfo:
         _add_open_sheets(package, output, progress)
         return True

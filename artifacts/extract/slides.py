@@ -71,7 +71,7 @@ class SlideParser(OfficeParser):
         if self._bullet:
             self._mark = self._numbers.next_marker(self._bullet, {self._level: self._kind}, self._level)
         elif self._level:
-            # The slide layout defines the bullet. Paragraphs are only indented if they are list items.
+            # The slide layout defines the bullet. Only list items are indented.
             self._mark = f"{'  ' * self._level}- "
 
     def _start_properties(self, attributes: Attributes) -> None:
@@ -119,7 +119,7 @@ PRESENTATION = "ppt/presentation.xml"
 
 
 def pptx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the slides in presentation order, each followed by its charts, diagrams, comments and notes."""
+    """Write the slides to `output`, each followed by its charts, diagrams, comments and notes."""
     package = open_package(source)
     slides, authors = _slides(package), _authors(package)
     for number, name in enumerate(slides, 1):

@@ -39,7 +39,7 @@ block element ends a paragraph."""
 
 HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
 MARKS = {"sup": "^", "del": "~~", "s": "~~", "strike": "~~"}
-"""Maps elements whose text would be misread without a marker to that marker, as in `10^3` or struck-out text."""
+"""Markers for elements whose text would be misread without them, as in `10^3` or struck-out text."""
 
 SECRET_FIELDS = frozenset({"hidden", "password"})
 INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
@@ -331,7 +331,7 @@ def _is_same(text: str, target: str) -> bool:
 
 
 def html(source: BinaryIO, output: TextCollector, progress: Progress, encoding: str | None = None) -> None:
-    """Add a web page, decoded with the given encoding or else with the detected one."""
+    """Write the text of a web page to `output`, decoded with the given encoding or else with the detected one."""
     if encoding is None:
         head = source.read(READ_BYTES)
         detected = detect_text(head, whole=len(head) < READ_BYTES)
@@ -377,7 +377,7 @@ class BookReader:
 
 
 def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add a book's title, authors and chapters.
+    """Write the title, authors and chapters of a book to `output`.
 
     The order of chapters is that of the spine, or of the archive if there is no spine.
     """

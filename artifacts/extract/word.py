@@ -51,7 +51,7 @@ SYMBOLS: Mapping[str, Mapping[str, str]] = {
 
 
 class WordParser(OfficeParser):
-    """Reads a part of a Word package, with numbered list items and with link fields as links."""
+    """Reads text from a part of a Word package. List items get their numbers, and link fields become links."""
 
     # Elements to skip: deleted and moved text, formatting before a change, and content repeated for older programs.
     LEFT_OUT = frozenset({"Fallback", "del", "moveFrom", "pPrChange", "rPrChange"})
@@ -253,7 +253,7 @@ class WordParser(OfficeParser):
 
 
 def docx(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the text of a Word document: page headers, text with headings, notes, comments, and page footers."""
+    """Write a Word document to `output`: page headers, text with headings, notes, comments, and page footers."""
     package = open_package(source)
     names = set(package.namelist())
     styles, lists = StyleReader(), ListReader()

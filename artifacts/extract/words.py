@@ -136,7 +136,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def notebook(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Add the cells of a notebook in format version 3 or 4. Raise `RefusedError` for other files."""
+    """Write the cells of a notebook (format version 3 or 4) to `output`. Raise `RefusedError` for other files."""
     data = source.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise RefusedError("too_large")

@@ -47,7 +47,7 @@ class Workbook:
         self.strings = SharedStrings(self._blocks(shared)) if shared else None
 
     def add(self, index: int) -> None:
-        """Add the rows of a sheet, then one line for each link, comment and merged range."""
+        """Write the rows of a sheet, then one line for each link, comment and merged range."""
         part = self._parts[index]
         if not part:
             self._output.add(UNREADABLE)

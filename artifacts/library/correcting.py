@@ -180,7 +180,7 @@ def _find_encoding(row: Artifact, detection: Detection, requested: Mapping[str, 
 
 
 def _is_same(corrected: Detection, detection: Detection) -> bool:
-    # A request that only confirms the detected values, if the detection was certain, is not a correction.
+    # A request that only confirms the detected values is not a correction, unless the encoding was a guess.
     return replace(corrected, evidence=()) == replace(detection, evidence=())
 
 
@@ -206,7 +206,7 @@ def _columns(detection: Detection) -> Values:
 
 
 def _measures(row: Artifact, corrected: Detection, verdict: Values) -> Values:
-    # The measures (pixels, pages and duration) depend on the type, so measure the file again.
+    # The image size, page count and duration depend on the type, so measure the file again.
     if corrected.mime_type == verdict["mime_type"]:
         return {name: verdict[name] for name in MEASURES}
     try:

@@ -1,4 +1,4 @@
-"""Query the artifact library: pages of the list, totals, single artifacts, and deletions.
+"""Query the artifact library: pages of artifacts, totals, single artifacts, and deletions.
 
 An artifact is called living if it is neither deleted nor expired.
 """

@@ -38,11 +38,11 @@ from capabilities.core.vocabulary import Kind
 from capabilities.errors import InvalidError
 
 MEASURES = ("width", "height", "pages", "seconds")
-"""Columns with measures of the stored bytes: size in pixels, number of pages, and duration in seconds. They are null if
-unknown."""
+"""Columns for properties measured from the bytes: size in pixels, number of pages, and duration in seconds. They are
+null if unknown."""
 
 MAX_INTEGER = 2**31 - 1
-"""Maximum value in the column of a measure. A file's header may declare a larger value."""
+"""Maximum value that the columns for measured properties can store. A file's header may declare a larger value."""
 
 
 def measure(sha256: str, mime_type: str, kind: Kind) -> dict[str, Any]:

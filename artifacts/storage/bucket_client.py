@@ -226,7 +226,7 @@ class BucketClient:
                 block = next(stream, b"")
             if not block:
                 return
-            for start in range(0, len(block), BLOCK):  # Limit the size of the blocks, which obstore does not.
+            for start in range(0, len(block), BLOCK):  # Split the blocks, because obstore does not limit their size.
                 yield bytes(block[start : start + BLOCK])
 
     @contextmanager

@@ -224,8 +224,8 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""Types that downloads keep. Other files are sent as plain text or `application/octet-stream`. With the headers below,
-even SVG cannot execute code."""
+"""MIME types that are kept in downloads. Other files are sent as plain text or `application/octet-stream`. With the
+headers below, even SVG cannot execute code."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -272,7 +272,7 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Thread pool for downloads only. Downloads from an unresponsive store must not block the threads that prepare upstream
+"""Thread pool for downloads only. Downloads from an unresponsive store must not block the threads that prepare model
 calls."""
 
 

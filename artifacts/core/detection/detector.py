@@ -133,14 +133,14 @@ class BinaryDetector:
         return _ByteFindings(match, None, opinion, (*notes, Evidence("text", "", "no_text"), *by_libmagic))
 
     def _text(self, head: bytes, size: int, read_at: ReadAt | None, declared: str | None) -> DetectedText | None:
-        # Without `read_at`, only the head can be examined.
+        # Without `read_at`, only the first bytes can be examined.
         if read_at is None and size > len(head):
             return self._find(head[:HEAD], False, declared)
         read_at = read_at or read_slices(head)
         text = self._find(head[:HEAD], size <= HEAD, declared)
         if text is None or size <= HEAD or encodings.is_clean(read_blocks(read_at, size), text.encoding):
             return text
-        # The head may lack the characters that only a larger encoding has, so check the whole file.
+        # The first bytes may lack characters that only a superset of the encoding has, so check the whole file.
         for candidate in encodings.widen(text):
             if encodings.is_clean(read_blocks(read_at, size), candidate.encoding):
                 return candidate

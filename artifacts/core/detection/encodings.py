@@ -268,7 +268,7 @@ def detect_text(
 
 
 def widen(text: DetectedText) -> Iterator[DetectedText]:
-    """Yield the same text with each superset of its encoding, whose additional characters may occur after the head."""
+    """Yield the same text in each superset of its encoding, because later bytes may need the additional characters."""
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 
@@ -289,7 +289,7 @@ def is_cut_off(blocks: Iterable[bytes]) -> bool:
 
 
 def _list_candidates(head: bytes, declared: str | None, prefer: str, guess: Opinion | None) -> Iterator[DetectedText]:
-    # The caller confirms each candidate by decoding.
+    # The caller confirms each candidate by decoding all bytes.
     for mark, encoding in BYTE_ORDER_MARKS:
         if head.startswith(mark):
             yield DetectedText(encoding, Proof.STRONG, "mark")

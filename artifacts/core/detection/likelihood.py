@@ -66,7 +66,7 @@ _TWO_ACCENTS = -2.0
 
 @dataclass(frozen=True, slots=True)
 class LikelyText:
-    """A candidate: the encoding, the decoded text, and the score of its non-ASCII characters in nats."""
+    """A candidate encoding, the text decoded with it, and the score of the non-ASCII characters in nats."""
 
     encoding: str
     text: str

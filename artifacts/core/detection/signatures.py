@@ -23,7 +23,7 @@ S = Signature
 MPEG_AUDIO = ("audio/aac", "audio/flac", "audio/x-ape")
 
 MEDIA: tuple[Signature, ...] = (
-    # Image formats
+    # Signatures of image formats
     S("image/png", b"\x89PNG\r\n\x1a\n", is_.png, also=("image/apng",)),
     S("image/jls", b"\xff\xd8\xff", media.jpeg_ls),
     S("image/jpeg", b"\xff\xd8\xff", is_.jpeg),
@@ -82,7 +82,7 @@ MEDIA: tuple[Signature, ...] = (
     S("image/x-ilbm", b"FORM", at(8, b"ILBM", b"PBM ")),
     S("image/nitf", b"NITF02.", always),
     S("image/vnd.dwg", b"AC10", is_.drawing),
-    # Audio formats
+    # Signatures of audio formats
     S("audio/wav", b"WAVE", is_.wav_float_or_pcm, offset=8),
     S("audio/midi", b"RMID", at(0, b"RIFF"), offset=8),
     S("audio/mpeg", b"ID3", is_.id3, family="id3", also=MPEG_AUDIO),
@@ -112,7 +112,7 @@ MEDIA: tuple[Signature, ...] = (
     S("audio/vnd.rn-realaudio", b".ra\xfd", always),
     S("audio/aac", b"\xff", is_.aac_frames),
     S("audio/mpeg", b"\xff", is_.mp3_frames),
-    # Video formats and media containers
+    # Signatures of video formats and media containers
     S("video/x-msvideo", b"AVI ", is_.riff_chunk(b"LIST"), offset=8),
     S("video/mp4", b"ftyp", is_.ftyp, offset=4, family="mp4"),
     S("video/quicktime", b"moov", is_.quicktime_atom, offset=4),
@@ -144,7 +144,7 @@ MEDIA: tuple[Signature, ...] = (
 
 
 FILES: tuple[Signature, ...] = (
-    # Document formats
+    # Signatures of document formats
     S(
         "application/pdf",
         b"%PDF-",
@@ -173,7 +173,7 @@ FILES: tuple[Signature, ...] = (
     S("application/vnd.hp-pcl", b"\x1bE\x1b", always),
     S("application/vnd.hp-pcl", b"\x1b%-12345X@PJL", always),
     S("application/vnd.ms-tnef", b"\x78\x9f\x3e\x22", always),
-    # Archives, programs, data and fonts
+    # Signatures of archives, programs and data formats
     S("application/zip", b"PK\x03\x04", is_.zip_entry, family="zip"),
     S("application/zip", b"PK\x05\x06" + bytes(16), always, family="zip"),
     S(
@@ -232,7 +232,7 @@ FILES: tuple[Signature, ...] = (
     S("application/x-pkcs12", b"\x30\x82", at(4, b"\2\1\3\x30\x82")),
     S("application/x-gettext-translation", b"\xde\x12\x04\x95", number(4, 2, 0, 1)),
     S("application/x-python-pickle", b"\x80", is_.pickle),
-    # Scientific data, 3D models and maps
+    # Signatures of scientific data, 3D models and maps
     S("application/x-nifti", b"n+1\0", media.nifti, offset=344),
     S("application/x-matlab-data", b"MATLAB 5.0 MAT-file", always),
     S("application/x-netcdf", b"CDF", at(3, b"\1", b"\2", b"\5")),
@@ -251,7 +251,7 @@ FILES: tuple[Signature, ...] = (
     S("model/ply", b"ply\nformat binary_", always),
     S("model/gltf-binary", b"glTF", number(4, 4, 1, 2, little=True)),
     S("application/x-blender", b"BLENDER", at(8, b"v", b"V")),
-    # Font formats
+    # Signatures of font formats
     S("font/ttf", b"\0\x01\0\0", is_.font_tables),
     S("font/otf", b"OTTO", is_.font_tables),
     S("font/collection", b"ttcf", number(4, 4, 0x00010000, 0x00020000)),

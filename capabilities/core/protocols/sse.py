@@ -23,7 +23,7 @@ class SseEvent(NamedTuple):
 
 
 class SseParser:
-    """Parses blocks of bytes into events and ignores comments. `started` is set after the first line in this format."""
+    """Parses blocks of bytes into events and ignores comments. `started` is set after the first valid line."""
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         self.started = False

@@ -87,7 +87,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": {"thinking_tokens": "reasoning_tokens"},
     "server_tool_use": {"web_search_requests": "web_search_requests", "web_fetch_requests": "web_fetch_requests"},
 }
-# Maps known names whose values are not used to the reason.
+# Fields of a `usage` object that are ignored, with the reason.
 IGNORED_COUNTS: Mapping[str, str] = {
     "service_tier": "is in the details of the answer",
     "inference_geo": "no count",

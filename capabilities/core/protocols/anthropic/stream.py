@@ -90,7 +90,8 @@ class BlockReader:
             citations = block.get("citations")
             self._block_start, self._citations = self._offset, list(citations) if isinstance(citations, list) else []
             delta = self._text_delta(block_text(block, "text", "text"), block_text(block, "thinking", "thinking"))
-            # A text block with citations is a vendor block, whose end only clients of Anthropic's API receive.
+            # Between two text blocks, which can have different citations, send the end of the first to clients of
+            # Anthropic's API.
             return delta._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == previous_kind == "text" else delta
         index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")

@@ -74,7 +74,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-# Maps known names whose values are not used to a description of the value. `Usage` has no fields for them.
+# Token counts that are ignored because `Usage` has no field for them, with their meaning.
 IGNORED_COUNTS: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",

@@ -69,7 +69,7 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-# Maps finish reasons which mean that the provider failed to the equivalent HTTP status.
+# The HTTP status that corresponds to each finish reason of a failed provider.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 
@@ -79,8 +79,8 @@ TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
     "completion_tokens": "completion_tokens",
     "total_tokens": "total_tokens",
-    "cached_tokens": "cached_tokens",  # This is Kimi's name.
-    "prompt_cache_hit_tokens": "cached_tokens",  # This is DeepSeek's name.
+    "cached_tokens": "cached_tokens",  # Kimi uses this name.
+    "prompt_cache_hit_tokens": "cached_tokens",  # DeepSeek uses this name.
 }
 PROMPT: Mapping[str, str] = {
     "cached_tokens": "cached_tokens",

@@ -63,7 +63,7 @@ ENDINGS: Mapping[str, Ending] = {
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# Maps the statuses of responses that are not answers to the equivalent HTTP status.
+# The HTTP status that corresponds to each status of a response without an answer.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
@@ -102,7 +102,7 @@ def parse_usage(value: Any) -> Usage:
 
 # OpenRouter's name for the reasoning format of the Responses API.
 DIALECT = "openai-responses-v1"
-# Maps types of items that call the caller's tools to the field with the arguments.
+# The field with the arguments for each type of item that calls one of the caller's tools.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 Item = Mapping[str, Any]
 

@@ -36,7 +36,7 @@ from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallD
 
 Piece = Delta | Supplement | Failure
 ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
-# Some hosts send this after the last event, as in Chat Completions.
+# Some hosts send this marker after the last event, as in Chat Completions.
 DONE = "[DONE]"
 
 
@@ -57,7 +57,7 @@ class ItemEventReader:
 
     @property
     def usage(self) -> Usage:
-        # The last event contains the usage.
+        # Only the last event contains the usage.
         return Usage()
 
     def read(self, event: SseEvent) -> list[Piece]:
@@ -104,7 +104,7 @@ class ItemEventReader:
         if is_own(item) and position is not None:
             self._vendor[position] = item
             return self._pass(value)
-        # The events of other items state their type.
+        # Other items need no start event, because their later events state the type.
         return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
