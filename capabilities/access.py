@@ -19,7 +19,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest
 from django.utils import timezone
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import PagePart, UserRole, call_scope, can_change_near, may_have
 from capabilities.core.services.agent_limits import AgentLimits, combine_rights, parse_limits
 from capabilities.core.services.agents import NO_LABELS, Labels, parse_terms

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop as _
 
 from artifacts.core.bucket import Bucket, BucketAddressError, parse_bucket
 from capabilities.signing import split_secrets
-from routing_admin.places import default_data_directory, env_file
+from routing_admin.paths import default_data_directory, env_file
 
 PREFIX = "ROUTING_ADMIN_"
 REDIS_SCHEMES = ("redis", "rediss")

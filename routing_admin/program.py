@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> None:
     if name in ("-h", "--help", "help"):
         _help(rest)
     elif name in ("-V", "--version"):
-        from routing_admin.places import program_version
+        from routing_admin.paths import program_version
 
         print(NAME, program_version())
     elif name == COMPLETION:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str]) -> None:
         options = [name, *rest] if name else []
         _take_address(options)
         call("bootstrap", [])
-        from routing_admin.places import IS_INSTALLED
+        from routing_admin.paths import IS_INSTALLED
 
         # Replace this process with the server, so that nothing from the preparation stays in memory. The current folder
         # may be a checkout; -P prevents an installed program from importing its modules.

@@ -17,8 +17,8 @@ from routing_admin.console.alerts.conditions import watch
 from routing_admin.console.drills.actions import record_drill_ends
 from routing_admin.console.services.nightly import nightly_probes
 from routing_admin.dispatch.cooldown_resets import cooldown_resets
-from routing_admin.dispatch.kept_refusals import stored_refusals
 from routing_admin.dispatch.send import process_run_context, share_health
+from routing_admin.dispatch.stored_refusals import stored_refusals
 from routing_admin.gateway.open_streams import open_streams
 from routing_admin.limits.reservations import keeper
 from routing_admin.platform.databases.explaining import pool_connections

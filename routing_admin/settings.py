@@ -22,7 +22,7 @@ from routing_admin.environment import (
     secret_files,
     signing_secrets,
 )
-from routing_admin.places import BASE_DIR, FILES
+from routing_admin.paths import BASE_DIR, FILES
 from routing_admin.platform.databases.addresses import databases
 
 env = read_environment()

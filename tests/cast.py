@@ -18,7 +18,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, router, transaction
 from django.http import HttpResponse
 from django.test import Client
 
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
 from capabilities.runtime import renew

@@ -23,8 +23,8 @@ if not __package__:
     package.__path__ = [str(folder)]
 
 from artifacts.extract.confine import limit, refuse
+from artifacts.extract.reading import RefusedError
 from artifacts.extract.sandbox import apply_sandbox
-from artifacts.extract.words import RefusedError
 
 OPERATIONS = {
     "text": "documents",

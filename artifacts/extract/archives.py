@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, detect_text
-from artifacts.extract.words import Progress, RefusedError, TextCollector
+from artifacts.extract.reading import Progress, RefusedError, TextCollector
 
 MAX_MEMBERS = 5_000
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024

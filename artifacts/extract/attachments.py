@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from artifacts.extract.mail import eml_attachment
 from artifacts.extract.outlook import msg_attachment
-from artifacts.extract.words import RefusedError
+from artifacts.extract.reading import RefusedError
 
 READERS = {"eml": eml_attachment, "mht": eml_attachment, "msg": msg_attachment}
 

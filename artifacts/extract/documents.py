@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from artifacts.extract.words import Progress, RefusedError, TextCollector, TextLimitError
+from artifacts.extract.reading import Progress, RefusedError, TextCollector, TextLimitError
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
 """Function that collects a file's text and reports its progress. It raises `RefusedError` if there is no text."""
@@ -66,7 +66,7 @@ READERS: Mapping[str, tuple[str, str]] = {
     "xlsb": ("sheets", "sheets"),
     "xls": ("sheets", "sheets"),
     "ods": ("sheets", "sheets"),
-    "ipynb": ("words", "notebook"),
+    "ipynb": ("reading", "notebook"),
     "eml": ("mail", "eml"),
     "mht": ("mail", "eml"),
     "msg": ("outlook", "msg"),

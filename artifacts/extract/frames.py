@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from PIL import Image
 
 from artifacts.extract.images import encode_within, find_frames, open_image, upright
-from artifacts.extract.words import BUDGET_SECONDS, RefusedError
+from artifacts.extract.reading import BUDGET_SECONDS, RefusedError
 
 MAX_FRAMES = 6
 """Maximum number of evenly spaced frames that are taken from an animation. For a TIFF, the caller limits the number of

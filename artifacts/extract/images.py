@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 from PIL import Image, ImageFile, ImageOps
 from PIL.TiffImagePlugin import TiffImageFile
 
-from artifacts.extract.words import RefusedError
+from artifacts.extract.reading import RefusedError
 
 FORMATS = (
     *("PNG", "JPEG", "GIF", "WEBP", "BMP", "DIB", "TIFF", "AVIF", "ICO", "ICNS", "PPM", "TGA", "PCX", "JPEG2000"),

@@ -13,7 +13,7 @@ from typing import BinaryIO
 import olefile
 
 from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
-from artifacts.extract.words import Progress, RefusedError, TextCollector, open_zip
+from artifacts.extract.reading import Progress, RefusedError, TextCollector, open_zip
 
 MAX_STREAM_BYTES = 128 * 1024 * 1024
 MAX_STREAMS = 20_000

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import BinaryIO
 
 from artifacts.core.detection.encodings import decode_blocks, detect_text
+from artifacts.extract.reading import Progress, RefusedError, TextCollector
 from artifacts.extract.webpage import VisibleTextParser
-from artifacts.extract.words import Progress, RefusedError, TextCollector
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_ATTACHMENTS = 500

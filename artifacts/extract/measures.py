@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from artifacts.core.detection.extensions import ODF, OOXML
-from artifacts.extract.words import RefusedError, open_zip
+from artifacts.extract.reading import RefusedError, open_zip
 
 if TYPE_CHECKING:
     from artifacts.extract.legacy import CompoundFile

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 
-from artifacts.extract.words import TextCollector, entry_blocks, read_xml
+from artifacts.extract.reading import TextCollector, entry_blocks, read_xml
 
 MAX_TARGET_CHARS = 2_000
 MAX_CATEGORY_LEVELS = 10

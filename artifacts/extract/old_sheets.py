@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from artifacts.extract.measures import BARE_SHEETS
 from artifacts.extract.number_formats import GENERAL, NumberFormat, general
-from artifacts.extract.words import RefusedError, TextCollector
+from artifacts.extract.reading import RefusedError, TextCollector
 from artifacts.extract.workbook import MAX_GAP, UNREADABLE, column_name, one_line
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from artifacts.extract.office import MAX_TARGET_CHARS
-from artifacts.extract.words import Progress, TextCollector
+from artifacts.extract.reading import Progress, TextCollector
 from artifacts.extract.workbook import MAX_CELL_CHARS, MAX_GAP, MAX_NOTES, MAX_RANGES, column_name, one_line
 
 MAX_STYLES = 65_536

@@ -11,7 +11,7 @@ from artifacts.extract.formulas import FormulaWriter
 from artifacts.extract.legacy import open_package
 from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level, parse_start
 from artifacts.extract.office import MAX_TARGET_CHARS, Attributes, ignore
-from artifacts.extract.words import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
+from artifacts.extract.reading import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_LEVEL = 9
 MAX_STYLES = 10_000

@@ -20,8 +20,8 @@ from artifacts.extract.mail import (
     decode_text,
     message_heading,
 )
+from artifacts.extract.reading import READ_BYTES, Progress, RefusedError, TextCollector
 from artifacts.extract.rtf import add_rtf, decompress_rtf
-from artifacts.extract.words import READ_BYTES, Progress, RefusedError, TextCollector
 
 SUBJECT, SENDER, SENDER_MAIL, SENDER_SMTP, TO, CC = "0037", "0C1A", "0C1F", "5D01", "0E04", "0E03"
 BODY, HTML, RTF = "1000", "1013", "1009"

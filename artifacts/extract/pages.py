@@ -16,7 +16,7 @@ from pypdfium2 import raw
 
 from artifacts.extract.images import MAX_PIXELS, encode_within
 from artifacts.extract.pdf import open_pdf
-from artifacts.extract.words import BUDGET_SECONDS, RefusedError
+from artifacts.extract.reading import BUDGET_SECONDS, RefusedError
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
 """Resolution of rendered pages. It is lower if the model accepts only smaller images."""

@@ -11,7 +11,7 @@ import pypdfium2
 
 from artifacts.extract.pdf_notes import NotesReader
 from artifacts.extract.pdf_rows import align_rows
-from artifacts.extract.words import Progress, RefusedError, TextCollector
+from artifacts.extract.reading import Progress, RefusedError, TextCollector
 
 UNREADABLE_PAGE = "[this page could not be read]"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO, ClassVar
 
 from artifacts.extract.office import MAX_TARGET_CHARS, parse_link
-from artifacts.extract.words import Progress, RefusedError, TextCollector
+from artifacts.extract.reading import Progress, RefusedError, TextCollector
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 10_000

@@ -11,7 +11,7 @@ from python_calamine import CalamineError, CalamineWorkbook, SheetVisibleEnum
 from artifacts.extract.legacy import is_locked
 from artifacts.extract.old_sheets import is_old, old_sheets
 from artifacts.extract.open_sheets import OpenSheets
-from artifacts.extract.words import (
+from artifacts.extract.reading import (
     DAMAGE_ERRORS,
     Progress,
     RefusedError,

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from artifacts.extract.legacy import open_package
 from artifacts.extract.numbering import ListLevel, ListNumbers, parse_level, parse_start
 from artifacts.extract.office import Attributes, OfficeParser, add_chart, addresses, ignore, targets
-from artifacts.extract.words import Progress, TextCollector, entry_blocks, read_xml
+from artifacts.extract.reading import Progress, TextCollector, entry_blocks, read_xml
 
 TITLES = frozenset({"title", "ctrTitle"})
 KINDS = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}

@@ -16,7 +16,7 @@ from xml.parsers.expat import ExpatError
 
 from artifacts.core.detection.encodings import decode_blocks, detect_text
 from artifacts.extract.formulas import OTHER_FORMS, FormulaWriter
-from artifacts.extract.words import READ_BYTES, Progress, TextCollector, entry_blocks, open_zip, read_xml
+from artifacts.extract.reading import READ_BYTES, Progress, TextCollector, entry_blocks, open_zip, read_xml
 
 HIDDEN = frozenset({"script", "style", "template", "noscript", "svg", *OTHER_FORMS})
 BLOCKS = frozenset(

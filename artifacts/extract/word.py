@@ -22,8 +22,8 @@ from artifacts.extract.office import (
     parse_link,
     targets,
 )
+from artifacts.extract.reading import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 from artifacts.extract.word_styles import OFF, ListReader, Style, StyleReader, WordStyles, heading_level
-from artifacts.extract.words import DAMAGE_ERRORS, Progress, TextCollector, TextLimitError, entry_blocks, read_xml
 
 MAX_SPAN = 100
 MARGINS = ("header", "footer")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from artifacts.extract.number_formats import BUILT_IN, GENERAL, NumberFormat, general
 from artifacts.extract.office import addresses, attribute, ignore, targets
-from artifacts.extract.words import DAMAGE_ERRORS, TextCollector, entry_blocks, parsed_blocks, read_xml
+from artifacts.extract.reading import DAMAGE_ERRORS, TextCollector, entry_blocks, parsed_blocks, read_xml
 
 WORKBOOK = "xl/workbook.xml"
 SHEET_KINDS = ("worksheet", "chartsheet", "xlMacrosheet")

@@ -21,7 +21,7 @@ from artifacts.models import Artifact
 from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.message import UnreadableError
 from capabilities.core.problems import Problem
 from capabilities.core.translatable import translatable

@@ -31,7 +31,7 @@ from artifacts.ports import ports
 from artifacts.sniffer import detector
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import ReceivedFile
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, format_path, is_name
 from capabilities.core.vocabulary import Kind

@@ -18,7 +18,7 @@ from artifacts.library.storing import check_quota, store_blocks
 from artifacts.models import Artifact, UploadLink, new_artifact_id
 from artifacts.storage.uploads import TokenState, check_token, hash_token, make_token, token_digests
 from capabilities.access import find_principal
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.errors import ActionError, NotFoundError
 from capabilities.json_bodies import upload_limit
 

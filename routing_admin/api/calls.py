@@ -16,7 +16,7 @@ from ninja.security.base import AuthBase
 from pydantic import BaseModel, ValidationError
 
 from capabilities.access import Principal, authenticate, refuse_call, refuse_query, request_principal
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import route_path
 from capabilities.core.problems import Problem
 from capabilities.core.storable import find_unstorable, format_path, make_storable

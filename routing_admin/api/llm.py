@@ -14,7 +14,7 @@ from pydantic import Field
 from artifacts.core.artifact import REF_PREFIX
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal, request_principal
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.connections import release_connections
 from capabilities.core.message import ChatRequest, FilePart, Message, Role, TextPart
 from capabilities.core.services.agents import NO_LABELS

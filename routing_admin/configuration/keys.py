@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from django.conf import settings
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.providers.environment import find_overrides, read_variable
 from capabilities.core.providers.origins import OriginPolicy, parse_policy, refuse_proxy, refuse_url
 from capabilities.core.translatable import translatable

@@ -20,7 +20,7 @@ from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.storable import make_storable
 from capabilities.errors import ConflictError, InvalidError, TakenError
 from routing_admin.configuration import publishing, rows, snapshot

@@ -11,7 +11,7 @@ import pybase64
 
 from artifacts.core.detection.extensions import EXTENSIONS_OF_MIME
 from artifacts.library import store_blocks
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media
 from capabilities.json_bodies import upload_limit

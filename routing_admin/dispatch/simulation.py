@@ -17,6 +17,7 @@ from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Failure, Fault
 from routing_admin.configuration.snapshot import Snapshot
 from routing_admin.core.configuration.specs import RouteSpec
+from routing_admin.core.fallback.candidate_run import CandidateRun
 from routing_admin.core.fallback.chain import OK, Attempt, Call, PlannedCandidate, Reply, RunResult, Timeouts, cut_short
 from routing_admin.core.fallback.context import local_context
 from routing_admin.core.fallback.errors import RouterError
@@ -24,7 +25,6 @@ from routing_admin.core.fallback.memory import RefusalMemory
 from routing_admin.core.fallback.policy import caller_status
 from routing_admin.core.fallback.run import FallbackRun
 from routing_admin.core.fallback.scripts import SCRIPTED, Script, drive
-from routing_admin.core.fallback.trial import CandidateRun
 from routing_admin.core.planning.params import apply_params
 from routing_admin.dispatch.descriptions.cache import DescriptionCache
 from routing_admin.dispatch.plan import PlannedRequest, list_dropped, plan_request, prepare_for

@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from artifacts.core.errors import StoreUnavailableError
 from capabilities.access import Principal, Refusal, refuse_call, refuse_query
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import call_methods
 from routing_admin.core.fallback.endings import UNAVAILABLE
 from routing_admin.gateway.errors import (

@@ -18,7 +18,7 @@ import orjson
 
 from artifacts.storage.content import RowStore
 from capabilities.access import Principal
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import call_methods
 from capabilities.core.services.agent_limits import AgentLimits
 from capabilities.core.services.agents import NO_LABELS, LabelKind, Labels, clean_label

@@ -29,7 +29,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.extract.drawing import draw_pages
 from artifacts.library import store_blocks
 from artifacts.sniffer import detector
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.message import (
     Blob,
     Converted,

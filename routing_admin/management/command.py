@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.utils.translation import override
 
 from artifacts.core.errors import ArtifactError, StoreUnavailableError
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.services.registry import document_path
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.platform.databases.explaining import explain_failure

@@ -17,8 +17,8 @@ from capabilities.core.protocols.errors import WEB_PAGE
 from capabilities.core.translatable import Translatable, decode_text, insert_facts
 from capabilities.labels import label_facts
 from capabilities.sentences import join_sentences, translate_sentence
+from routing_admin.core.fallback.candidate_run import COOLING
 from routing_admin.core.fallback.errors import EXHAUSTED, LONE_FAILED, NOT_ACCEPTED, NOT_SUPPORTED, OUT_OF_TIME, REFUSED
-from routing_admin.core.fallback.trial import COOLING
 from routing_admin.models import AttemptLog, RequestLog
 
 QUOTING: Mapping[str, str | Promise] = {

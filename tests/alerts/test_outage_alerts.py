@@ -17,7 +17,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from artifacts.core.store import StoreOutage
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.audit import list_runs
 from routing_admin.console.alerts import actions as ledger

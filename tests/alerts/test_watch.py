@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.services.agent_limits import Meter
 from capabilities.errors import InvalidError

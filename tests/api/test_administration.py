@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.access import authenticate
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, SCOPES
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.console.people import actions as people

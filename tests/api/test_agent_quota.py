@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.models import Installation
 from tests.console.visits import response_text

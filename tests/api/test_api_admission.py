@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import resolve
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.json_bodies import nests_too_deeply
 from capabilities.models import AgentKey
 from routing_admin.api.calls import AgentKeyAuth

@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Provider
 from routing_admin.console.providers.actions import save_provider
 from routing_admin.models import Revision

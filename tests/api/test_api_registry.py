@@ -12,7 +12,7 @@ from api_samples import mp3, pdf, png
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.services.agents import AgentDirectory, AgentProfile
 from capabilities.core.texts.description import parse_all
 from capabilities.core.vocabulary import Capabilities

@@ -23,7 +23,7 @@ from artifacts.core.errors import StorageFullError, TooLargeError
 from artifacts.models import Artifact
 from artifacts.storage.content import RowStore, build_file_part, byte_store, open_artifact
 from artifacts.storage.uploads import StoringUploadHandler, UploadFailedError, received_files
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.delivery.adaptation import CannotRead, text_style_for
 from capabilities.core.delivery.decision import Outcome
 from capabilities.core.delivery.model_endpoint import prepare

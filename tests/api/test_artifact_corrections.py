@@ -12,7 +12,7 @@ from artifacts import library as actions
 from artifacts.core.detection.encoding_names import canonical_encoding
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.errors import ConflictError
 from routing_admin.models import AuditEvent, Revision
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.texts.description import parse, parse_all
 from routing_admin.dispatch.preview import preview
 

@@ -16,7 +16,7 @@ from hostile_forms import BOUNDARY, HOSTILE_NAMES, ODD_TYPES, faulty_forms, mult
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
 from artifacts.storage.thumbnails import find_thumbnail
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Service
 from routing_admin.configuration.revisions import ledger
 from routing_admin.console.services.actions import save_service

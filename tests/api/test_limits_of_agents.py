@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration.agents.actions import put_agent
 from tests.cast import AgentProgram, create_key, limit_agent

@@ -92,7 +92,7 @@ def test_resolve_lists_candidates_without_calling_or_logging(key):
 
 def test_attachment_is_described_for_a_text_model(key):
     from artifacts.library import store_bytes
-    from capabilities.acts import SYSTEM
+    from capabilities.actors import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     answer = send(key, prompt="Look", attachments=[{"type": "image", "artifactRef": row.ref}])
@@ -107,7 +107,7 @@ def test_attachment_is_described_for_a_text_model(key):
 def test_missing_attachment_is_named_in_the_prompt(key):
     """Another agent's deleted private artifact returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
-    from capabilities.acts import SYSTEM
+    from capabilities.actors import SYSTEM
 
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     hidden = store_bytes(SYSTEM, PNG, owner="vision-agent", filename="dot.png", visibility="private")

@@ -32,7 +32,7 @@ READERS = ("text-agent", "vision-agent", "multimodal-agent")
 KEYS = """
 import json
 from routing_admin.configuration.agents.actions import issue_key
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent
 agents = {each.agent_id: each for each in Agent.objects.all()}
 scopes = ("artifacts:write", "artifacts:read", "registry:read")

@@ -14,7 +14,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection, connections
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent, AgentKey, Provider, Service
 from routing_admin.configuration.integrity import configuration
 from routing_admin.console.providers.actions import enable_providers, save_provider

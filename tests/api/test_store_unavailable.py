@@ -20,7 +20,7 @@ from artifacts.core.bucket import Bucket
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.models import RequestLog, Revision
 from routing_admin.platform.server.store_monitor import StoreMonitor
 from routing_admin.request_log.journal import journal

@@ -18,7 +18,7 @@ from artifacts.library import LinkExpiredError, offer_upload, upload_by_link
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import PATH, TokenState, check_token, check_upload_address, make_token
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.providers.redaction import redact
 from capabilities.models import Agent, AgentKey
 from routing_admin.api.artifacts.uploads import request_base_url

@@ -30,7 +30,7 @@ from artifacts.extract import (
     thumbnail,
 )
 from artifacts.extract.process import ROOT, run
-from artifacts.extract.words import RefusedError
+from artifacts.extract.reading import RefusedError
 from capabilities.core.message import Converted, ConvertTo, Inspection, Text
 
 DOCX, XLSX, PPTX = (

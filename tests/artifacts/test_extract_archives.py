@@ -14,7 +14,7 @@ from samples import build_tar, build_zip
 
 from artifacts.extract import extract_text
 from artifacts.extract.documents import answer
-from artifacts.extract.words import RefusedError
+from artifacts.extract.reading import RefusedError
 from capabilities.core.message import Text
 
 ZIP, TAR, GZIP = "application/zip", "application/x-tar", "application/gzip"

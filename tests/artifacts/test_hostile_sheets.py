@@ -9,7 +9,7 @@ import pytest
 from samples import build_zip, open_document, relations_xml, xlsx
 
 from artifacts.extract.documents import answer
-from artifacts.extract.words import RefusedError
+from artifacts.extract.reading import RefusedError
 
 ROW = b'<worksheet><sheetData><row r="1"><c r="A1" t="s"><v>0</v></c></row></sheetData>'
 ENTITY_BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'

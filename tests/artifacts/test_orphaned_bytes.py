@@ -15,7 +15,7 @@ from artifacts.storage.content import byte_store, stored_pages
 from artifacts.storage.files import FileStore
 from artifacts.storage.thumbnails import find_thumbnail
 from artifacts.storage.uploads import GRACE_SECONDS, sweep_bytes, sweep_thumbnails
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.models import AuditEvent
 from tests.stored_bytes import age
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import UnsatisfiableRangeError, parse_range, take_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 
 DATA = bytes(range(100))
 

@@ -83,7 +83,7 @@ def fill(rows: int) -> None:
 
 
 def configuration() -> None:
-    from capabilities.acts import SYSTEM, AuditedAction
+    from capabilities.actors import SYSTEM, AuditedAction
     from capabilities.core.vocabulary import Capabilities
     from routing_admin.configuration import rows
     from routing_admin.configuration.revisions import ledger
@@ -139,7 +139,7 @@ def artifacts() -> None:
 
 def large_text() -> str:
     from artifacts.library import store_bytes
-    from capabilities.acts import SYSTEM
+    from capabilities.actors import SYSTEM
 
     line = "1,名称,some words of a table,3.1415,2026-11-22\n".encode()
     return str(store_bytes(SYSTEM, line * (8_000_000 // len(line)), filename="large.csv", declared="text/csv").pk)

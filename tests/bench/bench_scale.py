@@ -35,7 +35,7 @@ LOG_ROWS = int(os.environ.get("BENCH_LOG_ROWS", "20000"))
 IN_FLIGHT = 16
 LIMITED = "vision-agent"
 LIMITS = (
-    "from routing_admin.configuration.agents.actions import save_agent; from capabilities.acts import SYSTEM; "
+    "from routing_admin.configuration.agents.actions import save_agent; from capabilities.actors import SYSTEM; "
     "from capabilities.models import Agent; "
     f"row = Agent.objects.get(agent_id='{LIMITED}'); "
     "row.limits = {'requestsPerMinute': 10**9, 'tokensPerDay': 10**12}; save_agent(SYSTEM, row)"

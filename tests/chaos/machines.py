@@ -46,7 +46,7 @@ WORKERS = "2"
 BUDGET = 3000
 SPENDER = "vision-agent"
 SAVE_LIMIT = (
-    "from routing_admin.configuration.agents.actions import save_agent; from capabilities.acts import SYSTEM; "
+    "from routing_admin.configuration.agents.actions import save_agent; from capabilities.actors import SYSTEM; "
     "from capabilities.models import Agent; "
     f"row = Agent.objects.get(agent_id='{SPENDER}'); row.limits = {{'tokensPerDay': %d}}; "
     "save_agent(SYSTEM, row)"

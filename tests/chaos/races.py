@@ -73,7 +73,7 @@ def form_pair(installation: Installation, people: tuple[Person, Person], number:
 TOKEN = """
 from django.contrib.auth.models import User
 from capabilities.core.permissions import ADMIN_SCOPES
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.console.people.actions import issue_token
 print(issue_token(SYSTEM, User.objects.get(username="admin"), "races", ADMIN_SCOPES)[0])
 """

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError
 from django.test import Client
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.errors import NotFoundError
 from routing_admin.configuration import publishing, revisions, snapshot
 from routing_admin.console.people import actions as people

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from routing_admin.configuration.audit import NOTED, verify_audit, write_event
 from routing_admin.core.audit import AuditEntry, AuditHead, digest_entry, verify_chain
 from routing_admin.models import AuditEvent

@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM, AuditedAction
+from capabilities.actors import SYSTEM, AuditedAction
 from capabilities.models import Provider, Service
 from capabilities.secrets import store_key
 from routing_admin.configuration import integrity

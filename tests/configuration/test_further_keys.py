@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.models import Provider, StoredKey
 from capabilities.secrets import open_key
 from routing_admin.configuration import rows, snapshot

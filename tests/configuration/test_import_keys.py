@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.models import StoredKey
 from routing_admin.console.exchange.actions import import_configuration, preview_import
 from routing_admin.models import Revision

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.test import Client
 
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.core.permissions import SCOPES
 from capabilities.models import Provider, VariableOrigin
 from routing_admin.configuration import snapshot

@@ -13,7 +13,7 @@ from django.utils import timezone
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.installation import RetentionSettings

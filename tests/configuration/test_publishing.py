@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent, Provider
 from routing_admin.configuration import exports, snapshot
 from routing_admin.configuration.agents.actions import issue_key

@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError
 from django.utils.translation import override
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.message import FilePart
 from capabilities.core.vocabulary import Kind
 from capabilities.errors import ConflictError, InUseError, InvalidError, TakenError

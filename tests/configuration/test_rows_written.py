@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.errors import InvalidError
 from routing_admin.configuration import rows
 from routing_admin.configuration.history import newest_configuration

@@ -20,7 +20,7 @@ SCRIPT = """
 import sys
 import django
 django.setup()
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from routing_admin.console.routes.actions import save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import TaskRoute

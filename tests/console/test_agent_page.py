@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from capabilities.access import make_key
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.services.agents import LINK_KIND, find_public_id, find_secret
 from capabilities.models import Agent, AgentLink
 from routing_admin.configuration import snapshot

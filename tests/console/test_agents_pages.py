@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from capabilities.access import Principal, authenticate
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.permissions import DEFAULT_SCOPES
 from capabilities.models import Agent, AgentKey, Service
 from routing_admin.configuration import snapshot

@@ -14,7 +14,7 @@ from artifacts import library as actions
 from artifacts.core.detection.evidence import REASONS
 from artifacts.models import Artifact
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.delivery.model_endpoint import Prepared
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot

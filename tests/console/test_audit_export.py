@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM, Actor, AuditedAction
+from capabilities.actors import SYSTEM, Actor, AuditedAction
 from routing_admin.configuration.audit import build_audit_entry, write_event
 from routing_admin.core.audit import AuditEntry, verify_chain
 from routing_admin.models import AuditEvent, RequestLog

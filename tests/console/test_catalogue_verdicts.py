@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.vocabulary import Source
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.console.services.actions import set_cell

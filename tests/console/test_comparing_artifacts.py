@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.dispatch.preview import Previewer

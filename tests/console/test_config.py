@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.models import Provider
 from routing_admin.configuration import exports
 from routing_admin.console.exchange.omissions import PLURALS

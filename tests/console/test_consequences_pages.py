@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.consequence import group_by_cause
 from capabilities.models import Agent, Provider, Service
 from routing_admin.configuration import snapshot

@@ -12,7 +12,7 @@ from artifacts import library as actions
 from artifacts.core.detection.encoding_names import CHOICES
 from artifacts.core.detection.kinds import clean_mime
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.console.artifacts.forms import ENCODINGS, TYPES
 from routing_admin.models import AuditEvent
 from tests.cast import HTMX

@@ -15,7 +15,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Drift, Provider, Service
 from routing_admin.configuration import snapshot

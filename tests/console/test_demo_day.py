@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number

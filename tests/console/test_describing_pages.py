@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from artifacts import library as actions
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.settings.actions import set_content_policy

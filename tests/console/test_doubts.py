@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import Drift, Provider, Service
 from capabilities.refused_files import refusal_buffer

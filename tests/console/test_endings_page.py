@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot

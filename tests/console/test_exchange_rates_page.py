@@ -12,7 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.prices import NANO
 from capabilities.core.wire import Usage
 from capabilities.models import Provider, Service

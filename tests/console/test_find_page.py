@@ -12,7 +12,7 @@ from django.utils import timezone
 from artifacts.library import store_bytes
 from artifacts.library.queries import find_artifacts_beginning
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Provider
 from routing_admin.configuration import snapshot
 from routing_admin.console.find.queries import find_requests

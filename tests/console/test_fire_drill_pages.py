@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.errors import NotFoundError
 from routing_admin.configuration import snapshot
 from routing_admin.console.drills.actions import DrillRefusedError, record_drill_ends, start_drill, stop_drill

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import override
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Agent, Service
 from routing_admin.configuration.agents.actions import issue_key, put_agent, save_agent

@@ -13,7 +13,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.wire import Failure, Fault
 from capabilities.labels import BADGES
 from capabilities.models import Provider, ProviderTest

@@ -15,7 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.models import Artifact
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LabelKind
 from capabilities.core.services.limit_holders import label_holder_id

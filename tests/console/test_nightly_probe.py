@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.vocabulary import Source
 from capabilities.models import Drift, NightlyProbe, Provider, Service
 from routing_admin.console.providers.actions import save_provider

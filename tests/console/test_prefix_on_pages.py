@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from artifacts.library import delete_artifacts, store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Agent, Service
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import save_agent

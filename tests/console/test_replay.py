@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from artifacts.library import delete_artifacts, store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.console.settings import actions as installation
 from tests.console.page import Page
 from tests.console.visits import response_text

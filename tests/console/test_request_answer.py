@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.models import RequestLog
 from tests.console.page import Page
 from tests.lab.recordings import PICTURE

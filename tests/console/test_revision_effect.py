@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.models import Provider
 from routing_admin.console.history import queries as effects
 from routing_admin.console.providers.actions import save_provider

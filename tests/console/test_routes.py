@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.wire import Fault
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.models import CatalogueEdition, Provider
 from routing_admin.configuration import exports

@@ -11,7 +11,7 @@ from capabilities.models import Agent, Provider, Service
 from capabilities.runtime import renew
 from routing_admin.console.matrix.cells import short_types
 from routing_admin.dispatch import send
-from routing_admin.dispatch.kept_refusals import StoredRefusals, stored_refusals
+from routing_admin.dispatch.stored_refusals import StoredRefusals, stored_refusals
 from routing_admin.models import Revision
 from tests.cast import HTMX
 from tests.console.page import Page

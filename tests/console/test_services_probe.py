@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pytest
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.message import ChatRequest, NativePart
 from capabilities.core.vocabulary import Capabilities
 from capabilities.models import ProbeTranscript, Provider, Service

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.errors import ConflictError
 from capabilities.models import Service
 from routing_admin.configuration import snapshot

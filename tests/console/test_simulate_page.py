@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.console.demo import load
 from routing_admin.console.simulate.phrases import OUTCOMES

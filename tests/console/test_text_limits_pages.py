@@ -14,7 +14,7 @@ import pytest
 from django.test import Client
 from test_settings_page import save
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.delivery.reader import Reader
 from capabilities.core.delivery.text_limit import TextLimit
 from capabilities.errors import InvalidError

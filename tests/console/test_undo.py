@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.errors import ConflictError
 from capabilities.models import Provider, Service
 from routing_admin.configuration.revisions import ledger

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import SYSTEM, Actor
+from capabilities.actors import SYSTEM, Actor
 from capabilities.errors import ConflictError, InUseError
 from routing_admin.console.people import actions as people
 from routing_admin.models import AuditEvent, Person

@@ -22,7 +22,7 @@ def make() -> None:
     from django.utils import timezone
 
     from artifacts.library import delete_artifacts, store_bytes
-    from capabilities.acts import SYSTEM, AuditedAction
+    from capabilities.actors import SYSTEM, AuditedAction
     from capabilities.models import Provider
     from capabilities.secrets import store_key
     from routing_admin.configuration.revisions import ledger
@@ -54,7 +54,7 @@ def make() -> None:
 
 def add() -> None:
     from artifacts.library import store_text
-    from capabilities.acts import SYSTEM
+    from capabilities.actors import SYSTEM
 
     store_text(SYSTEM, "stored after the move", filename="after.txt")
 

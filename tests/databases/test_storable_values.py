@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.storable import find_unstorable, make_json_storable, make_storable
 from capabilities.errors import InvalidError
 from capabilities.models import Provider

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from routing_admin.environment import SETTINGS
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from routing_admin.platform.server.health_checks import PROBE_SECONDS
 from routing_admin.program import ENTRIES
 from tests.gateway.serving import ROOT

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from tests.gateway.serving import ROOT
 
 DIST = ROOT / "dist"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from routing_admin.platform.server import draining
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import Provider, Service
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot

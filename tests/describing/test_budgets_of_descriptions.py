@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.limits.uses import find_uses
 from tests.cast import AgentProgram, limit_agent

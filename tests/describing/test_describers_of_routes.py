@@ -12,7 +12,7 @@ import pytest
 from django.core.management import call_command
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.errors import InvalidError
 from capabilities.models import Service
 from routing_admin.console.exchange.actions import import_configuration, preview_import

@@ -19,7 +19,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 from PIL import Image
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.runtime import renew
 from routing_admin.console.routes.actions import delete_route, save_route
 from routing_admin.console.settings.actions import set_content_policy

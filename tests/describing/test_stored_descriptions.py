@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from artifacts.library import delete_artifacts, store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.describing.prompt import description_key
 from routing_admin.console.settings.pruning import UNDO_WINDOW, prune
 from routing_admin.dispatch.descriptions.store import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import passed_headers

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from routing_admin.configuration import snapshot
 from routing_admin.console.exchange.actions import import_configuration

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.message import ChatRequest, FilePart, Message, Part, Role, TextPart
 from capabilities.core.vocabulary import Kind
 from capabilities.models import Agent, Service

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from artifacts.models import Artifact
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media
 from routing_admin.dispatch.generated_media import store_generated

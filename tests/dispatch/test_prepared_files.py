@@ -14,7 +14,7 @@ import pytest
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import build_file_part, byte_store, open_artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.delivery.obstacles import ReasonCode
 from capabilities.core.wire import Answer, Failure, Fault

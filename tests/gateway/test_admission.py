@@ -13,7 +13,7 @@ from django.test import Client
 
 from artifacts.library import store_bytes
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.models import RequestLog
 from tests.gateway.plane import PNG, chat_body, post
 from tests.gateway.serving import ROOT

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.services.agent_limits import Meter
 from capabilities.core.services.agents import LabelKind
 from capabilities.errors import InvalidError

@@ -12,7 +12,7 @@ from PIL import Image
 
 from artifacts.library import store_bytes
 from artifacts.storage.content import build_file_part
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.message import FilePart
 from routing_admin.gateway.media import bytes_part, count_pages
 from tests.artifacts.samples import pdf

@@ -22,7 +22,7 @@ from tests.processes import wait_until
 CALLS = 20
 TOKEN = (
     "from django.contrib.auth.models import User; from routing_admin.console.people.actions import issue_token; "
-    "from capabilities.acts import SYSTEM; "
+    "from capabilities.actors import SYSTEM; "
     "print(issue_token(SYSTEM, User.objects.get(username='admin'), 'ci', ['providers:write'])[0])"
 )
 SOON = (

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from artifacts.library import delete_artifacts, restore_artifacts, store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from tests.gateway.plane import PNG, answer_text, chat_body, logged, post
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.console.settings.pruning import prune
 from routing_admin.gateway.http import HttpCall, RequestBytes
 from routing_admin.gateway.idempotency import fingerprint_call

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 from capabilities.core.wire import Answer, Delta, Finish, ToolCallDelta

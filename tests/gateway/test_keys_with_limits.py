@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.errors import InvalidError
 from capabilities.models import AgentKey
 from routing_admin.configuration import integrity

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from capabilities.access import Principal
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.models import AgentKey
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import revoke_key

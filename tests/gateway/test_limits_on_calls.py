@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.services.agent_limits import Meter
 from capabilities.models import Provider

@@ -25,14 +25,14 @@ from tests.gateway.serving import Server, manage, served, server_environment
 HELLO = [{"role": "user", "content": "hello"}]
 SET = (
     "import json; from routing_admin.configuration.agents.actions import save_agent; "
-    "from capabilities.acts import SYSTEM; "
+    "from capabilities.actors import SYSTEM; "
     "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
     "row.limits = json.loads('''%s'''); save_agent(SYSTEM, row)"
 )
 
 
 BUDGET = (
-    "from capabilities.acts import SYSTEM; from capabilities.models import *; "
+    "from capabilities.actors import SYSTEM; from capabilities.models import *; "
     "from capabilities.core.services.agents import LabelKind; "
     "from routing_admin.console.usage.actions import save_budget; "
     "from routing_admin.console.services.actions import save_service; "

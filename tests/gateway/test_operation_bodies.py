@@ -12,7 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.operations.table import OPERATIONS, BodyShape
 from capabilities.json_bodies import body_limit
 from routing_admin.console.settings import actions as installation

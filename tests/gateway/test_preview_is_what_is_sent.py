@@ -29,7 +29,7 @@ from pypdf import PdfReader, PdfWriter
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import open_artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.vocabulary import Kind
 from capabilities.models import Provider, Service, ServiceCapability
 from routing_admin.configuration import snapshot

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.models import AgentKey
 from routing_admin.configuration.agents.actions import revoke_key, roll_key
 from routing_admin.gateway.open_streams import open_streams

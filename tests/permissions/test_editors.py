@@ -7,7 +7,7 @@ from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.permissions import PAGE_OF_KIND, UserRole, changeable_kinds
 from capabilities.models import Agent, AgentKey, Provider
 from routing_admin.configuration.agents.actions import change_key

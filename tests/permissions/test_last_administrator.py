@@ -9,7 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connections
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.errors import InUseError
 from routing_admin.console.people import actions as people
 

@@ -19,7 +19,7 @@ from django.urls.converters import IntConverter
 
 from artifacts.library import store_bytes
 from capabilities.access import may, role_for
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.permissions import DJANGO_ADMIN, MACHINE_NAMESPACES, PAGES, PARTS, PagePart
 from capabilities.models import Service
 from routing_admin.configuration import snapshot

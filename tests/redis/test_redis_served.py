@@ -18,12 +18,12 @@ from tests.processes import wait_until
 
 LIMIT = (
     "import json; from routing_admin.configuration.agents.actions import save_agent; "
-    "from capabilities.acts import SYSTEM; "
+    "from capabilities.actors import SYSTEM; "
     "from capabilities.models import Agent; row = Agent.objects.get(agent_id='text-agent'); "
     "row.limits = {'tokensPerDay': %d}; save_agent(SYSTEM, row)"
 )
 REVOKE = (
-    "from routing_admin.configuration.agents.actions import revoke_key; from capabilities.acts import SYSTEM; "
+    "from routing_admin.configuration.agents.actions import revoke_key; from capabilities.actors import SYSTEM; "
     "from capabilities.models import AgentKey; revoke_key(SYSTEM, AgentKey.objects.get(public_id='%s'))"
 )
 MANY = 10_000_000

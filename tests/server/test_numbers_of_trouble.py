@@ -10,7 +10,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test import Client
 
-from capabilities.acts import SYSTEM, AuditedAction
+from capabilities.actors import SYSTEM, AuditedAction
 from capabilities.core.wire import Failure, Fault
 from capabilities.models import AgentKey
 from capabilities.runtime import renew
@@ -18,7 +18,7 @@ from routing_admin.configuration.revisions import ledger
 from routing_admin.core.fallback.policy import Policy
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.models import Installation
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from tests.cast import AgentProgram
 from tests.server.metric_samples import read_samples
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from artifacts.library import store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 
 pytestmark = [pytest.mark.ui, pytest.mark.django_db(transaction=True, databases=["default", "logs"])]
 VARIANTS = [(1280, "light", "en"), (390, "dark", "zh-Hans"), (1280, "dark", "zh-Hans"), (390, "light", "en")]

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from artifacts.library import store_bytes
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.console.routes.actions import save_route
 from routing_admin.console.settings.actions import set_content_policy

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from routing_admin.console.routes.actions import save_route
 from routing_admin.models import TaskRoute
 

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from artifacts.library import store_bytes, store_text
 from artifacts.models import Artifact
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.console.demo.load import record_demo_request
 from routing_admin.core.fallback.chain import Attempt
 from routing_admin.models import RequestLog

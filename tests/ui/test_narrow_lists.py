@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.translatable import encode_text
 from routing_admin.console.routes.actions import save_alias
 from routing_admin.models import Alert

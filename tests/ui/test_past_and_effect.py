@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from routing_admin.console.routes.actions import save_route
 from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.models import AttemptLog, RequestLog, Revision, TaskRoute

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from routing_admin.console.demo.load import load_files
 from routing_admin.console.routes.actions import save_alias, save_route
 from routing_admin.core.configuration.specs import CandidateSpec

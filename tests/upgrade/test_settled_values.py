@@ -10,7 +10,7 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from capabilities.core.storable import make_storable
 from capabilities.models import Provider
 from routing_admin.configuration import integrity

@@ -26,7 +26,7 @@ from routing_admin.dispatch.model_endpoints import build_registry, default_langu
 
 if TYPE_CHECKING:
     from artifacts.models import Artifact
-    from capabilities.acts import Actor
+    from capabilities.actors import Actor
 
 PAGE = 20
 """Default number of artifacts that a tool lists for a model."""

@@ -11,7 +11,7 @@ from typing import Any
 from django.core.handlers.asgi import ASGIRequest
 
 from capabilities.access import Principal, Refusal, authenticate, refuse_query
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import TOOL_SCOPES
 from routing_admin.api.artifacts.tool_calls import ToolCaller
 from routing_admin.api.artifacts.uploads import request_base_url

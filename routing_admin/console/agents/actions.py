@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from capabilities.access import hash_secret, make_key
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.services.agents import LINK_KIND, find_secret
 from capabilities.models import Agent, AgentLink
 from capabilities.signing import newest_secret, secret_name

@@ -17,7 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.translatable import decode_text, encode_text
 from capabilities.errors import InvalidError, NotFoundError

@@ -20,7 +20,7 @@ from artifacts.library.queries import find_artifact
 from artifacts.storage.content import HEADERS, PLAYABLE, byte_store, download
 from artifacts.storage.thumbnails import find_thumbnail
 from capabilities.access import may, request_actor
-from capabilities.acts import AuditedAction
+from capabilities.actors import AuditedAction
 from capabilities.core.permissions import READINGS, PagePart
 from capabilities.core.texts.friendly import friendly_type
 from capabilities.core.vocabulary import Kind

@@ -18,7 +18,7 @@ from django.utils import timezone
 from artifacts.core.store import BLOCK
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.signing import read_secrets_again
 from routing_admin.configuration import exports, integrity, snapshot
 from routing_admin.configuration.audit import NOTED, find_head, record_head

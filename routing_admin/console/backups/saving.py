@@ -23,7 +23,7 @@ from artifacts.core.errors import CorruptError, MissingError
 from artifacts.core.store import ByteStore
 from artifacts.storage.content import byte_store
 from artifacts.storage.files import FileStore
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.quantities import size_text
 from routing_admin.configuration import exports
 from routing_admin.configuration.audit import record_head
@@ -46,7 +46,7 @@ from routing_admin.console.backups.rows import measure_rows, save_rows
 from routing_admin.core.alerts.kinds import AlertKind
 from routing_admin.core.configuration.as_json import from_json
 from routing_admin.core.configuration.specs import EMPTY
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from routing_admin.platform.databases.schema import list_applied_in_file, list_pending
 
 

@@ -10,7 +10,7 @@ from django import forms
 from django.http import HttpRequest, HttpResponse
 from ninja.security.base import AuthBase
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.permissions import ADMIN_SCOPES, route_path
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.permissions import READINGS, PagePart
 from routing_admin.configuration.revisions import ledger
 from routing_admin.models import RequestLog

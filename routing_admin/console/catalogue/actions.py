@@ -13,7 +13,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.catalogue import list_host, with_own_tables
 from capabilities.core.providers.catalogue.document import CatalogueDocument

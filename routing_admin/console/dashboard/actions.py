@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.errors import NotFoundError
 from capabilities.sentences import join_words
 from routing_admin.configuration import snapshot

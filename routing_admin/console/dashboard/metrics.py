@@ -24,7 +24,7 @@ from routing_admin.console.usage.queries import find_agent_uses
 from routing_admin.core.fallback.cooldown import Cooldowns
 from routing_admin.dispatch.send import process_run_context
 from routing_admin.limits.reservations import keeper
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from routing_admin.platform.databases.explaining import check_writable
 from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.schema import newest_migration

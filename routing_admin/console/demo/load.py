@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy
 from artifacts.library import delete_artifacts, store_bytes
 from artifacts.models import Artifact
 from artifacts.storage.content import build_file_part
-from capabilities.acts import SYSTEM, Actor, AuditedAction
+from capabilities.actors import SYSTEM, Actor, AuditedAction
 from capabilities.core.consequence import Consequence
 from capabilities.core.delivery.model_endpoint import ModelEndpoint, Prepared
 from capabilities.core.message import ChatRequest, Message, Role, TextPart

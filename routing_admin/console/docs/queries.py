@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from routing_admin.console.docs.markdown import Document, Section, Target, parse, read_sections
 from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, document_url
-from routing_admin.places import FILES
+from routing_admin.paths import FILES
 
 API_SOURCE = "routing_admin/console/api.py"
 """Source file in whose place documents link to the page of the API reference."""

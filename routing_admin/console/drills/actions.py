@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import SYSTEM, Actor, AuditedAction
+from capabilities.actors import SYSTEM, Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from routing_admin.configuration import snapshot

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.origins import parse_policy, refuse_proxy, refuse_url
 from capabilities.core.translatable import Translatable, translatable

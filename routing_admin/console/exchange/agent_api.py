@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Query, Router
 
 from artifacts.storage.uploads import IN_MEMORY, received_files
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InvalidError, NotFoundError
 from capabilities.json_bodies import MIB, JsonTooLargeError, check_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 from artifacts.library import restore_artifacts
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.errors import ConflictError, ForbiddenError
 from capabilities.models import Agent
 from routing_admin.configuration import rows

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from capabilities.access import request_actor
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.errors import ActionError, InvalidError
 from routing_admin.console.base.lists import Column, arrange, choose_state, natural_key, page_size
 from routing_admin.console.base.page_responses import UNPROCESSABLE, add_toast, require_found, wants_fragment

@@ -22,7 +22,7 @@ from django.utils.http import urlsafe_base64_encode
 from django.utils.translation import gettext as _
 
 from capabilities.access import hash_secret, make_key, role_for
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.permissions import ADMIN_SCOPES, UserRole
 from capabilities.core.problems import Problem
 from capabilities.errors import ConflictError, InUseError, InvalidError, NotFoundError

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.errors import ConflictError, NotFoundError
 from routing_admin.configuration import revisions
 from routing_admin.configuration.revisions import ledger

@@ -11,7 +11,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 
 from capabilities.access import request_actor
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from routing_admin.console.people import actions as people
 from routing_admin.console.people.forms import PasswordCheck, SignInForm
 from routing_admin.console.people.language import remember_language

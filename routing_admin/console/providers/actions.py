@@ -9,7 +9,7 @@ from enum import StrEnum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.core.providers.environment import (
     FIRST_KEY,

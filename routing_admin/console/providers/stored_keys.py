@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from capabilities import secrets
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.models import AgentKey, AgentLink
 from capabilities.signing import newest_secret, read_secrets_again, secret_name
 from routing_admin.configuration.revisions import ledger

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 from artifacts.library.queries import find_artifact
 from artifacts.storage.content import open_artifact
 from capabilities.access import request_actor
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.delivery.model_description import DescriptionState, ModelDescription
 from routing_admin.configuration import snapshot
 from routing_admin.console.artifacts import detail

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.problems import Problem
 from capabilities.errors import InUseError, InvalidError
 from capabilities.models import Agent, Provider

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from django.db import DatabaseError, InterfaceError, connections
 from django.utils import timezone
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.providers.probes.drift import DriftKind
 from capabilities.errors import ActionError
 from capabilities.models import NightlyProbe, Service

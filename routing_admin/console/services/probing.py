@@ -11,8 +11,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor
-from capabilities.core.delivery.probe_places import list_probes
+from capabilities.actors import Actor
+from capabilities.core.delivery.probe_choice import list_probes
 from capabilities.core.message import ChatRequest
 from capabilities.core.prices import Price, calculate_cost
 from capabilities.core.providers.probes.drift import DriftKind

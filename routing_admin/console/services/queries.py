@@ -14,7 +14,7 @@ from django.db.models import Count, QuerySet
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy
 
-from capabilities.core.delivery.probe_places import count_calls, estimate_usage, list_probes
+from capabilities.core.delivery.probe_choice import count_calls, estimate_usage, list_probes
 from capabilities.core.prices import Cost, calculate_cost
 from capabilities.core.providers.probes.drift import REFUTING_KINDS, DriftKind, is_current
 from capabilities.core.translatable import insert_facts

@@ -66,7 +66,7 @@ from routing_admin.console.services.queries import (
     render_drifts,
 )
 from routing_admin.console.services.transcripts import render_transcripts
-from routing_admin.dispatch.kept_refusals import forget_refusal, list_refusals
+from routing_admin.dispatch.stored_refusals import forget_refusal, list_refusals
 from routing_admin.limits.prices.sheet import price_today
 
 if TYPE_CHECKING:

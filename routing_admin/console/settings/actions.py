@@ -14,7 +14,7 @@ from typing import Any
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.core.delivery.reader import HTML_FORMS, POLICY_WORDS
 from capabilities.core.delivery.text_limit import find_problem
 from capabilities.core.exchange import ExchangeRate, check_rate

@@ -20,7 +20,7 @@ from django.utils import timezone
 from artifacts.models import Artifact, UploadLink
 from artifacts.storage.content import byte_store
 from artifacts.storage.uploads import sweep_bytes, sweep_thumbnails
-from capabilities.acts import Actor, AuditedAction
+from capabilities.actors import Actor, AuditedAction
 from capabilities.models import Agent
 from routing_admin.configuration.audit import find_head, record_head
 from routing_admin.configuration.installation import read_retention_settings

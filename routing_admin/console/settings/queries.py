@@ -19,7 +19,7 @@ from routing_admin.configuration.installation import retention_settings
 from routing_admin.core.files.keys import OPENAI_URL
 from routing_admin.environment import SETTINGS, Setting
 from routing_admin.models import Installation
-from routing_admin.places import env_file
+from routing_admin.paths import env_file
 
 
 def find_installation() -> Installation:

@@ -44,7 +44,7 @@ from routing_admin.console.settings.queries import (
     values_in_force,
 )
 from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 
 if TYPE_CHECKING:
     from routing_admin.models import Installation

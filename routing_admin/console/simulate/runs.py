@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext as _
 
 from capabilities.access import request_actor
-from capabilities.acts import AuditedAction
+from capabilities.actors import AuditedAction
 from capabilities.core.delivery.decision import DeliveryForm
 from capabilities.core.message import ChatRequest
 from capabilities.sentences import translate_sentence

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from capabilities.core.providers.quirks import LIMIT_NAMES
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Failure, Fault
+from routing_admin.core.fallback.candidate_run import CandidateRun, cooling_attempt
 from routing_admin.core.fallback.chain import (
     ABORTED,
     CANCELLED,
@@ -38,7 +39,6 @@ from routing_admin.core.fallback.context import RunContext
 from routing_admin.core.fallback.errors import AggregateRouterError, UpstreamRefused, exhaustion_error
 from routing_admin.core.fallback.policy import ErrorPreset, pause, refine_wait
 from routing_admin.core.fallback.table import TABLE, Action, is_key_fault
-from routing_admin.core.fallback.trial import CandidateRun, cooling_attempt
 
 logger = logging.getLogger("routing_admin.routing")
 
@@ -118,73 +118,73 @@ class FallbackRun(Generic[T]):
 
     def _ask(self, candidate: PlannedCandidate, retries: int) -> Generator[Step, Any, RunResult[T] | None]:
         run_context, model_key = self._context, (candidate.provider, candidate.model)
-        trial = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
+        current = CandidateRun.from_memory(run_context.memory, candidate, run_context.clock(), retries)
         if self.plan.refuses_drops or self.plan.verbatim:
             # No parameter of this request may be omitted, so parameters are sent even if the model is known to refuse
             # them.
-            trial.without_params = frozenset()
+            current.without_params = frozenset()
         try:
-            call, outcome = yield from self._tries(trial)
+            call, outcome = yield from self._tries(current)
         except BaseException as error:
             run_context.cooldowns.release_probe(*model_key)
-            run_context.pools.release(candidate.provider, trial.key)
-            self.attempts.append(self._attempt(trial, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
+            run_context.pools.release(candidate.provider, current.key)
+            self.attempts.append(self._attempt(current, CANCELLED if isinstance(error, GeneratorExit) else ABORTED))
             raise
         if isinstance(outcome, Failure):
-            self._record_failure(trial, outcome)
+            self._record_failure(current, outcome)
             return None
         # Whether a stream succeeds is known only at its end, so `end_stream` reports it.
         if self._stream:
             run_context.cooldowns.release_probe(*model_key)
         else:
             run_context.cooldowns.record_success(*model_key)
-        run_context.budget.refund(candidate.provider, trial.retried)
-        self.attempts.append(self._attempt(trial, OK))
+        run_context.budget.refund(candidate.provider, current.retried)
+        self.attempts.append(self._attempt(current, OK))
         return RunResult(outcome, call, tuple(self.attempts))
 
-    def _tries(self, trial: CandidateRun) -> Generator[Step, Any, tuple[Call, T | Failure]]:
+    def _tries(self, current: CandidateRun) -> Generator[Step, Any, tuple[Call, T | Failure]]:
         while True:
-            call = self._call(trial)
+            call = self._call(current)
             if call.timeouts.total <= 0:
                 return call, Failure(Fault.DEADLINE, translatable("The request ran out of time."))
             began = self._context.clock()
-            outcome = self._record_try(trial, began, (yield call))
+            outcome = self._record_try(current, began, (yield call))
             if not isinstance(outcome, Failure):
-                if trial.key is not None:
-                    self._context.pools.record(trial.candidate.provider, trial.key, None)
+                if current.key is not None:
+                    self._context.pools.record(current.candidate.provider, current.key, None)
                 return call, outcome
             failure = self._refine(self._own_time(outcome))
-            if trial.key is not None:
+            if current.key is not None:
                 # If the key was refused, another key is tried within the same attempt, so the candidate does not fail.
-                of_all_keys = self._next_key(trial, trial.key, failure)
+                of_all_keys = self._next_key(current, current.key, failure)
                 if of_all_keys is None:
                     continue
                 failure = of_all_keys
-            if self._may_adjust(failure) and trial.adjust(failure, self._context.memory):
+            if self._may_adjust(failure) and current.adjust(failure, self._context.memory):
                 continue
-            waiting = self._pause(trial, failure)
+            waiting = self._pause(current, failure)
             if waiting is None:
                 return call, failure
-            trial.retried += 1
+            current.retried += 1
             if waiting > 0:
-                trial.waits.append(waiting)
+                current.waits.append(waiting)
                 yield Wait(waiting, failure.fault.value)
 
     def _refine(self, failure: Failure) -> Failure:
         return refine_wait(failure, self.plan.policy.preset, self._time_left())
 
-    def _next_key(self, trial: CandidateRun, key: PoolKey, failure: Failure) -> Failure | None:
+    def _next_key(self, current: CandidateRun, key: PoolKey, failure: Failure) -> Failure | None:
         """Choose the provider's next key and return None, or return the failure to report if no key is left."""
-        pools, candidate = self._context.pools, trial.candidate
+        pools, candidate = self._context.pools, current.candidate
         pools.record(candidate.provider, key, failure)
         if not is_key_fault(failure.fault):
             return failure
-        trial.refused_keys |= {key.mark}
-        trial.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, trial.refused_keys)
-        if trial.key is not None:
+        current.refused_keys |= {key.mark}
+        current.key = pools.choose(candidate.provider, candidate.keys, self.plan.affinity, current.refused_keys)
+        if current.key is not None:
             logger.info("provider %s: key %s: %s; its next key is asked", candidate.provider, key.name, failure.fault)
             return None
-        trial.refused_keys = frozenset()
+        current.refused_keys = frozenset()
         return self._refine(pools.last_word(candidate.provider, candidate.keys, failure))
 
     def _may_adjust(self, failure: Failure) -> bool:
@@ -194,26 +194,26 @@ class FallbackRun(Generic[T]):
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 
-    def _call(self, trial: CandidateRun) -> Call:
-        if trial.candidate.keys and trial.key is None:
-            trial.key = self._context.pools.choose(
-                trial.candidate.provider, trial.candidate.keys, self.plan.affinity, frozenset()
+    def _call(self, current: CandidateRun) -> Call:
+        if current.candidate.keys and current.key is None:
+            current.key = self._context.pools.choose(
+                current.candidate.provider, current.candidate.keys, self.plan.affinity, frozenset()
             )
-        own = trial.candidate.timeouts or self.plan.timeouts
+        own = current.candidate.timeouts or self.plan.timeouts
         total = min(own.total, self._time_left())
-        return trial.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
+        return current.call(Timeouts(min(own.connect, total), min(own.first_content, total), own.between, total))
 
-    def _record_try(self, trial: CandidateRun, began: float, reply_or_outcome: Any) -> T | Failure:
+    def _record_try(self, current: CandidateRun, began: float, reply_or_outcome: Any) -> T | Failure:
         reply: Reply[T] = reply_or_outcome if isinstance(reply_or_outcome, Reply) else Reply(reply_or_outcome)
         outcome = reply.outcome
-        trial.adaptation, trial.dropped = reply.adaptation, reply.dropped_params
+        current.adaptation, current.dropped = reply.adaptation, reply.dropped_params
         duration_ms = (self._context.clock() - began) * 1000
-        name = trial.key.name if trial.key is not None else ""
+        name = current.key.name if current.key is not None else ""
         if isinstance(outcome, Failure):
             record = Try(self._ms(began), duration_ms, outcome.fault.value, outcome.status, name, outcome.usage)
         else:
             record = Try(self._ms(began), duration_ms, OK, None, name)
-        trial.tries.append(record)
+        current.tries.append(record)
         return outcome
 
     def _own_time(self, failure: Failure) -> Failure:
@@ -223,20 +223,22 @@ class FallbackRun(Generic[T]):
             return replace(failure, fault=Fault.READ_TIMEOUT)
         return failure
 
-    def _pause(self, trial: CandidateRun, failure: Failure) -> float | None:
+    def _pause(self, current: CandidateRun, failure: Failure) -> float | None:
         policy = self.plan.policy
-        if policy.verdict(failure).action is not Action.RETRY or trial.retried >= trial.retries:
+        if policy.verdict(failure).action is not Action.RETRY or current.retried >= current.retries:
             return None
-        waiting = pause(failure, trial.retried + 1, policy.preset, self._time_left(), self._context.random)
-        if waiting is None or self._context.budget.take(trial.candidate.provider):
+        waiting = pause(failure, current.retried + 1, policy.preset, self._time_left(), self._context.random)
+        if waiting is None or self._context.budget.take(current.candidate.provider):
             return waiting
-        logger.info("provider %s: its retry budget is exhausted; calling the next candidate", trial.candidate.provider)
+        logger.info(
+            "provider %s: its retry budget is exhausted; calling the next candidate", current.candidate.provider
+        )
         return None
 
-    def _record_failure(self, trial: CandidateRun, failure: Failure) -> None:
-        candidate, verdict = trial.candidate, self.plan.policy.verdict(failure)
+    def _record_failure(self, current: CandidateRun, failure: Failure) -> None:
+        candidate, verdict = current.candidate, self.plan.policy.verdict(failure)
         self._context.cooldowns.record_failure(candidate.provider, candidate.model, failure, verdict)
-        attempt = self._attempt(trial, failure.fault.value, failure, alert=verdict.alert)
+        attempt = self._attempt(current, failure.fault.value, failure, alert=verdict.alert)
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
@@ -260,23 +262,23 @@ class FallbackRun(Generic[T]):
         )
 
     def _attempt(
-        self, trial: CandidateRun, outcome: str, failure: Failure | None = None, alert: bool = False
+        self, current: CandidateRun, outcome: str, failure: Failure | None = None, alert: bool = False
     ) -> Attempt:
-        began = trial.tries[0].started_ms if trial.tries else self._ms(trial.began)
+        began = current.tries[0].started_ms if current.tries else self._ms(current.began)
         message = (failure.message or failure.fault.value) if failure is not None else None
         return Attempt(
-            trial.candidate.provider,
-            trial.candidate.model,
+            current.candidate.provider,
+            current.candidate.model,
             outcome,
             status_code=failure.status if failure is not None else None,
             error=message,
-            retry_attempts=max(0, len(trial.tries) - 1),
+            retry_attempts=max(0, len(current.tries) - 1),
             duration_ms=self._ms(self._context.clock()) - began,
             started_ms=began,
-            waits=tuple(trial.waits),
-            tries=tuple(trial.tries),
-            adaptation=trial.adaptation,
-            dropped_params=tuple(dict.fromkeys((*trial.dropped, *trial.stripped))),
+            waits=tuple(current.waits),
+            tries=tuple(current.tries),
+            adaptation=current.adaptation,
+            dropped_params=tuple(dict.fromkeys((*current.dropped, *current.stripped))),
             cause=failure.fault if failure is not None else None,
             retry_after=failure.retry_after if failure is not None else None,
             alert=alert,

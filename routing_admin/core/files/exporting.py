@@ -27,7 +27,7 @@ from routing_admin.core.files.endpoints import without_foreign_base_urls
 from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import ROOT_KEYS, write_provider, write_route
 from routing_admin.core.files.llmservices import write_service
-from routing_admin.core.files.own_parts import without_own_sections, write_own_sections
+from routing_admin.core.files.own_sections import without_own_sections, write_own_sections
 from routing_admin.core.files.provider_matching import written_identity
 from routing_admin.core.files.seed_export import UNSUPPORTED_SERVICE_FIELDS, seed_routing, seed_services
 from routing_admin.core.planning.model_names import task_name

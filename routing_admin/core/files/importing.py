@@ -36,7 +36,7 @@ from routing_admin.core.files.llm_routing import (
 )
 from routing_admin.core.files.llm_routing_checks import LANGUAGES, NO_NAMES, ExistingNames, validate
 from routing_admin.core.files.llmservices import SERVICE_KEYS, validate_services
-from routing_admin.core.files.own_parts import languages_in, lost_aliases, merge_own_sections
+from routing_admin.core.files.own_sections import languages_in, lost_aliases, merge_own_sections
 from routing_admin.core.files.provider_matching import merge_services
 
 

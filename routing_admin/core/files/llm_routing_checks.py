@@ -30,7 +30,7 @@ from routing_admin.core.files import field_rules as rule
 from routing_admin.core.files.field_rules import Rule, broken
 from routing_admin.core.files.keys import NOWHERE, KeyContext, key_warnings
 from routing_admin.core.files.llm_routing import resolve_candidate
-from routing_admin.core.files.own_parts import OWN_RULES, languages_in
+from routing_admin.core.files.own_sections import OWN_RULES, languages_in
 
 LANGUAGES = ("en", "zh")
 

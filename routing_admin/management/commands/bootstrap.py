@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from artifacts.core.errors import StoreUnavailableError
 from artifacts.storage.content import byte_store
-from capabilities.acts import SYSTEM
+from capabilities.actors import SYSTEM
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.queries import list_agent_ids
 from routing_admin.configuration.history import newest_number

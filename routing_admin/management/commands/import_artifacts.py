@@ -14,7 +14,7 @@ from artifacts.core.filenames import clean_filename
 from artifacts.core.store import BLOCK
 from artifacts.library.queries import has_copy
 from artifacts.storage.content import byte_store
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.errors import ActionError
 from capabilities.json_bodies import upload_limit
 from routing_admin.configuration.agents.queries import agent_exists

@@ -23,7 +23,7 @@ from django.conf import settings
 from capabilities.core.translatable import translatable
 from capabilities.runtime import owned
 from routing_admin.core.fallback.endings import DRAINED
-from routing_admin.places import program_version
+from routing_admin.paths import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 END_MARGIN_SECONDS = 2.0

@@ -16,7 +16,7 @@ from PIL import Image
 
 from artifacts.library import correct_artifact, delete_artifacts, store_bytes
 from artifacts.models import Artifact
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.describing.prompt import description_key
 from routing_admin.dispatch.descriptions.store import DescriptionOutcome, store_description
 from tests.artifacts.samples import build_zip, docx, mp3, pdf, wav

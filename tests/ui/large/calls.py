@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from capabilities.acts import AuditedAction
+from capabilities.actors import AuditedAction
 from capabilities.core.permissions import SCOPES
 from capabilities.models import Agent, Provider
 from routing_admin.configuration import snapshot

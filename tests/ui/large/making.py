@@ -18,7 +18,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from artifacts.models import Artifact
-from capabilities.acts import AuditedAction
+from capabilities.actors import AuditedAction
 from capabilities.core.prices import NANO
 from capabilities.core.services.agent_limits import MONEY, RATES, AgentLimits, Meter, parse_limits
 from capabilities.core.services.agents import LabelKind

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.exchange import ExchangeRate
 from capabilities.core.providers.catalogue import default_catalogue
 from capabilities.core.providers.catalogue.refreshing import read_own_list

@@ -20,7 +20,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
 from capabilities.access import list_creators
-from capabilities.acts import Actor
+from capabilities.actors import Actor
 from capabilities.core.services.agent_limits import MONEY, AgentLimits, combine_rights, parse_limits
 from capabilities.core.services.agents import LINK_KIND, find_public_id
 from capabilities.core.services.limit_holders import agent_holder_id

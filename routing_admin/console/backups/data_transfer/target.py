@@ -27,7 +27,7 @@ from routing_admin.console.backups.data_transfer.rows import (
     reset_sequences,
 )
 from routing_admin.console.backups.data_transfer.tables import Table, table_alias
-from routing_admin.places import BASE_DIR
+from routing_admin.paths import BASE_DIR
 from routing_admin.platform.databases.addresses import databases
 from routing_admin.platform.databases.router import LOGS
 

@@ -11,8 +11,8 @@ from django.db import DatabaseError
 from capabilities.models import Provider, Service
 from routing_admin.configuration import snapshot
 from routing_admin.core.fallback.memory import RefusalMemory
-from routing_admin.dispatch import kept_refusals
-from routing_admin.dispatch.kept_refusals import READ_SECONDS, StoredRefusals
+from routing_admin.dispatch import stored_refusals
+from routing_admin.dispatch.stored_refusals import READ_SECONDS, StoredRefusals
 from routing_admin.models import LearnedRefusal
 from tests.fallback.scripted_runs import Clock
 
@@ -154,7 +154,7 @@ def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatc
         raise DatabaseError
 
     with monkeypatch.context() as broken:
-        broken.setattr(kept_refusals, "write_refusals", refuse)
+        broken.setattr(stored_refusals, "write_refusals", refuse)
         with pytest.raises(DatabaseError):
             process.synchronise()
     assert process.synchronise().known == Process().synchronise().known == {"seed": None}

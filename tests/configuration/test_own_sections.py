@@ -28,7 +28,7 @@ from routing_admin.core.files.entries import EntryKind, merge_entry, write_entry
 from routing_admin.core.files.exporting import Mode, export, routing_value, services_value
 from routing_admin.core.files.importing import FileFormat, import_values, sha256
 from routing_admin.core.files.keys import NOWHERE
-from routing_admin.core.files.own_parts import OWN_KEYS
+from routing_admin.core.files.own_sections import OWN_KEYS
 
 A = {"providerName": "a", "apiKey": "NOT_NEEDED", "endpoint": "https://a.example/v1", "defaultModel": "m"}
 ROUTING: dict[str, Any] = {"providers": [A], "routing": {"default": {"provider": "a"}}}
