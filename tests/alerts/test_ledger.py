@@ -23,7 +23,7 @@ RECOVERED = (AlertKind.KEY_REFUSED, "deepseek")
 
 
 def send_all(now: datetime) -> list[str]:
-    """Claim and send the notices that are due, and return them."""
+    """Claim and send the alert notices that are due, and return them."""
     sent = []
     while claimed := ledger.claim_next(now):
         ledger.record_sent(claimed, now)
@@ -72,7 +72,7 @@ def test_older_observation_changes_nothing():
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
-    """An alert from a polled condition ends after a minute without an observation, an alert from calls after a day."""
+    """An alert ends a minute after the last observation if its condition is checked regularly, otherwise after a day."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
     ledger.record_condition(FULL, NOON + MINUTE / 2)

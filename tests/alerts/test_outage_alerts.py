@@ -109,7 +109,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
     ],
 )
 def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expected):
-    """If the database only refuses writes, the alert must not advise to restart it."""
+    """While the database only refuses writes, the alert must not advise restarting it."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -218,7 +218,7 @@ def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
 
 
 def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage, monkeypatch):
-    """Because no file can be written, the alert is then kept in memory."""
+    """The alert is kept in memory, because no file can be written."""
     # No file can be created in /proc, as on a full disk.
     monkeypatch.setattr(type(alert_file()), "path", property(lambda _: Path("/proc/alerts.json")))
     watch = failing_watch()
@@ -230,7 +230,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Outages of Redis and the store are reported after ten seconds, those of log and configuration after a minute."""
+    """Outages of Redis and the store are reported after ten seconds, delays of log and configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -293,7 +293,7 @@ def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
 
 
 def test_overdue_backup_and_prune_are_reported_until_they_run(monkeypatch):
-    """The copy that is made before a migration does not count as a backup."""
+    """The backup that is made before a migration does not count as a regular backup."""
     assert condition_kinds(troubles.find_overdue(timezone.now() + 100 * DAY)) == set()
     record_backup(SYSTEM, {"folder": "20261122-before-0030"})
     prune(SYSTEM, timezone.now())
@@ -329,7 +329,7 @@ def test_crash_of_a_process_is_reported_once_and_a_normal_exit_is_not(tmp_path):
 
 
 def test_alert_file_has_its_full_size_from_the_start():
-    """The file can therefore be written even if the disk is full."""
+    """Alerts can therefore be written to the file even if the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size

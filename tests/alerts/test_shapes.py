@@ -32,7 +32,7 @@ def test_every_message_format_is_tested():
     ],
 )
 def test_each_chat_gets_its_own_body(shape, body):
-    """The message bodies follow the vendors' documentation. Markup in a name must not mention chat users."""
+    """The message bodies follow the vendors' documentation. Markup in a name must not notify chat users."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
@@ -53,7 +53,7 @@ def test_feishu_is_signed_in_the_body():
 
 
 def test_long_text_is_cut_between_characters():
-    """All texts have the byte limit of the strictest chat service."""
+    """Every text is limited to the number of bytes that the strictest chat service accepts."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}

@@ -44,7 +44,7 @@ def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, byte
 
 @pytest.fixture
 def provider(demo: None) -> Iterator[WebhookReceiver]:
-    """A provider with scripted answers that is the only candidate of its route."""
+    """A provider with scripted answers, which is the only candidate of its route."""
     call_outcomes().take()
     with running_receiver() as server:
         row = Provider.objects.create(
@@ -84,7 +84,7 @@ def test_failed_call_alerts_once_and_an_answer_ends_it(receiver, provider, reply
     for _ in range(3):
         watch().round()
     assert received(receiver).count(("begun", kind, subject)) == 1
-    renew(process_run_context)  # A new run context has no cooldowns.
+    renew(process_run_context)  # A new run context has no provider cooldowns.
     send_requests(SUCCESS, provider=provider)
     watch().round()
     assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]
@@ -141,7 +141,7 @@ def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
 
 
 def test_exhausted_budget_has_one_alert(receiver, demo):
-    """The warning about a budget is neither shown nor reported as resolved once the budget is exhausted."""
+    """Once a budget is exhausted, the earlier warning is no longer shown, but it is not reported as resolved either."""
     limit_agent(tokensPerDay=100)
     snapshot.refresh()
     subject = "agent:text-agent tokensPerDay"

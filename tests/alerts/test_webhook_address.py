@@ -1,4 +1,4 @@
-"""The webhook's URL: its message format, secret and language, and that its secrets are not shown."""
+"""A webhook's URL determines the message format, the secret and the language. Secrets are never shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_host_determines_message_format_and_language_unless_given(text):
 
 
 def test_fragment_is_not_part_of_the_called_url():
-    """The fragment of a webhook's URL contains the secret, in which a plus is literal."""
+    """The fragment of a webhook's URL contains its secret, in which a plus sign is literal."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 

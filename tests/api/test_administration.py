@@ -65,7 +65,7 @@ def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_accoun
 
 
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
-    """Only the first use of a token on a day has an audit event of its own."""
+    """Only a token's first use of the day is recorded as an audit event of its own."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -84,7 +84,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(script: Script) -> None:
 
 
 def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
-    """At its first use after a rotation of secrets, a token is signed with the new secret."""
+    """The first use of a token after a secret rotation signs it with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert list_outdated_tokens() == ["admin's token deploy"]
     script.get("/providers")
@@ -207,7 +207,7 @@ def test_write_with_an_outdated_etag_is_rejected(method: str, path: str, script:
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
 def test_change_of_another_entry_rejects_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag, so a change to another entry does not matter."""
+    """Each entry has its own ETag, so changing another entry does not cause a conflict."""
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")

@@ -1,4 +1,4 @@
-"""The storage quota of each agent: its error message, deduplicated bytes, and the warning on the dashboard."""
+"""Each agent's storage quota: its error message, how it counts deduplicated bytes, and the dashboard's warning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def _quota(demo: None) -> None:
-    # In these tests, the quota is 100 bytes for each agent.
+    # In these tests, each agent has a quota of 100 bytes.
     Installation.objects.update_or_create(id=1, defaults={"agent_quota_bytes": 100})
 
 

@@ -31,7 +31,7 @@ FILES = {
 }
 KINDS = {"png": "image", "pdf": "document", "mp3": "audio", "gb18030": "text", "bin": "other"}
 
-# The form of delivery that `get_artifact` chooses for each file and service.
+# The form in which `get_artifact` delivers each file to each service.
 DELIVERIES = [
     ("png", "text-model", "image", "text"),
     ("png", "vision-model", "image", "image_url"),
@@ -125,7 +125,7 @@ def test_each_service_gets_each_file_in_a_form_it_can_read(
 
 @pytest.mark.requirement("MCR-4.1", "MCR-6.3", "ABR-2.1")
 def test_text_agent_hands_a_reference_to_a_vision_agent(text_agent: Any, vision_agent: Any) -> None:
-    """The service of the calling agent determines the form of delivery."""
+    """The model service of the calling agent determines the form in which the file is delivered."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     description = text_agent.artifact(ref, language="zh")
     assert description["routing"] == "text"

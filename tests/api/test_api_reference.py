@@ -45,7 +45,7 @@ DOCUMENT: dict[str, Any] = {
 
 
 def test_operation_lists_nested_fields_and_an_example_of_the_required_ones() -> None:
-    """A recursive schema is listed to a fixed depth."""
+    """The nested fields of a recursive schema are listed to a fixed depth."""
     (operation,) = list_operations(DOCUMENT)
     assert (operation.method, operation.details) == ("PUT", "409 if it is stale.")
     assert operation.parameters == (Field("name", "string", is_required=True),)

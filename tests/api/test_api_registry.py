@@ -42,7 +42,7 @@ def test_services_are_listed_with_capabilities_and_without_keys(text_agent: Any)
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
 def test_input_and_output_are_distinguished(direction: str | None, expected: bool, text_agent: Any) -> None:
-    """`vision` is an input capability of vision-model. Without a direction, input is assumed."""
+    """`vision` is an input capability of vision-model. If no direction is given, input is assumed."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
     assert answer.json() == {"supported": expected}
@@ -148,7 +148,7 @@ def test_expired_agent_is_missing(text_agent: Any) -> None:
 
 
 def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
-    """The configuration snapshot in memory checks the expiry itself."""
+    """The expiry is checked on the configuration snapshot in memory."""
     expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([expiring, lasting])
@@ -163,7 +163,7 @@ def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
 
 
 def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
-    """With `output`, the model's output capabilities are searched, with `both`, inputs and outputs (MCR-4.2)."""
+    """`output` searches the model's output capabilities, `both` its input and output capabilities (MCR-4.2)."""
     agents = {
         (capability, direction): text_agent.get("/agents", capability=capability, direction=direction).json()["agents"]
         for capability in ("structured_output", "vision")

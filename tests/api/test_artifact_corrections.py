@@ -1,4 +1,4 @@
-"""Corrections of an artifact's type and encoding, which outrank declared metadata and detection everywhere."""
+"""Corrections of an artifact's type and encoding, which override the declared and the detected values everywhere."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
 
 
 def test_utf_16_without_a_bom_is_stored_with_its_byte_order(text_agent: Any) -> None:
-    """Without a BOM, browsers need the byte order in the name of the encoding. With a BOM, the name stays as given."""
+    """Without a BOM, browsers need the byte order in the encoding's name. With a BOM, the name is stored as given."""
     without_mark, marked = (text_agent.stored("a.bin", CHINESE.encode(name))["ref"] for name in ("utf-16-le", "utf-16"))
     assert corrected(text_agent, without_mark, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16-le"
     assert corrected(text_agent, marked, mimeType="text/csv", encoding="UTF-16")["encoding"] == "utf-16"

@@ -21,7 +21,7 @@ MIB = 1024 * 1024
 
 
 async def treat_all_as_known(headers: Any) -> bool:
-    """Treat every caller as known, since these tests are only about sizes.
+    """Treat every caller as known, since these tests are only about body sizes.
 
     See also tests/server/test_known_callers.py.
     """
@@ -31,7 +31,7 @@ async def treat_all_as_known(headers: Any) -> bool:
 async def send_chunks(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
-    """Return the response's status and body, the number of bytes the application read, and the blocks it received."""
+    """Return the response, the number of bytes that the application read, and the number of chunks received."""
     bytes_read, sent, chunks_taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
@@ -82,7 +82,7 @@ async def send_chunks(
 def test_limits_per_url_are_slightly_higher_in_the_server_than_in_the_view(
     path: str, limit_mib: int, received: int
 ) -> None:
-    """The view can then reject the body with its own message."""
+    """The view can therefore reject the body with its own message."""
     assert (body_limit(path), received_limit(path)) == (limit_mib * MIB, received * MIB)
 
 
@@ -97,7 +97,7 @@ async def test_body_that_exceeds_the_limit_is_rejected_while_it_arrives() -> Non
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
     assert bytes_read <= received_limit("/api/v1/artifacts") == MIB + MIB
-    # The limit is 2 MiB, and the third block exceeds it.
+    # The limit is 2 MiB, which the third block exceeds.
     assert chunks_taken == 3
 
 

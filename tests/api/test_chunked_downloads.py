@@ -1,4 +1,4 @@
-"""Responses with a file are streamed unchanged, and are never held in memory completely."""
+"""Responses with a file are streamed unchanged, and never held in memory completely."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from routing_admin.dispatch.model_endpoints import build_registry
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
-# Ten megabytes after a PNG's header.
+# A PNG header followed by ten megabytes.
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
 # Sizes near the boundaries of base64 groups and of the store's blocks.
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]

@@ -59,12 +59,12 @@ class Uploader:
     def check_stored_or_refused(self, answer: Any) -> bool:
         """Return whether the file was stored.
 
-        Fail unless either `get_artifact`, preview and download work, or the upload was rejected with a message.
+        Fail unless the upload was rejected with a message, or `get_artifact`, preview and download work.
         """
         if answer.status_code != 201:
             return not error_text(answer)
         ref = answer.json()["ref"]
-        # Only one service per file, in turn, because the preview creates the same content for all services.
+        # Check only one service per file, in turn, because the preview creates the same content for all services.
         routed = self.agent.artifact(ref, serviceId=next(self.services))
         assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
         previewed = self.agent.get(f"/artifacts/{ref}/preview")
@@ -88,7 +88,7 @@ class Uploader:
 
 @pytest.fixture
 def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterable[Uploader]:
-    """Return an uploader for the demo's content policies, which suffice for tests of the upload itself.
+    """Return an uploader for the demo's content policies, which suffice to test uploads.
 
     Extraction processes are forked, because five hundred starts would take most of the time.
     """
@@ -136,7 +136,7 @@ CORRECTIONS = (
 
 
 def test_corrected_hostile_file_can_be_read(upload: Uploader) -> None:
-    """Only every ninth file is tested."""
+    """Only every ninth hostile file is tested."""
     files = [file for family in FAMILIES.values() for file in family][::9]
     for number, file in enumerate(files):
         answer = upload.send(multipart_form(file.filename, file.mime, file.make()))
@@ -155,7 +155,7 @@ def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Up
 
 
 def test_invalid_type_is_stored_as_given(upload: Uploader) -> None:
-    """A part whose header exceeds Django's limit is rejected."""
+    """A form part whose header exceeds Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(multipart_form(kind=kind))
         assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]

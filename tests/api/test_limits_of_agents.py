@@ -89,7 +89,7 @@ def test_bytes_of_uploads_to_both_apis_count_together(text_agent: AgentProgram) 
 
 
 def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
-    """In the Messages API of Anthropic, the error has Anthropic's format."""
+    """In Anthropic's Messages API, the error has Anthropic's format."""
     limit_agent(requestsPerMinute=1)
     body = {"model": "task:planning", "messages": [{"role": "user", "content": "hello"}]}
     headers = {"x-api-key": text_agent.key}
@@ -99,7 +99,7 @@ def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
     ]
     refused = [
         answer for answer in answers if answer.status_code == 429
-    ]  # A new minute, with a new count, may begin between two of the calls.
+    ]  # A new minute, with a new count, may begin between two calls.
     assert refused
     assert refused[0].json()["error"]["type"] == "rate_limit_error"
 
@@ -138,7 +138,7 @@ def test_page_shows_a_bar_per_limit_and_a_warning_from_80_percent_on(
 
 
 def test_dashboard_names_agents_that_used_80_percent_of_a_budget(admin: Client, text_agent: AgentProgram) -> None:
-    """Rate limits are not listed, since they recover by themselves."""
+    """Exhausted rate limits are not listed, since they recover by themselves."""
     limit_agent(tokensPerDay=10**6, requestsPerMinute=1)
     text_agent.post("/llm/send", {"prompt": "hello"})
     assert "% used, resets" not in response_text(admin.get("/"))

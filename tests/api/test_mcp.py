@@ -112,7 +112,7 @@ async def test_tools_equal_those_of_the_api_in_the_requested_language(installati
 @ERAS
 @pytest.mark.parametrize("agent", READERS)
 async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
-    """Images and audio have content types of their own, documents are sent as resources, and text as text."""
+    """Images and audio have their own MCP content types, documents are sent as resources, and text as text."""
     async with installation.client(agent, era) as client:
         for name, ref in installation.refs.items():
             by_api = installation.get(f"/api/v1/artifacts/{ref}", agent)
@@ -187,7 +187,7 @@ async def test_incomplete_list_says_how_to_continue(installation: Installation) 
 
 
 async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
-    """Long text is removed before the JSON is parsed, and put back for the tool call."""
+    """Long text is removed before the JSON is parsed, and put back before the tool is called."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})

@@ -64,7 +64,7 @@ async def test_file_is_uploaded_once_and_can_be_read_by_every_agent(server: Serv
 
 
 async def test_large_file_needs_only_a_link(server: Server, tmp_path: Path) -> None:
-    """A link lifts the size limit for unknown callers, with a Content-Length or chunked, as curl sends piped data."""
+    """With an upload link, the size limit for unknown callers does not apply, whether or not the upload is chunked."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")
     assert curl is not None

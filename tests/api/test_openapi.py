@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def load_document() -> Any:
-    """Return the document without its security schemes, so that generated calls keep the valid key."""
+    """Return the OpenAPI document without its security schemes, so that generated calls keep the valid key."""
     schema: Any = agents_api().get_openapi_schema(path_prefix="/api/v1/")
     for methods in schema["paths"].values():
         for operation in methods.values():
@@ -55,7 +55,7 @@ def load_schema() -> Any:
 
 
 def has_checked_input(operation: Any) -> bool:
-    """Return whether an operation has input that is validated, unlike a name in a path or the bytes of a file."""
+    """Return whether the operation validates any input. Names in a path and the bytes of a file are not validated."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 
@@ -77,7 +77,7 @@ CHECKS = [
 FORM = "multipart/form-data"
 IN_PATHS = re.compile(r"\{(\w+)\}")
 SETTINGS = settings(
-    # 10 examples by default, 80 with the profile `deep`.
+    # Run 10 examples by default, and 80 with the Hypothesis profile `deep`.
     max_examples=settings.default.max_examples * 2 // 5,
     derandomize=True,
     database=None,
@@ -104,7 +104,7 @@ def path_values(demo: None, admin_account: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def open_connections(path_values: dict[str, str]) -> Iterator[None]:
-    """Prevent requests from closing the test's database connection, as Django's test client does."""
+    """Keep requests from closing the test's database connection, as Django's test client does."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -122,7 +122,7 @@ def test_generated_call_gets_a_documented_response_and_never_5xx(
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
     checks = [
         check for check in CHECKS if check is not negative_data_rejection or not has_form
-    ]  # A text field of a form accepts any text, so no input is invalid.
+    ]  # A text field of a form accepts any text, so no generated form is invalid.
     path_parameters = {name: path_values[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if path_parameters:
@@ -132,7 +132,7 @@ def test_generated_call_gets_a_documented_response_and_never_5xx(
     @given(case=cases)
     def call(case: schemathesis.Case) -> None:
         if mode is GenerationMode.POSITIVE:
-            case.query.pop("wait", None)  # Without this, the call would wait for the next revision.
+            case.query.pop("wait", None)  # With `wait`, the call would wait for the next configuration revision.
         secret = path_values["admin_token" if "/admin/" in path else "key"]
         headers = {"authorization": f"Bearer {secret}", "host": "127.0.0.1", "accept-encoding": "identity"}
         case.call_and_validate(headers=headers, checks=checks)

@@ -27,7 +27,7 @@ OLD = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def old_key(demo: None) -> None:
-    """Return a key of an agent. All agents are older than the tests' requests, and the log is empty."""
+    """Make every agent older than the requests in these tests, and empty the request log."""
     Agent.objects.update(created_at=OLD)
     AttemptLog.objects.all().delete()
     RequestLog.objects.all().delete()
@@ -46,7 +46,7 @@ def ids(answer: Any) -> list[str]:
 
 
 def list_pages(program: AgentProgram, **filters: Any) -> Iterator[list[str]]:
-    """Yield the ids of each page, following the cursors."""
+    """Yield the request ids of each page, following the cursors."""
     cursor = ""
     while True:
         answer = program.get("/requests", **filters, **({"cursor": cursor} if cursor else {}))

@@ -24,7 +24,7 @@ from tests.api.test_administration import Script
 from tests.cast import HTMX, create_token, load_demo, open_browser, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-# The entries that both writers change, each with the rival's change.
+# The entries that both writers change, each with the change of the second writer, the rival.
 ENTRIES = {
     "/routes/planning": {"temperature": 0.3},
     "/providers/echo": {"displayName": "Echoes"},
@@ -92,7 +92,7 @@ def test_write_with_an_outdated_etag_never_overwrites_the_rivals_change(method: 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/aliases/gpt-4o", "/languages/ja", "/agents/lonely"])
 def test_conditional_put_does_not_recreate_a_deleted_entry(path: str, script: Script) -> None:
-    """Without If-Match, the deleted entry is created again."""
+    """Without If-Match, a PUT creates the deleted entry again."""
     script.call("PUT", "/agents/lonely", {"name": "Lonely"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     entry, tag = entry_at(script, path)
@@ -144,7 +144,7 @@ def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script
 
 
 def test_bulk_change_beside_a_concurrent_change_is_rejected(script: Script) -> None:
-    """The other change is saved after the form was opened and before it is submitted."""
+    """The concurrent change is saved after the form was opened and before it is submitted."""
     row = Provider.objects.get(name="echo")
     with act_before_next_write(lambda: script_rename("echo")):
         enable_providers(SYSTEM, [row], enabled=False)

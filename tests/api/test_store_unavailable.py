@@ -1,4 +1,4 @@
-"""While the artifact store is unavailable, calls that need it return 503 with Retry-After; other calls continue."""
+"""While the artifact store is unavailable, calls that need it return 503 with Retry-After. All other calls work."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def s3() -> S3Server:
-    """Return an S3 server, whose credentials are in this process's environment."""
+    """Start an S3 server, whose credentials are in this process's environment."""
     return s3_server()
 
 
@@ -42,7 +42,7 @@ def row(text_agent: Any) -> Artifact:
 
 @pytest.fixture
 def silent_store(row: Artifact, settings: Any) -> str:
-    """Move the artifact store to a bucket whose server does not respond, and return its URL."""
+    """Move the artifact store to a bucket on a server that does not respond, and return its URL."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -75,7 +75,7 @@ def test_upload_is_rejected_on_both_apis_and_leaves_no_row(text_agent: Any, sile
 def test_unreachable_file_is_not_reported_as_missing(
     text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
-    """If the response were 410, programs would discard their reference to the file."""
+    """A response with status 410 would make programs discard their reference to the file."""
     answer = text_agent.client.get(address.format(row.ref), headers=text_agent.headers)
     assert is_store_unavailable(answer, silent_store)
 
@@ -147,7 +147,7 @@ def test_first_start_without_its_store_fails_and_creates_nothing(
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
 def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """A later start only warns, because requests without files can still be answered."""
+    """Requests without files can still be answered."""
     call_command("bootstrap")
     settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint="http://127.0.0.1:9", allows_http=True)
     call_command("bootstrap")
@@ -168,7 +168,7 @@ def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
 def test_monitor_logs_the_start_and_end_of_an_outage_once(
     settings: Any, caplog: pytest.LogCaptureFixture, s3: S3Server
 ) -> None:
-    """A bucket that is missing at first counts as an outage."""
+    """A bucket that is missing from the start counts as an outage."""
     settings.ARTIFACTS_BUCKET, watch = replace(s3.bucket, name="later"), StoreMonitor()
     watch.look()
     outage = byte_store().outage

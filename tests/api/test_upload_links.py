@@ -116,7 +116,7 @@ def test_empty_file_is_stored(text_agent: AgentProgram) -> None:
 
 
 def test_type_of_the_link_outranks_the_type_of_the_request(text_agent: AgentProgram) -> None:
-    """If the link has no type, the request's type counts, unless it is only curl's default type."""
+    """If the link has no type, the request's type is used, unless it is only curl's default type."""
     assert put(create_link(text_agent, mimeType="text/markdown"), b"# x", "text/plain").json()["declaredMimeType"] == (
         "text/markdown"
     )
@@ -130,7 +130,7 @@ def test_type_of_the_link_outranks_the_type_of_the_request(text_agent: AgentProg
     ("kind", "headers"), [("multipart/form-data; boundary=x", {}), ("image/png", {"content-encoding": "gzip"})]
 )
 def test_multipart_form_is_rejected(text_agent: AgentProgram, kind: str, headers: dict[str, str]) -> None:
-    """Otherwise, the form's envelope would be stored with the file."""
+    """Otherwise, the form's boundaries and headers would be stored with the file."""
     link = create_link(text_agent)
     assert put(link, PHOTO.data, kind, **headers).status_code == 415
     assert put(link).status_code == 201

@@ -1,4 +1,4 @@
-"""Every call of the API rejects a value of the wrong type or out of bounds, and names its path."""
+"""Every API call rejects a value of the wrong type or out of bounds, and names its path in the body."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def error_fields(response: Any) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("call", [call for call in BODIES if FILES not in call])
 def test_body_with_one_error_is_rejected_with_its_path(agent: Any, call: str) -> None:
-    """`false` does not count as 0, nor `"7"` as 7."""
+    """`false` does not count as 0, and `"7"` does not count as 7."""
     wrong_values = list(values_with_one_error(BODIES[call]))
     refusals = [error_fields(agent.call(*call.split(), json.dumps(value).encode())) for _, value in wrong_values]
     assert list(zip(refusals, wrong_values, strict=True)) == [

@@ -87,7 +87,7 @@ def encode_path(path: Path) -> bytes:
 
 
 READ, WRITE, CREATE = os.O_RDONLY, os.O_RDWR, os.O_CREAT | os.O_WRONLY
-HERE = -100  # AT_FDCWD: relative to the working directory
+HERE = -100  # AT_FDCWD: paths are relative to the working directory.
 
 FILES: dict[str, Callable[[], object]] = {
     "read the secret key": read(SECRET),

@@ -1,4 +1,4 @@
-"""Find internal errors of file type detection in the log. They are only logged and never fail an upload."""
+"""Find internal errors of file type detection, which are logged and never fail an upload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class _ErrorCollector(logging.Handler):
 
 @contextmanager
 def collect_errors() -> Iterator[list[logging.LogRecord]]:
-    """Collect the log records with a traceback that `artifacts` writes in the `with` block. Each is caused by a bug."""
+    """Collect the log records with a traceback that `artifacts` writes in the `with` block.
+
+    Each traceback shows a bug.
+    """
     handler, log = _ErrorCollector(), logging.getLogger("artifacts")
     log.addHandler(handler)
     try:

@@ -1,4 +1,4 @@
-"""Generate the table in docs/files.md from the tables in the product.
+"""Generate the table in docs/files.md from the product's tables.
 
 `python -m tests.artifacts.format_document` writes it. For every format that has a file extension and every content
 policy, the table shows what `decide` returns for three models in each protocol.
@@ -25,7 +25,7 @@ BEGIN = "<!-- written by tests.artifacts.format_document -->\n"
 END = "<!-- end of what is written -->\n"
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
-# These models can read only text, text and images, and files of every kind.
+# Three models: one reads only text, one reads text and images, and one reads files of every kind.
 MODELS = (
     Capabilities(("text",)),
     Capabilities(("text", "vision")),
@@ -54,7 +54,7 @@ Cells = tuple[str, ...]
 
 
 class PlaceholderContent:
-    """The content of an existing file. Its other properties do not matter."""
+    """A stand-in for the content of an existing file."""
 
     def blob(self) -> Blob:
         return make_blob(b"0")
@@ -88,7 +88,7 @@ def cells(mime_type: str, protocol: str) -> Cells:
 
 
 def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
-    """Map kind and table cells to the usual extensions of all formats that are treated alike."""
+    """Map each kind and its table cells to the usual extensions of the formats that are treated alike."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (mime_kind(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))

@@ -1,7 +1,7 @@
 """More sample files: written by Pillow or the standard library, or synthetic headers if neither can write the format.
 
-A synthetic head is the beginning of a file, as far as detection reads it, built from the format's published structure.
-The comment above its row names the source. Nothing was copied.
+A synthetic header contains the part of a file that detection reads, built from the format's published structure. The
+comment above its row names the source. Nothing was copied.
 """
 
 from __future__ import annotations
@@ -90,17 +90,17 @@ ID = struct.Struct("<I").pack
 
 # Each row has a name, builder, type, kind and origin. Packages contain only the part that identifies their format.
 HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
-    # Khronos KTX 1 and 2, §3.1: the identifier
+    # Source: Khronos KTX 1 and 2, §3.1, the identifier
     ("texture.ktx", lambda: b"\xabKTX 11\xbb\r\n\x1a\n\1\2\3\4" + bytes(48), "image/ktx", IMAGE, HEAD),
     ("texture.ktx2", lambda: b"\xabKTX 20\xbb\r\n\x1a\n" + bytes(68), "image/ktx2", IMAGE, HEAD),
-    # TIFF's layout with Panasonic's and Canon's identifiers (shared-mime-info, LibRaw)
+    # Sources: TIFF's layout with Panasonic's and Canon's identifiers (shared-mime-info, LibRaw)
     ("raw.rw2", lambda: b"IIU\0\x18\0\0\0" + bytes(40), "image/x-panasonic-rw2", IMAGE, HEAD),
     ("raw.cr2", lambda: b"II*\0\x10\0\0\0CR\2\0" + bytes(40), "image/x-canon-cr2", IMAGE, HEAD),
     ("raw.cr3", lambda: iso_media(b"crx ", b"vide"), "image/x-canon-cr3", IMAGE, HEAD),
     ("raw.raf", lambda: b"FUJIFILMCCD-RAW 0201FF129502X100" + bytes(60), "image/x-fuji-raf", IMAGE, HEAD),
     ("scan.pcx", lambda: draw_image("PCX"), "image/x-pcx", IMAGE, PIL),
     ("grey.pcx", lambda: draw_image("PCX", "L"), "image/x-pcx", IMAGE, PIL),
-    # rasterfile.h of SunOS: 2 x 1 pixels of 24 bits, no colour map
+    # Source: rasterfile.h of SunOS. The image has 2 x 1 pixels of 24 bits and no colour map.
     (
         "scan.ras",
         lambda: struct.pack(">8I", 0x59A66A95, 2, 1, 24, 6, 1, 0, 0) + b"rgbrgb",
@@ -115,7 +115,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("photo.pgm", lambda: draw_image("PPM", "L"), "image/x-portable-graymap", IMAGE, PIL),
     ("photo.pbm", lambda: draw_image("PPM", "1"), "image/x-portable-bitmap", IMAGE, PIL),
     ("large.tif", lambda: draw_image("TIFF", big_tiff=True), "image/tiff", IMAGE, PIL),
-    # BigTIFF, OpenEXR file layout, GIMP's xcf.txt, FITS 4.0 §4.4, MS-EMF §2.3.4.2
+    # Sources: BigTIFF, OpenEXR file layout, GIMP's xcf.txt, FITS 4.0 §4.4, MS-EMF §2.3.4.2
     ("light.exr", lambda: b"\x76\x2f\x31\1\2\0\0\0channels\0" + bytes(60), "image/x-exr", IMAGE, HEAD),
     ("layers.xcf", lambda: b"gimp xcf v011\0" + bytes(60), "image/x-xcf", IMAGE, HEAD),
     (
@@ -127,7 +127,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ),
     ("drawing.emf", lambda: ID(1) + ID(108) + bytes(32) + b" EMF" + bytes(64), "image/emf", IMAGE, HEAD),
     ("drawing.wmf", metafile, "image/wmf", IMAGE, HEAD),
-    # Impulse Tracker's ITTECH.TXT, Scream Tracker 3's TECH.DOC, FastTracker 2's XM.TXT, ProTracker's header
+    # Sources: Impulse Tracker's ITTECH.TXT, Scream Tracker 3's TECH.DOC, FastTracker 2's XM.TXT, ProTracker's header
     (
         "tune.it",
         lambda: b"IMPM" + b"tune".ljust(28, b"\0") + bytes(16) + b"\x80\x30" + bytes(160),
@@ -156,7 +156,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         AUDIO,
         HEAD,
     ),
-    # Monkey's Audio, WavPack 5 §2, Apple's CAF 1.0, Sony's DSF 1.01
+    # Sources: Monkey's Audio, WavPack 5 §2, Apple's CAF 1.0, Sony's DSF 1.01
     ("song.ape", lambda: b"MAC \x96\x0f\0\0" + bytes(60), "audio/x-ape", AUDIO, HEAD),
     ("song.wv", lambda: b"wvpk" + ID(64) + b"\x10\4" + bytes(60), "audio/x-wavpack", AUDIO, HEAD),
     ("song.caf", lambda: b"caff\0\1\0\0desc" + bytes(40), "audio/x-caf", AUDIO, HEAD),
@@ -164,7 +164,7 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("tagged.aac", lambda: add_id3_tag(AAC), "audio/aac", AUDIO, "by hand"),
     ("tagged.flac", lambda: add_id3_tag(FLAC), "audio/flac", AUDIO, "by hand"),
     ("voice.awb", lambda: b"#!AMR-WB\n" + (b"\x44" + bytes(60)) * 2, "audio/amr", AUDIO, HEAD),
-    # ISO/IEC 15444-3 (RFC 3745); the brands of 3GPP2 C.S0050 and of KDDI (mp4ra.org)
+    # Sources: ISO/IEC 15444-3 (RFC 3745), the brands of 3GPP2 C.S0050 and of KDDI (mp4ra.org)
     (
         "clip.mj2",
         lambda: b"\0\0\0\x0cjP  \r\n\x87\n\0\0\0\x14ftypmjp2\0\0\0\0mjp2" + bytes(60),
@@ -177,10 +177,10 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("clip.m4v", lambda: iso_media(b"M4V ", b"vide"), "video/mp4", VIDEO, HEAD),
     ("clip.mts", lambda: mpeg_pages(b"\x10"), "video/mp2t", VIDEO, HEAD),
     ("pictures.mpg", lambda: b"\0\0\1\xb3\x14\0\xf0\x15" + bytes(60), "video/mpeg", VIDEO, HEAD),
-    # OpenDocument's own mimetype entries
+    # Source: the `mimetype` entries that OpenDocument defines
     ("data.odb", lambda: package(mimetype=f"{ODF}base".encode()), f"{ODF}base", DOCUMENT, STD),
     ("drawing.odg", lambda: package(mimetype=f"{ODF}graphics".encode()), f"{ODF}graphics", DOCUMENT, STD),
-    # MS-ONESTORE §2.3.1: guidFileType of a section and of a table of contents
+    # Source: MS-ONESTORE §2.3.1, guidFileType of a section and of a table of contents
     (
         "notes.one",
         lambda: bytes.fromhex("e4525c7b8cd8a74daeb15378d02996d3") + bytes(60),
@@ -195,7 +195,8 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         HEAD,
     ),
-    # BOF records of Lotus 1-2-3 releases 2 and 3, and of Quattro Pro for DOS and Windows (file formats of both)
+    # Sources: BOF records of Lotus 1-2-3 releases 2 and 3, and of Quattro Pro for DOS and Windows (file formats of
+    # both)
     (
         "sums.wk1",
         lambda: bytes.fromhex("00000200060406000800") + bytes(60),
@@ -278,10 +279,10 @@ HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         "by hand",
     ),
-    # Jet 3 and ACE have their name after the first four bytes (mdbtools, HACKING).
+    # Jet 3 and ACE databases contain their format's name after the first four bytes (mdbtools, HACKING).
     ("data.mdb", lambda: b"\0\1\0\0Standard Jet DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
     ("data.accdb", lambda: b"\0\1\0\0Standard ACE DB\0" + bytes(60), "application/x-msaccess", OTHER, HEAD),
-    # Self-described CBOR (RFC 8949 §3.4.6): the tag, then the value {"a": [1, 2]}
+    # Source: self-described CBOR (RFC 8949 §3.4.6), the tag followed by the value {"a": [1, 2]}
     ("data.cbor", lambda: bytes.fromhex("d9d9f7a161618201f5"), "application/cbor", OTHER, "by hand"),
     ("words.ar", lambda: archive_member(b"a.txt/", b"hello\n"), "application/x-archive", OTHER, "by hand"),
     (

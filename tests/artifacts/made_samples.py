@@ -11,8 +11,8 @@ from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
 
-# Each row has a file, program, kind, encoding and type, and the type detected without the name if that is less
-# specific.
+# Each row has a file, the program that wrote it, kind, encoding and type, and the type detected without the name if
+# that is less specific.
 SAMPLE_TABLE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim
@@ -235,7 +235,7 @@ words.Z              | ncompress 4.2    | other    |       | application/x-compr
 writer.gguf          | gguf             | other    |       | application/x-gguf
 """
 
-# Abbreviations of long type prefixes in tables.
+# Abbreviations that the tables use for long MIME type prefixes.
 LONG_NAMES = (
     ("ooxml:", "application/vnd.openxmlformats-officedocument."),
     ("odf:", "application/vnd.oasis.opendocument."),

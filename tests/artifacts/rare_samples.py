@@ -1,7 +1,7 @@
-"""Synthetic heads of formats that no Debian program or Python package writes, and minimal packages.
+"""Synthetic headers of formats that no Debian program or Python package writes, and minimal packages.
 
-A synthetic head is the beginning of a file, as far as detection reads it, built from the format's published structure.
-The comment above its row names the source.
+A synthetic header contains the part of a file that detection reads, built from the format's published structure. The
+comment above its row names the source.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"
 
 # Each row has a name, builder, type, kind and origin. Packages contain only the part that identifies their format.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
-    # netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that its writer of IFUNC's format will be removed.
+    # Sources: netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that it will remove its writer for IFUNC's
+    # format.
     ("plain.pbm", lambda: b"P1\n# made here\n4 2\n1010\n0101\n", "image/x-portable-bitmap", IMAGE, HEAD),
     ("plain.pgm", lambda: b"P2\n3 2\n15\n 1  2  3\n13 14 15\n", "image/x-portable-graymap", IMAGE, HEAD),
     ("plain.ppm", lambda: b"P3\n2 1\n255\n255 0 0  0 0 255\n", "image/x-portable-pixmap", IMAGE, HEAD),
@@ -70,10 +71,10 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         IMAGE,
         HEAD,
     ),
-    # Open Design's specification of .dwg; RealAudio 3 (ffmpeg's rmdec.c)
+    # Sources: Open Design's specification of .dwg; RealAudio 3 (ffmpeg's rmdec.c)
     ("plan.dwg", lambda: b"AC1032\0\0\0\0\0\x0b\1" + bytes(100), "image/vnd.dwg", IMAGE, HEAD),
     ("old.ra", lambda: b".ra\xfd\0\3\0\x3a" + bytes(60), "audio/vnd.rn-realaudio", AUDIO, HEAD),
-    # Hancom's HWP 5.0 revision 1.3; OWPML (KS X 6101); OFD (GB/T 33190); MS-OXTNEF §2.1.3.1
+    # Sources: Hancom's HWP 5.0 revision 1.3; OWPML (KS X 6101); OFD (GB/T 33190); MS-OXTNEF §2.1.3.1
     (
         "letter.hwp",
         lambda: build_compound_file(
@@ -115,7 +116,8 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         STD,
     ),
-    # libetonyek's EtonyekDocument.cpp: the root elements of '08 and '09, the messages and names of 2013 and later
+    # Source: libetonyek's EtonyekDocument.cpp, the root elements of '08 and '09, the messages and names of 2013 and
+    # later
     (
         "talk 09.key",
         lambda: deflated(**{"index.apxl": apple_root("key:presentation", "keynote2")}),
@@ -146,7 +148,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         STD,
     ),
-    # libwps' WPSHeader.cpp; Works' spreadsheets for Windows begin with record FF, then 5405 (Kessler's list)
+    # Sources: libwps' WPSHeader.cpp; Works' spreadsheets for Windows begin with record FF, then 5405 (Kessler's list)
     ("letter 4.wps", lambda: build_compound_file({"MN0": b"\4\xfe", "MM": b"\x44\x4e"}), WORKS, DOCUMENT, HEAD),
     (
         "short 8.wps",
@@ -170,7 +172,7 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
         DOCUMENT,
         HEAD,
     ),
-    # MPXJ's MPPReader and the storages it opens; libwpd's WPXHeader.cpp; MS-PST 2.2.2.6
+    # Sources: MPXJ's MPPReader and the storages it opens; libwpd's WPXHeader.cpp; MS-PST 2.2.2.6
     (
         "plan.mpp",
         lambda: build_compound_file({"Props14": b"p", "   114": {"TBkndTask": b"t"}}),
@@ -191,9 +193,9 @@ RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     ("sum.odf", lambda: package(mimetype=f"{ODF}formula".encode()), f"{ODF}formula", DOCUMENT, STD),
     ("map.xmind", lambda: package(**{"content.json": b"[]"}), "application/vnd.xmind.workbook", OTHER, STD),
     ("comic.cbz", lambda: package(**{"1.png": b"p"}), "application/vnd.comicbook+zip", OTHER, STD),
-    # Blender's file-format README
+    # Source: Blender's file-format README
     ("scene.blend", lambda: b"BLENDER-v405REND" + bytes(60), "application/x-blender", OTHER, HEAD),
-    # LHA's header.doc; Access's own name; GeoPackage's SQLite application id
+    # Sources: LHA's header.doc; the name in an Access database; GeoPackage's SQLite application id
     (
         "files.lzh",
         lambda: b"\x1c\x5a-lh5-" + bytes(12) + b"\x20\0\5a.txt" + bytes(20),

@@ -1,7 +1,8 @@
-"""Small sample files in many formats. All are generated, by the programs that `made_samples` names or by this package.
+"""Small sample files in many formats.
 
-This package uses the standard library, Pillow or the format's published structure. A synthetic head is the beginning of
-a file, as far as detection reads it. Nothing was copied, so no licence applies.
+All are generated, by the programs that `made_samples` names or by this package, which uses the standard library, Pillow
+or the format's published structure. A synthetic header contains the part of a file that detection reads. Nothing was
+copied, so no licence applies.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SECRET = "hunter2hunter2"
     ],
 )
 def test_url_names_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
-    """By default AWS uses virtual-host addressing, and other endpoints use path addressing."""
+    """By default, AWS uses virtual-hosted addressing and other endpoints use path-style addressing."""
     assert parse_bucket(url) == bucket
 
 

@@ -49,7 +49,7 @@ def finish_with(upload: Upload, data: bytes) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
-    """Uploading the bytes again would not help without a bucket, so they must not be reported as missing."""
+    """Without a bucket, uploading the bytes again would not help, so they must not be reported as missing."""
     store = store_at(replace(s3_server().bucket, name="missing-bucket"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
@@ -60,7 +60,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
 def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage counts from the start of the check, so the alert is not late."""
+    """The outage is counted from the start of the check, so that the alert is not late."""
     monkeypatch.setattr(bucket_client, "CHECK_TIMEOUT", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -72,7 +72,7 @@ def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
 
         assert store.outage is None
         threading.Thread(target=check, daemon=True).start()
-        # From here on, the outage check is connected and waits for a response.
+        # From here on, the check for outages is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
         assert began <= store.outage.since <= datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Fewer concurrent calls are allowed while the store does not respond, so that few calls hang."""
+"""While the artifact store does not respond, fewer concurrent calls to it are allowed, so that few calls hang."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ DATA = bytes(range(64))
 class FakeServices:
     """Services whose ids are their capabilities, such as `text+vision`.
 
-    The lookup of `down` fails; others are unknown.
+    The lookup of `down` fails, and ids that do not begin with `text` are unknown.
     """
 
     def get_capabilities(self, service_id: str) -> Capabilities | None:
@@ -303,7 +303,7 @@ def test_description_contains_no_data_of_its_file(artifact: StoredArtifact, data
         return
     content = result.content or ""
     encoded = base64.b64encode(data).decode()
-    # 22 characters of base64 contain 16 bytes.
+    # 22 base64 characters encode 16 bytes.
     assert not any(encoded[start : start + 22] in content for start in range(max(1, len(encoded) - 21)))
     assert data.decode("latin-1") not in content
 

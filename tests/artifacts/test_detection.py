@@ -75,7 +75,7 @@ def test_encoding_of_a_text_sample_does_not_depend_on_its_name(sample: Sample) -
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
-    """The product's own table of signatures suffices."""
+    """The product's own table of signatures determines the type of each sample."""
     detection = BARE_DETECTOR.detect(sample.data, None, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
@@ -202,14 +202,14 @@ def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
     ],
 )
 def test_text_that_begins_like_a_format_is_text(text: bytes) -> None:
-    """A text that begins like a signature, such as one about archives, is not detected as that format."""
+    """For example, a text about archives may begin with the letters of an archive's signature."""
     assert detect(text).kind in (Kind.TEXT, Kind.OTHER)
     assert detect(text).mime_type in ("text/plain", "application/octet-stream")
 
 
 @pytest.mark.parametrize("word", ["FORM", "MAC ", "ORC", "LinS", "!BDN", "8BPS"])
 def test_legacy_text_that_begins_with_a_signature_is_text(word: str) -> None:
-    """A signature without its structure does not outweigh a text's name and encoding."""
+    """A signature alone does not outweigh a text's name and encoding."""
     detection = detect(f"{word} und größere Wörter für Äpfel und Öl.\n".encode("cp1252") * 9, None, "notes.txt")
     assert (detection.mime_type, detection.encoding, detection.mismatch) == ("text/plain", "cp1252", False)
 
@@ -249,7 +249,7 @@ def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
 
 
 def test_xml_document_is_detected_by_its_root_element() -> None:
-    """The elements `head` and `body` prove nothing. Comments and doctypes before the root are skipped."""
+    """The elements `head` and `body` prove nothing. Comments and doctypes before the root element are skipped."""
     start = b"<?xml version='1.0'?><!DOCTYPE a><!-- <html> -->\n"
     assert detect(start + b"<a><head/><body/></a>").mime_type == "application/xml"
     assert detect(start + b"<html><body/></html>").mime_type == "text/html"
@@ -427,7 +427,7 @@ def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
 def test_zip_with_its_own_index_xml_is_a_zip(data: bytes) -> None:
-    """The root element of an Apple document has one of Apple's namespaces."""
+    """The root element of an Apple document is in one of Apple's XML namespaces."""
     assert BARE_DETECTOR.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 
@@ -464,7 +464,7 @@ def test_package_that_allows_macros_may_have_none(name: str, declared: str) -> N
 
 
 def test_unexpected_macros_are_a_mismatch() -> None:
-    """Macros in a file whose declared type forbids them are a mismatch, as is a binary workbook declared as XML."""
+    """Macros are a mismatch in a file whose declared type forbids them, as is a binary workbook declared as XML."""
     macros = next(sample.data for sample in SAMPLES if sample.name == "macro.docm")
     assert detect(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")

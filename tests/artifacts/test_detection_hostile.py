@@ -69,7 +69,7 @@ def test_polyglot_has_the_type_of_the_structure_at_its_beginning(name: str, data
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """The time for detection depends on the bytes that are read, not on the sizes that they declare."""
+    """The time depends on the bytes that are read, not on the sizes that they declare."""
     began = time.perf_counter()
     detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - began < BUDGET_SECONDS
@@ -86,7 +86,7 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
 def test_detection_never_raises_and_is_complete(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
-    """The test also fails for an internal error that detection only logs."""
+    """The test also fails for an internal error that detection logs instead of raising."""
     with expect_no_internal_error():
         detection = DETECT.detect(data, None, declared, name, encoding=encoding)
     assert clean_mime(detection.mime_type) == detection.mime_type or detection.mime_type == "application/octet-stream"
@@ -130,7 +130,7 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
 
 
 def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
-    """After an internal error, the declared type is kept. `expect_no_internal_error` makes other tests fail."""
+    """The declared type is kept. Other tests use `expect_no_internal_error` to fail on such an error."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
         raise TypeError("a bytes-like object is required, not 'str'")

@@ -1,4 +1,4 @@
-"""Text, conversions and facts are extracted in a separate process, which returns nothing for hostile files."""
+"""A separate process extracts text, converts images and measures files. For hostile files it returns nothing."""
 
 from __future__ import annotations
 
@@ -177,7 +177,8 @@ EXTERNAL = b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd">]><d><p><t>&x;<
 @pytest.mark.parametrize(
     ("data", "mime"),
     [
-        (zip_bomb, DOCX),  # This file is built in the test and not on import, since compressing 200 MB takes a second.
+        # This file is built in the test instead of on import, since compressing 200 MB takes a second.
+        (zip_bomb, DOCX),
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": BILLION_LAUGHS}), DOCX),
         (build_zip({"[Content_Types].xml": TYPES, "word/document.xml": EXTERNAL}), DOCX),
         (docx("x")[:200], DOCX),
@@ -258,7 +259,7 @@ def test_every_office_sample_yields_text_or_none(write_file) -> None:
                 io.BytesIO(sample.data), {"reader": READERS[sample.mime], "max_chars": MAX_CHARS}
             )
             assert text.strip(), sample.name
-    # A separate process per file takes most of the time, so it reads only one sample for each reader.
+    # Starting processes takes most of the time, so only one sample per reader is read in a process of its own.
     for sample in {READERS[sample.mime]: sample for sample in samples}.values():
         extracted = extract_text(write_file(sample.data), sample.mime)
         assert extracted is None or extracted.text.strip()

@@ -103,7 +103,7 @@ def test_invalid_notebook_yields_none(read, data: bytes) -> None:
 
 
 def test_presentation_without_text_yields_none(read) -> None:
-    """A presentation without text is described instead of being sent as a list of empty slides."""
+    """Such a presentation is described instead of being sent as a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 
@@ -111,7 +111,7 @@ def test_presentation_without_text_yields_none(read) -> None:
     ("name", "reader"), [("locked.docx", "docx"), ("locked.docx", "pptx"), ("locked.xlsx", "xlsx")]
 )
 def test_encrypted_office_file_is_reported(name: str, reader: str) -> None:
-    """An encrypted Office file is a compound file, so its type depends on its name."""
+    """An encrypted Office file is a compound file without the original parts, so its type depends on its name."""
     result = run(FILES / name, "text", {"reader": reader, "max_chars": 100}, max_output=4096)
     assert result.reason == "encrypted"
     data = (FILES / name).read_bytes()

@@ -60,7 +60,7 @@ def differ_visibly(image: Image.Image, other: Image.Image) -> bool:
 
 @pytest.mark.parametrize("color", ["RGB", "L"])
 def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> None:
-    """A page that is one JPEG is scaled while it is decoded. A gray one must stay gray."""
+    """If a page consists of a single JPEG, it is scaled while it is decoded. A gray page must stay gray."""
     image, data = fine_scan(color)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",))).images[1])
     assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((300, 400), color, False)

@@ -1,4 +1,7 @@
-"""Behaviour that only the file store has: file modes, full disks, links and times. See also test_byte_stores.py."""
+"""Behaviour that only the file store has: file modes, full disks, links and modification times.
+
+See also test_byte_stores.py.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
-    """If a damaged file's modification time is restored, its inode's change time still differs."""
+    """Even if a damaged file's modification time is restored, its inode's change time differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
     (path,) = list_files(store)

@@ -17,7 +17,7 @@ HOSTILE_NAMES = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"
 
 @given(HOSTILE_NAMES)
 def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
-    """Only known dotfiles may begin with a dot."""
+    """Only known dotfiles may keep their leading dot."""
     name = clean_filename(raw)
     assert clean_filename(name) == name
     assert not set(name) & set("/\\" + BIDI)
@@ -77,6 +77,6 @@ def test_name_can_neither_break_nor_forge_a_header(raw: str, disposition: str) -
 
 
 def test_ascii_name_needs_no_extended_form() -> None:
-    """A name with other characters has an extended form, and a simplified form for old clients."""
+    """A name with other characters has an extended form in the header, and a simplified form for old clients."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

@@ -64,7 +64,8 @@ def workbook(*records: int) -> bytes:
         (b"{\\rtf1 rich}", "application/rtf", SOUND),
         (b"not a film", "video/mp4", SOUND),
     ],
-    ids=itertools.count(),  # pytest would build ids from short files, which contain the time of compression.
+    # Otherwise pytest would build test ids from the files' bytes, which contain the time of compression.
+    ids=itertools.count(),
 )
 def test_file_that_needs_a_password_or_cannot_be_opened_is_recognized(
     tmp_path: Path, data: bytes, mime: str, found: Inspection

@@ -113,7 +113,7 @@ def test_only_harmless_ids_are_accepted(ref: str) -> None:
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
 @pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
 def test_result_in_a_tool_message_is_parsed(artifact: StoredArtifact, service: str, status: dict[str, str]) -> None:
-    """The field `led` means that the file's name precedes the data."""
+    """The field `led` of a file part is true if the file's name precedes its data."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
     assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
@@ -138,7 +138,7 @@ def test_id_that_is_not_a_string_is_no_id(ref: object) -> None:
 
 
 def test_short_result_has_only_the_id() -> None:
-    """A short tool result has no data. A caller with access to the store adds the content."""
+    """Such a result contains no data. A caller with access to the store adds the content."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))
@@ -184,7 +184,7 @@ def test_invalid_base64_is_an_error_without_the_data() -> None:
 
 
 def test_text_in_a_file_slot_is_read_as_text() -> None:
-    """Text can be delivered to any model."""
+    """Every model can read text."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}
     part = read_tool_result(json.dumps({"contentType": "binary", "routing": "file", "file": inner, "metadata": {}}))
@@ -237,7 +237,7 @@ def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: byte
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
 def test_bytes_with_control_characters_keep_their_declared_image_type(data: bytes, mime_type: str) -> None:
-    """These bytes begin unlike any text or signature, so no example has to be excluded."""
+    """The leading control characters resemble neither text nor a signature, so no example has to be excluded."""
     junk = bytes([1, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 19]) * 12 + data
     detection = BinaryDetector().detect(junk, declared_mime=mime_type)
     artifact = StoredArtifact(

@@ -1,4 +1,4 @@
-"""Undeclared encodings are guessed from the most plausible language, and uncertainty is recorded."""
+"""An undeclared encoding is guessed from the most plausible language, and uncertainty is recorded."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def read_encoding(data: bytes, **options: object) -> str | None:
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
 def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str, prefer: str) -> None:
-    """The bytes of Hangul (rows B0 to C8) are Chinese characters in GB 2312 as well, but rare ones."""
+    """In GB 2312, the bytes of Hangul (rows B0 to C8) are Chinese characters as well, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
 def test_guesser_decides_between_two_likely_encodings() -> None:
-    """The user's language decides only if the guesser returns nothing."""
+    """The user's language decides only if the encoding guesser returns nothing."""
     both = "技情".encode("gbk")
     assert read_encoding(both, prefer="zh") == "gb18030"
     assert read_encoding(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
-    """That bytes decode in another legacy encoding is no strong proof of text."""
+    """Bytes that can be decoded in another legacy encoding are no strong proof of text."""
     assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
@@ -243,7 +243,7 @@ def test_corrected_type_outranks_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_correction_to_an_unknown_value_is_rejected(correction: dict[str, str], field: str) -> None:
-    """The error of an invalid correction names the field, so that the form can show it there."""
+    """The error of an invalid correction names the field, so that the form can show the error there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field
@@ -268,7 +268,7 @@ def test_every_offered_encoding_is_known_by_that_name() -> None:
 def test_few_bytes_that_decode_by_chance_are_not_text(blob: bytes) -> None:
     """Mixed alphabets, capitals inside words or a brace reveal binary bytes.
 
-    With the extension `.txt` they count as text.
+    With the extension `.txt`, the same bytes count as text.
     """
     assert DETECT.detect(blob).kind is Kind.OTHER
     assert DETECT.detect(blob, None, None, "a.bin").kind is Kind.OTHER

@@ -1,4 +1,4 @@
-"""Hostile parts of a spreadsheet leave the rest readable or cause a reported error, within the reader's limits."""
+"""If a part of a spreadsheet is hostile, the rest is read or an error is reported, within the reader's limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Width and height are read from headers without Pillow, and equal those that Pillow returns."""
+"""Image width and height are read from file headers without Pillow, and equal the values that Pillow returns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
 
 
 def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
-    """Three full metadata segments move the frame header beyond the first 64 KB, so more of the file is read."""
+    """Three full metadata segments move the frame header beyond the first 64 KB, so more of the file must be read."""
     data = draw_picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]
     assert image_size(fat[:65536], "image/jpeg") is None
@@ -43,7 +43,7 @@ def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
 
 
 def test_icon_and_psd_are_measured() -> None:
-    """The size is that of an icon's largest entry, and of a PSD file's canvas."""
+    """The size of an icon is that of its largest entry, and the size of a PSD file is that of its canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)
     assert image_size(by_name["layers.psd"].data, "image/vnd.adobe.photoshop") == (30, 20)

@@ -1,4 +1,4 @@
-"""Numbers are formatted as Excel shows them in a cell with that format."""
+"""Numbers are formatted as Excel shows them in a cell with the same number format."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_number_without_a_format_is_short_but_has_all_integer_digits(value: floa
 
 @pytest.mark.parametrize("code", ["0", "0.00", "#,##0.0", "0%", "0.000%", '#,##0.00 "kg"', "0000.0", "0.0,"])
 def test_fast_formatting_equals_rendering_token_by_token(code: str) -> None:
-    """Most number formats use Python's own formatting, which is faster."""
+    """Most numbers are formatted by Python's own functions, which are faster."""
     values = [whole + part / 1000 for whole in (0, 1, 9, 99, 12345, 999999) for part in range(0, 1000, 5)]
     short, long = NumberFormat(code), NumberFormat(f"[>=0]{code};{code}")
     assert [short.number(value) for value in values] == [long.number(value) for value in values]

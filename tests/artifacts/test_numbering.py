@@ -1,4 +1,4 @@
-"""List items are numbered as in word processors, even in damaged files."""
+"""List items in documents are numbered as in word processors, even in damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only bytes and thumbnails without an artifact are deleted, bytes after an hour."""
+"""Bytes and thumbnails are deleted only if no artifact uses them, and bytes only after an hour."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def store_aged(seconds: float, data: bytes = ORPHAN) -> str:
 
 
 def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
-    """An upload writes its row after its bytes, and a deleted artifact can be restored."""
+    """An upload writes its database row after its bytes, and a deleted artifact can be restored."""
     old, young = store_aged(GRACE_SECONDS + 60), store_aged(GRACE_SECONDS - 60, b"young")
     living, deleted = store_bytes(SYSTEM, b"living"), store_bytes(SYSTEM, b"deleted")
     delete_artifacts(SYSTEM, [deleted.pk])
@@ -48,7 +48,7 @@ def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
 
 
 def test_storing_equal_bytes_again_resets_their_age() -> None:
-    """An upload of equal bytes writes its row later. A cleanup must not delete the bytes before that."""
+    """An upload of equal bytes writes its database row later. A cleanup must not delete the bytes before that."""
     sha256 = store_aged(GRACE_SECONDS + 60)
     byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)

@@ -1,4 +1,4 @@
-"""A preview extracts a file's text only once, no matter how many services it shows."""
+"""A preview extracts a file's text only once, no matter for how many services it is shown."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def test_failure_is_not_cached() -> None:
 
 
 def test_wide_characters_count_as_one_token_each() -> None:
-    """Every other character counts as a quarter of a token, and the sum is rounded up."""
+    """All other characters count as a quarter of a token each, and the sum is rounded up."""
     assert [text_tokens(text).tokens for text in ("", "abcde", "你好", "你好abcde", "，🙂")] == [0, 2, 2, 4, 2]

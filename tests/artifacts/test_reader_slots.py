@@ -49,7 +49,7 @@ def held_slots(slots: FairSlots, name: str, count: int) -> Iterator[ExitStack]:
 
 @pytest.fixture
 def longer_quick_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow more time for small files, since a busy machine may exceed the usual limit."""
+    """Allow more time for small files, since reading may take longer than usual on a busy machine."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 20.0))
 
 
@@ -85,7 +85,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The extraction releases its quick slot, waits for a long slot, and then starts over."""
-    # No file can be read in this short time.
+    # No file can be read in such a short time.
     monkeypatch.setattr(process, "QUICK", Budget(0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = ReadingThread(write_file(pdf("long")), "other", [])
@@ -130,7 +130,7 @@ def test_full_queue_is_reported_as_busy_immediately(write_file: Any, monkeypatch
 
 
 def test_scan_waits_for_a_long_slot_while_a_small_file_is_read(write_file: Any) -> None:
-    """Work that is known to be slow uses no quick slot."""
+    """Work that is known to be slow does not use a quick slot."""
     done: list[str] = []
     with held_slots(long_slots(), "x", 2) as long_work:
         scans = [ReadingThread(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]

@@ -13,7 +13,7 @@ from artifacts.core.delivery.content_router import ArtifactContentRouter
 from artifacts.storage.files import FileStore
 from capabilities.core.vocabulary import Capabilities, Kind
 
-# Maps a kind to the routing for each of the five services, in the order of `READERS`.
+# Maps each kind to the routing for the five services, in the order of `READERS`.
 ROUTINGS = {
     Kind.TEXT: ("text", "text", "text", "text", "text"),
     Kind.IMAGE: ("text", "image_url", "image_url", "text", "image_url"),

@@ -1,4 +1,4 @@
-"""The extraction process is in a sandbox: whatever code runs in it, it reads its input and nothing else."""
+"""The extraction process runs in a sandbox: whatever code runs there can read its input and nothing else."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_no_escape_from_the_sandbox_succeeds(data: Path, operation: str) -> None
 
 
 def test_without_the_sandbox_files_can_be_read(data: Path) -> None:
-    """The same attempts succeed without the sandbox, so it is the sandbox that refuses them."""
+    """The same attempts succeed without the sandbox, which shows that the sandbox prevents them."""
     results = try_to_escape(data, "no", "text")["results"]
     names = ("read the secret key", "read the database", "C: open the secret key", "read the parent's environment")
     assert {name: results[name] for name in names} == dict.fromkeys(names, "")
@@ -93,7 +93,7 @@ print(out.getvalue().split(b"\\n")[0].decode())
 def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
-    """Sandbox features that the kernel lacks are omitted and reported."""
+    """Sandbox features that the kernel does not have are omitted, and the omission is reported."""
     code = LACKING.format(root=str(ROOT), change=change)
     with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout

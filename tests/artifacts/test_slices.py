@@ -1,4 +1,4 @@
-"""Bytes in memory can be read like a stored file."""
+"""Bytes in memory can be read in ranges, like a stored file."""
 
 from __future__ import annotations
 

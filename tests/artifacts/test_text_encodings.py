@@ -52,7 +52,7 @@ def test_chinese_text_in_a_national_encoding_is_decoded(text: str, encoding: str
 
 @given(ZH_WORDS, st.sampled_from(["utf-16-le", "utf-16-be"]))
 def test_chinese_text_in_utf16_without_a_byte_order_mark_is_decoded(text: str, encoding: str) -> None:
-    """Line breaks and digits contain the NULs by which UTF-16 is recognized."""
+    """UTF-16 is recognized by the NULs in line breaks and digits."""
     assert read(f"{text}\n1. {text}\n".encode(encoding)) == f"{text}\n1. {text}\n"
 
 
@@ -95,7 +95,7 @@ def test_detected_text_decodes_and_has_no_nul(data: bytes) -> None:
 
 @given(st.binary(max_size=2000), st.lists(st.integers(1, 50), min_size=1, max_size=60))
 def test_decoding_never_raises_and_does_not_depend_on_block_boundaries(data: bytes, cuts: list[int]) -> None:
-    """For any encoding, decoding block by block returns the same text as decoding all bytes in one piece."""
+    """In any encoding, decoding block by block gives the same text as decoding all bytes at once."""
     blocks, remaining = [], data
     for cut in cuts:
         blocks.append(remaining[:cut])
@@ -118,7 +118,7 @@ def test_character_split_between_blocks_is_valid(text: str, size: int, encoding:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
-    """The character U+4E00 contains a NUL byte in UTF-16."""
+    """In UTF-16, the character U+4E00 contains a NUL byte."""
     text = "这是一个测试文件，共有一万条记录。"
     text_encoding = detect_text(text.encode(encoding), whole=True)
     assert text_encoding is not None

@@ -46,7 +46,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
 
 @pytest.fixture(scope="module")
 def restored(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a data directory to which the backup was restored. Tests copy it."""
+    """Return a data directory into which the backup was restored. Tests copy it."""
     directory = tmp_path_factory.mktemp("restored") / "new"
     result = run(saved.environment(directory, "secret_key", "keys"), "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")

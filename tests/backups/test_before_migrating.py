@@ -42,7 +42,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str, code: int = 0) -> str:
-    """Run a management command, check its exit code, and return its stdout, or stderr if `code` is not 0."""
+    """Run a management command and check its exit code. Return its stdout, or its stderr if `code` is not 0."""
     own = {"ROUTING_ADMIN_DATA_DIR": str(folder), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     result = run_python({**os.environ, **own}, "manage.py", *arguments)
     assert result.returncode == code, result.stderr
@@ -66,7 +66,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
 
 
 def test_only_the_last_three_copies_are_kept(old: Path) -> None:
-    """Older copies and unfinished ones are deleted, because they would fill the disk."""
+    """Older and unfinished copies are deleted, because they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
     run(old, "bootstrap")

@@ -34,7 +34,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def resident(field: str) -> float:
-    """Return this process's memory in MiB: `VmRSS` now, `VmHWM` at its peak."""
+    """Return a memory figure of this process in MiB: current memory for `VmRSS`, its peak for `VmHWM`."""
     match = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(match[1]) / 1024 if match else float("nan")
 
@@ -84,7 +84,7 @@ def plain_json(folder: Path, size: int) -> Callable[[], None]:
 
 
 def gateway(folder: Path, size: int) -> Callable[[], None]:
-    """Return a function that works like the product: read the stored file, decide its delivery, and build the body."""
+    """Return a function that does the product's work: read the stored file, decide its delivery, and build the body."""
     from artifacts.storage.files import FileStore
     from capabilities.core.delivery.model_endpoint import Prepared, prepare
     from capabilities.core.message import Blob, ChatRequest, FilePart, Message, Role, TextPart

@@ -82,9 +82,7 @@ async def steady(target: Target) -> None:
 
 
 async def streams(target: Target) -> None:
-    """Call eight streams at a time: first those whose chunks arrive immediately, then those with delays between
-    chunks.
-    """
+    """Request streams, eight at a time: first streams without delays between chunks, then streams with delays."""
     durations = await closed_loop(target.served.port, target.request("stream", stream=True), 8, SECONDS)
     target.note("streams", len(durations) / SECONDS)
     cpu = target.served.cpu_seconds()
@@ -147,7 +145,7 @@ async def measure(targets: list[Target]) -> None:
 
 
 async def compare_workers(single: Target, double: Target) -> None:
-    """Measure the CPU time of a small call, alternately with one worker process and with two."""
+    """Measure the CPU time of a small call, alternating between one worker process and two."""
     await closed_loop(double.served.port, double.request("plain"), 16, 2)  # Wait until both workers have started.
     for _ in range(ROUNDS):
         for target in (single, double):
@@ -221,7 +219,7 @@ def own_target(served: Served) -> Target:
 
 
 def model_name(behaviour: str) -> str:
-    """Return the model name that our server routes to this behaviour of the upstream."""
+    """Return the model name that our server routes to an upstream with this behaviour."""
     return f"task:{behaviour}" if behaviour.startswith("failover") else f"{behaviour}/{NAME}"
 
 

@@ -45,7 +45,7 @@ class Durations:
 
 
 async def failover(lab: Lab, upstream: Upstream, scenario: str, *, stream: bool, calls: int) -> Durations:
-    """Measure the time from the end of the failing response to the arrival of the next candidate's request."""
+    """Measure the time from the end of the failed response to the arrival of the request to the next candidate."""
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     chain = (PlannedCandidate(0, "bad", f"fault:{scenario}"), PlannedCandidate(1, "good", "lab-model"))
     values = []

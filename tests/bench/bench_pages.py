@@ -24,7 +24,7 @@ from tests.bench.table import median, milliseconds, p95, show
 PROVIDERS, MODELS, ROUTES, ARTIFACTS, ROWS = 20, 10, 100, 10_000, 1_000_000
 ROUNDS = 15
 WANTED, WANTED_OF_A_FILTER = 30, 50
-"""Goals in CPU milliseconds per page. The second applies to a filtered request log and to usage totals."""
+"""Goals in CPU milliseconds per page. The second goal applies to filtered request logs and to usage totals."""
 
 FILTERS = (
     *("status:error", "status:fallback", "status:429", "status:201", "status:no_such_outcome"),
@@ -154,14 +154,14 @@ def request_id() -> str:
 
 
 def moment(rows: int) -> str:
-    """Return an SQL expression for the time of row `i` in Django's format. The times span the last thirty days."""
+    """Return an SQL expression for the time of row `i` in Django's format, spread over the last thirty days."""
     if on_postgresql():
         return f"now() - (({rows} - i) * {MONTH}.0 / {rows}) * interval '1 second'"
     return f"strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (({rows} - i) * {MONTH}.0 / {rows}) || ' seconds')"
 
 
 def chain(*codes: str) -> str:
-    """Return the status chips of a row in the request list as an SQL literal."""
+    """Return, as an SQL literal, the status chips that the request list shows for a row."""
     tones = {"200": "ok", "429": "warn", "503": "bad"}
     chips = [
         {"name": f"provider{position}/model{position}", "code": code, "tone": tones[code]}

@@ -1,8 +1,8 @@
 """`python -m tests.bench scale`: measure the load that each setup in docs/scale.md can handle, with real engines.
 
-Engines are PostgreSQL, Redis and S3. They share the machine with the callers, the upstream and the product, whose CPU
-time shows what one core can handle. `BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, and `BENCH_LOG_ROWS` the
-log's size.
+The engines are PostgreSQL, Redis and S3. They share the machine with the callers, the upstream and the product, whose
+CPU time shows what one core can handle. `BENCH_ROUNDS` and `BENCH_SECONDS` change the duration, and `BENCH_LOG_ROWS`
+the log's size.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Setup:
     keys: tuple[str, str]
 
     async def measure(self) -> list[object]:
-        """Return a setup's table row: calls per second, CPU milliseconds per call, and calls per second per core."""
+        """Measure a setup and return its table row: calls per second, CPU ms per call, and calls per second per core."""
         row: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()
