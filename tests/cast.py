@@ -1,4 +1,4 @@
-"""The users and agents of the tests: users with their browsers, agents with their keys, and the demo they share.
+"""The users and agents of the tests: users with their browsers, agents with their keys, and the demo data they share.
 
 Their fixtures are in conftest.py.
 """
@@ -29,9 +29,9 @@ from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
 
 HTMX = {"HX-Request": "true"}
-"""The header of requests for a fragment."""
+"""The header that htmx sends if it requests a fragment of a page."""
 
-PASSWORD = "correct horse battery staple"  # Password of users who exist only for one test.
+PASSWORD = "correct horse battery staple"  # The password of users who exist only for one test.
 
 
 COPY_SECONDS = 60.0
@@ -53,8 +53,8 @@ _loaded: list[_LoadedDemo] = []
 def load_demo() -> None:
     """Load the demo's rows, after clearing what other tests left in this process's caches.
 
-    If the tables are empty and the database is SQLite, rows kept from an earlier load are copied, which takes a
-    hundredth of the time.
+    If the tables are empty and the database is SQLite, the rows of an earlier load are copied, which takes a hundredth
+    of the time.
     """
     renew()
     if connection.vendor != "sqlite":
@@ -63,7 +63,7 @@ def load_demo() -> None:
     newest = next((demo for demo in _loaded if time.monotonic() < demo.until), None)
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
-        snapshot.current()  # As after a real load, read the configuration: a process without one is not ready.
+        snapshot.current()  # Read the configuration, as a real load does, because a process without one is not ready.
         return
     models = apps.get_models(include_auto_created=True)
     tables = [model._meta.db_table for model in models if router.db_for_write(model) == DEFAULT_DB_ALIAS]
@@ -80,7 +80,7 @@ def _read_rows(tables: Iterable[str]) -> Rows:
 
 
 def _insert(rows_of_tables: Rows) -> None:
-    # One transaction: rows refer to rows of tables that are filled later.
+    # Use one transaction, because rows refer to rows of tables that are filled later.
     with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in rows_of_tables.items():
             marks = ", ".join(["%s"] * len(rows[0]))
@@ -104,7 +104,7 @@ def open_browser(account: Any = None, **options: Any) -> Client:
 
 
 def limit_agent(agent: str = "text-agent", /, **limits: Any) -> None:
-    """Set an agent's limits. Limits have the names that the API uses."""
+    """Set an agent's limits, which are named as in the API."""
     row = Agent.objects.get(agent_id=agent)
     row.limits = limits
     save_agent(SYSTEM, row)

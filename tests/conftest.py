@@ -38,10 +38,12 @@ FAST = {
     *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
     *("test_plurals.py", "test_readme.py"),
 }
-"""What `--fast` runs below tests/: repository checks and the cores. Elsewhere, it runs only tests marked `smoke`."""
+"""Tests below tests/ that `--fast` runs: repository checks and the cores.
+
+Elsewhere, it runs only tests marked `smoke`.
+"""
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
-"""Fixtures that are too slow for `--fast`: tests that use them are skipped even in these folders, unless marked
-`smoke`."""
+"""Fixtures that are too slow for `--fast`: in the folders of `FAST` too, tests with them run only if marked `smoke`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -52,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Exclude all modules and collected tests from garbage collection, since they exist until the end of the run."""
+    """Exclude all imported modules and collected tests from garbage collection, since they exist until the run ends."""
     gc.disable()
     try:
         return (yield)
@@ -62,7 +64,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--fast`, do not import files that contain no selected test."""
+    """With `--fast`, do not import files without any selected test."""
     if not config.getoption("--fast") or collection_path.suffix != ".py" or is_fast(collection_path):
         return None
     return "mark.smoke" not in collection_path.read_text("utf-8") or None
@@ -155,13 +157,13 @@ def _store(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def patient_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let calls wait longer for quotas of limits, so that a busy machine does not cause a 503."""
+    """Let calls wait longer for limit quotas, so that a busy machine does not cause a 503."""
     monkeypatch.setattr("routing_admin.limits.quota_client.WAIT_SECONDS", 60.0)
 
 
 @pytest.fixture
 def returned_quotas(db: None) -> Iterator[None]:
-    """After the test, return the parts of limits' quotas that this process has reserved but not used."""
+    """After the test, return the limit quotas that this process has reserved but not used."""
     yield
     keeper().stop()
 

@@ -72,7 +72,7 @@ def test_older_observation_changes_nothing():
 
 
 def test_alert_ends_when_its_condition_is_no_longer_found():
-    """An alert ends a minute after the last observation if its condition is checked regularly, otherwise after a day."""
+    """An alert ends a minute after its last observation if its condition is polled, and a day after it otherwise."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
     ledger.record_condition(FULL, NOON + MINUTE / 2)

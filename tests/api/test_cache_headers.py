@@ -23,7 +23,7 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
     ],
 )
 def test_vary_lists_every_header_with_a_key_or_an_agent(key: str, path: str, rule: str):
-    """Clients may store responses to agents and revalidate them, so `Vary` lists each header that changes a response."""
+    """Clients may store and revalidate responses to agents, so `Vary` lists each header that changes a response."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)
         assert {name.strip() for name in answer["Vary"].split(",")} >= KEYS

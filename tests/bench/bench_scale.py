@@ -64,7 +64,7 @@ class Setup:
     keys: tuple[str, str]
 
     async def measure(self) -> list[object]:
-        """Measure a setup and return its table row: calls per second, CPU ms per call, and calls per second per core."""
+        """Measure a setup and return a table row: calls per second, CPU ms per call, and calls per second per core."""
         row: list[object] = [self.name]
         for key in self.keys:
             body = json.dumps({"model": f"plain/{NAME}", "messages": [{"role": "user", "content": "hello"}]}).encode()

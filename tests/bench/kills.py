@@ -17,7 +17,10 @@ LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
 
 
 async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
-    """Send calls at a fixed rate and kill the server. Return each answered call's age at that time, in ms."""
+    """Send calls at a fixed rate and kill the server.
+
+    Return how many ms before the kill each answered call was answered.
+    """
     idle: list[Connection] = []
     answered: dict[str, float] = {}
 
@@ -31,11 +34,11 @@ async def call_until_killed(served: Served, request: bytes, per_second: float, s
     calls = [asyncio.ensure_future(call(name)) async for name in names]
     served.process.kill()
     end = time.perf_counter()
-    await asyncio.gather(*calls, return_exceptions=True)  # Calls that are still pending were not answered.
+    await asyncio.gather(*calls, return_exceptions=True)  # Calls that are still pending have not been answered.
     return {name: (end - moment) * 1000 for name, moment in answered.items() if moment <= end}
 
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
-    """Return the greatest age among the calls missing from an installation's log, or 0 if none is missing."""
+    """Return the greatest age among the answered calls missing from an installation's log, or 0 if none is missing."""
     logged = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in logged), default=0.0)

@@ -101,7 +101,8 @@ async def open_loop(port: int, request: bytes, per_second: float, seconds: float
     durations: list[float] = []
 
     async def call() -> None:
-        while idle and idle[-1].transport.is_closing():  # The server closes idle connections.
+        # The server closes idle connections, which cannot be used again.
+        while idle and idle[-1].transport.is_closing():
             idle.pop()
         connection = idle.pop() if idle else await connect(port)
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: the CPU time of each program part in a call.
+"""`python -m tests.bench.profile [plain|stream|paced|image|failover]`: a call's CPU time in each part of the program.
 
 The application is served in this process, called by another one, and sampled once per millisecond of CPU time. A sample
 counts for the part of the innermost file that the table lists. Each thread has its own CPU clock.
@@ -75,26 +75,26 @@ AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
     )),
     ("log entry", ("routing_admin/request_log/",)),
 )  # fmt: skip
-"""Maps each program part to its files and folders, ours or a library's. The first match counts."""
+"""Maps each part of the program to its files and folders, ours or a library's. The first match counts."""
 
 
 @lru_cache(maxsize=10_000)
 def find_area(file: str) -> str | None:
-    """Return the part that a source file belongs to, or None if its time counts for its caller."""
+    """Return the program part that a source file belongs to, or None if its time counts for its caller."""
     _, library, path = file.rpartition(LIBRARIES)
     path = path if library else file.removeprefix(f"{ROOT}/")
     return next((area for area, parts in AREAS if path.startswith(parts)), None)
 
 
 class Sampler:
-    """Count samples by the main thread's current part and function."""
+    """Count samples by the main thread's current program part and function."""
 
     def __init__(self) -> None:
         self.areas: Counter[str] = Counter()
         self.functions: Counter[tuple[str, str]] = Counter()
 
     def take_sample(self, _number: int, frame: FrameType | None) -> None:
-        """Take a sample: count the innermost stack frame that belongs to a part."""
+        """Take a sample: count the innermost stack frame that belongs to a program part."""
         while frame is not None:
             code = frame.f_code
             area = find_area(code.co_filename)
@@ -114,14 +114,14 @@ class Sampler:
 
 @dataclass(frozen=True)
 class Profile:
-    """The result for a number of calls: the samples, and the CPU seconds by thread, including `main`."""
+    """The result for a number of calls: the samples, and the CPU seconds of each thread, including `main`."""
 
     calls: int
     sampler: Sampler
     threads: dict[str, float]
 
     def areas(self) -> Iterator[tuple[str, float, str]]:
-        """Yield each part with its µs of CPU per call and its share of the main thread's time."""
+        """Yield each program part with its µs of CPU per call and its share of the main thread's time."""
         samples = self.sampler.areas.total()
         for area, count in self.sampler.areas.most_common():
             yield area, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"
@@ -134,7 +134,7 @@ class Profile:
         yield "all", self._each(sum(self.threads.values())), ""
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
-        """Yield the functions that take most of the time, with their part and their µs of CPU per call."""
+        """Yield the functions that take most of the time, with their program part and their µs of CPU per call."""
         samples = self.sampler.areas.total()
         for (area, function), count in self.sampler.functions.most_common(FUNCTIONS):
             yield function, area, self._each(self.threads["main"] * count / samples)
@@ -176,7 +176,7 @@ def measure(workload: str, port: int, key: str) -> Profile:
     from routing_admin.core.fallback.cooldown import LocalCooldowns
     from routing_admin.platform.server.http_protocol import Protocol
 
-    if workload == "failover":  # Without this, a cooldown would skip the provider after its third failure.
+    if workload == "failover":  # A cooldown would skip the provider after its third failure.
         LocalCooldowns.record_failure = lambda *_: None  # type: ignore[method-assign]
     sampler, results = Sampler(), list[Profile | BaseException]()
     options: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False, "proxy_headers": False}

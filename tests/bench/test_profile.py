@@ -18,13 +18,13 @@ PARTS = [part for _, parts in AREAS for part in parts]
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_listed_file_or_folder_exists(part):
-    """The time spent in a renamed file would silently count for its caller."""
+    """The time spent in a renamed file would be counted for its caller without notice."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
 def test_no_path_is_listed_twice():
-    """A path that is listed twice would be counted only in the first part."""
+    """A path that is listed twice would be counted only in the first program part."""
     assert len(set(PARTS)) == len(PARTS)
 
 

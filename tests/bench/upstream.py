@@ -46,7 +46,7 @@ STREAM = (STREAM_HEAD, event({"role": "assistant", "content": ""}), *WORDS, END)
 
 
 class Provider(asyncio.Protocol):
-    """A connection to the provider. Its requests are sequential, and each is answered after its body."""
+    """A connection to the provider. Its requests are sequential, and each is answered once its body is complete."""
 
     def __init__(self) -> None:
         self.buffer = bytearray()

@@ -92,7 +92,7 @@ def test_description_without_send_message_names_no_tool() -> None:
 
 
 def test_text_file_is_inlined_in_the_message() -> None:
-    """ABR-5.1: every model reads text files, and the file's name precedes the text."""
+    """Every model reads text files. The file's name precedes the text (ABR-5.1)."""
     part = adapted(make_chat(CSV), reader("anthropic")).chat.messages[0].parts[0]
     assert part == TextPart("Artifact content (table.csv):\na,b")
 
@@ -174,7 +174,7 @@ def test_files_without_name_and_id_are_numbered() -> None:
 
 
 def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
-    """Only parts with the flag `led` have an introduction."""
+    """Only parts with the flag `led` are introduced by their file's name."""
     parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
@@ -185,7 +185,7 @@ def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
-    """An unreadable file is described with its artifact, whether this is known beforehand or found while reading."""
+    """The artifact is named whether the file is known to be unreadable or turns out to be so while it is read."""
     delivery = adapted(make_chat(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")
@@ -444,7 +444,7 @@ def test_no_text_contains_base64_of_a_files_bytes(chat: ChatRequest, candidate: 
     all_text = "\n".join(texts)
     for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
-        # Base64 encodes three bytes at a time, so only these offsets give the same characters.
+        # Base64 encodes three bytes at a time, so only at these offsets are the characters the same.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 

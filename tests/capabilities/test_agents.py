@@ -54,7 +54,7 @@ def test_invalid_direction_finds_no_agent_and_warns(caplog: pytest.LogCaptureFix
 
 @pytest.mark.requirement("MCR-4.3")
 def test_agent_context_has_its_capabilities_and_helpers() -> None:
-    """The context is the response of GET /agents/me."""
+    """The context is the response to GET /agents/me."""
     assert AGENTS.context("seer") == {
         "id": "seer",
         "name": "Seer",

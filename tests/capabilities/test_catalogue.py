@@ -1,4 +1,4 @@
-"""The model catalogue lists offline what a model reads, with source and date. Unknown models are left unknown."""
+"""The model catalogue lists offline what a model reads, with source and date. Models without a source stay unknown."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_entry_has_token_limits_sources_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_model_that_does_not_chat_does_not_match_its_family(model: str) -> None:
-    """The models are for speech, embeddings, reranking and transcription."""
+    """These models are for speech, embeddings, reranking and transcription."""
     assert lookup(None, model) is None
 
 
@@ -171,7 +171,7 @@ def test_fact_is_contested_if_hosts_of_one_source_differ() -> None:
 
 
 def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
-    """The limits 1,000,000 and 1,048,576 agree, but 10 and 12 do not."""
+    """The limits 1,000,000 and 1,048,576 count as equal, but 10 and 12 do not."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
     assert bird.max_output
@@ -319,7 +319,7 @@ def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:
-        # This builds a name that matches the pattern.
+        # Build a name that matches the pattern.
         sample = entry["pattern"].replace("[4-9]", "4").replace("[1-9]", "1").replace("*", "x")
         match = only_patterns.lookup(None, sample)
         assert match is not None

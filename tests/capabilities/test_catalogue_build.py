@@ -1,4 +1,4 @@
-"""Building the shipped catalogue: sources are read as published, and the same packages give the same text."""
+"""Building the shipped catalogue: sources are read as published, and the same packages result in the same text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rebuild_from_the_pinned_packages_gives_the_shipped_file() -> None:
 def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path: Path) -> None:
     """LiteLLM publishes a JSON map, and models.dev publishes a database.
 
-    The price of an experimental mode is not used.
+    The prices of experimental modes are not used.
     """
     costs = {"litellm_provider": "mistral", "mode": "chat", "input_cost_per_token": 5e-7, "output_cost_per_token": 1e-6}
     with zipfile.ZipFile(tmp_path / "litellm-1.2-py3-none-any.whl", "w") as wheel:

@@ -1,4 +1,4 @@
-"""Refreshing the catalogue from uploaded files and providers' own lists, and rejecting other files."""
+"""The catalogue is refreshed from uploaded files and providers' own model lists. Other files are rejected."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_file_that_is_no_catalogue_is_rejected_with_a_message(data: bytes, error
     ids=["openrouter", "anthropic", "mistral", "gemini", "openai"],
 )
 def test_lists_of_each_vendor_are_read(entry: dict[str, Any], statement: Statement, ends: date | None) -> None:
-    """Each vendor has its own fields. An absent field states nothing."""
+    """Each vendor's list has its own fields. An absent field states nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 

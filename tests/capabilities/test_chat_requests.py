@@ -1,4 +1,4 @@
-"""Properties of a chat request: its tools, and which text is repeated by its vendor-specific items."""
+"""A chat request's tools, and the length of the message text that its vendor-specific items repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every native file is in the payload, for every provider with a preset."""
+"""For every provider preset, the payload contains each file that is delivered natively."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def limited(protocol: str = "openai", **image: object) -> Reader:
 def test_file_over_a_limit_is_described_with_that_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
-    """One byte, pixel or file above a limit is enough to exceed it."""
+    """A file exceeds a limit if it is one byte, pixel or file above it."""
     delivery = decide(file, limited(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
@@ -334,7 +334,7 @@ def test_tables_have_every_outcome_reason_and_kind() -> None:
     assert set(CAPABILITY_OF_KIND) == set(Kind)
 
 
-# These are the two tables in the requirements.
+# The following two tables are in the requirements.
 
 BETWEEN_AGENTS = {
     "PNG": "vision",
@@ -422,7 +422,7 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
         assert any(candidate.capabilities.has(name) for name in delivery.slot.capabilities)
         assert position.role in (Role.USER, Role.TOOL)
         assert not file.unreadable
-    # `<=` between booleans is an implication.
+    # For booleans, `<=` means "implies".
     assert (delivery.outcome is Outcome.REFUSED) <= (ContentPolicy.NATIVE_ONLY in candidate.policies)
 
 
@@ -436,7 +436,7 @@ def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
 
 
 def test_file_of_the_whole_request_size_fits() -> None:
-    """No bytes count as sent before the first file, and its 44 bytes are 60 in base64."""
+    """The file's 44 bytes are 60 in base64, and no bytes are counted before the first file."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

@@ -1,4 +1,4 @@
-"""Whether a describer can describe a file: it must get the file natively, converted or as pages, within the limits."""
+"""A model can describe a file if it gets the file natively, converted or as pages, within the limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = Inspection()
 
 @dataclass(frozen=True)
 class Inspected(FakeScan):
-    """A scan's or clip's content with a given inspection result."""
+    """The content of a scan or clip, with a given inspection result."""
 
     found: Inspection = NOTHING
 
@@ -75,14 +75,14 @@ def test_file_that_reaches_the_describer_can_be_described(file: FilePart, descri
     ],
 )
 def test_undescribable_file_has_a_reason(file: FilePart, describer: Reader, code: ReasonCode) -> None:
-    """The reason is found before a describer is called and paid for."""
+    """The reason is found before a describing model is called and paid for."""
     reason = obstacle_to_describing(file, describer)
     assert reason is not None
     assert reason.code is code
 
 
 def test_unknown_length_of_a_recording_is_measured() -> None:
-    """A recording whose length cannot be measured can be described."""
+    """A recording whose length cannot be measured can still be described."""
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)
     assert reason is not None

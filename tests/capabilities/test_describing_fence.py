@@ -74,7 +74,7 @@ def test_text_around_a_description_is_chinese_for_chinese() -> None:
 @given(text=texts)
 @example(text="")
 def test_no_text_closes_its_fence(language: str, text: str) -> None:
-    """Every line in the fence has a quotation mark. Runs of fence-like characters are shorter than the fence."""
+    """Every line in the fence is a Markdown quotation. Runs of fence-like characters are shorter than the fence."""
     lead, fence, *quoted_lines, close, note = quote_text(text, "a/b", language).split("\n")
     assert fence == close == "`" * len(fence)
     assert len(fence) < 20
@@ -98,7 +98,7 @@ def test_quoting_is_idempotent(text: str) -> None:
 
 
 def test_note_on_a_cut_description_is_after_the_fence() -> None:
-    """The note on a cut description is outside the fence, where no file content can be."""
+    """The note is outside the fence, where no file content can be."""
     lines = quote_text("x" * (MAX_CHARS + 1), "a/b", "en").split("\n")
     assert lines[2] == "> " + "x" * 32_000
     assert lines[4] == "[Truncated: 32,001 characters, showing the first 32,000]"

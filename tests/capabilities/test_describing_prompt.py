@@ -1,4 +1,4 @@
-"""A describer's prompt for each kind of file and language, and the cache key of its description."""
+"""The prompt for describing a file, by kind and language, and the cache key of the description."""
 
 from __future__ import annotations
 

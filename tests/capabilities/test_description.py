@@ -1,4 +1,4 @@
-"""The text that replaces a file for a model, worded exactly as required, and parsed back for any file name."""
+"""The text that a model gets instead of a file: worded exactly as required, and parsed back for any file name."""
 
 from __future__ import annotations
 
@@ -281,9 +281,7 @@ def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
     ],
 )
 def test_unreadable_block_is_the_required_template_with_a_size(language: str, expected: str) -> None:
-    """The block for an unreadable file is the requirement's template with a size line (ABR-4.3), and its
-    translation.
-    """
+    """The block is the requirement's template with an additional size line (ABR-4.3), or its translation."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
@@ -528,7 +526,7 @@ def test_file_without_a_type_counts_as_binary() -> None:
 
 
 def test_every_kind_has_a_content_type() -> None:
-    """Each of the product's kinds maps to a content type (MCR-3.3)."""
+    """Each kind of artifact maps to a content type (MCR-3.3)."""
     assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
@@ -538,7 +536,7 @@ def test_note_with_a_number_of_any_length_is_parsed() -> None:
 
 
 def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
-    """A block's first line determines how the block is parsed."""
+    """A block is parsed according to its first line."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
     assert not [(a, b) for a in openings for b in openings if a != b and a.startswith(b)]
@@ -554,6 +552,6 @@ def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
     ],
 )
 def test_control_characters_in_a_name_are_escaped(name: str, expected: str) -> None:
-    """A name that looks escaped is escaped again, so that it differs from an escaped one."""
+    """A name that looks escaped is escaped again, so that it differs from a name that was escaped."""
     assert escape_name(name) == expected
     assert unescape_name(expected) == name

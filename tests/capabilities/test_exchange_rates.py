@@ -1,4 +1,4 @@
-"""Amounts are converted only by configured rates: forward, backward and through the common currency."""
+"""Amounts are converted only by configured exchange rates: forward, backward and through the common currency."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: st
 
 
 def test_all_rates_lead_to_one_currency():
-    """If rates led to several target currencies, there would be several totals."""
+    """If the rates led to several target currencies, there would be several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")
     assert [problem.field for problem in check_rate(reverse_rate, [DOLLAR], TODAY)] == ["into"]

@@ -21,7 +21,7 @@ LOCKED, DAMAGED = Inspection(locked=True), Inspection(damaged=True)
 
 @dataclass(frozen=True)
 class OpenedContent(FakeContent):
-    """Content with a given inspection result."""
+    """A file's content with a given inspection result."""
 
     found: Inspection = field(default_factory=Inspection)
 

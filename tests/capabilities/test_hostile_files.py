@@ -27,7 +27,7 @@ SPEAKING = [name for name in PROTOCOLS if name != "echo"]
 
 
 def draw(name: str) -> FilePart:
-    """Return an image that shows the hostile text. Every fifth file is a scanned page."""
+    """Return an image that shows the hostile text, in a scanned page for every fifth file."""
     image = Image.new("RGB", (640, 240), "white")
     ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
     scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()
@@ -74,6 +74,6 @@ def test_instructions_in_a_file_are_sent_only_as_a_quotation(name: str, protocol
     [quoting] = [text for text in strings(payload) if "HACKED" in text]
     quoted = quoting.partition("not seen by you:\n")[2]
     fence = quoted.partition("\n")[0]
-    # The fence occurs only as its own opening and closing line.
+    # The fence occurs only as the opening and the closing line.
     assert quoted.split("\n").count(fence) == 2
     assert not any("base64" in text or "bytes>" in text for text in strings(payload))

@@ -24,7 +24,7 @@ from capabilities.core.translatable import insert_facts
     ],
 )
 def test_spaces_only_separate_chinese_from_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
-    """The spaces that a translator wrote around the placeholder do not matter."""
+    """Spaces that a translator wrote around the placeholder do not matter."""
     assert insert_facts(sentence, facts) == expected
 
 

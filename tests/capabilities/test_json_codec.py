@@ -49,7 +49,7 @@ def test_standard_library_reads_what_the_codec_rejects(text: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b"nul"])
 def test_invalid_json_raises_a_value_error(text: bytes) -> None:
-    with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses.
+    with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses of ValueError.
         read_json(text)
 
 

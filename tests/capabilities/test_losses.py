@@ -89,7 +89,7 @@ def test_file_with_only_a_byte_order_mark_is_complete() -> None:
 
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_loss_is_between_1_and_99_percent(arrives: int, percent: int) -> None:
-    """In every incomplete delivery, something is shown and something is missing."""
+    """Every incomplete delivery contains some of the file and lacks some of it."""
     loss = measure_loss(LossKind.CUT, arrives, 1_000_000)
     assert loss is not None
     assert loss.percent == percent

@@ -122,7 +122,7 @@ def test_agent_that_only_gets_a_description_is_no_reader() -> None:
 
 
 def test_check_whether_a_file_is_unchanged_selects_no_describer() -> None:
-    """The check selects no describer, because this may require reading files."""
+    """Selecting a describer may require reading files."""
     files_asked: list[FilePart] = []
     candidate = replace(reader(), describer_for=_note(files_asked))
     assert not is_sent_unchanged(chat_with(replace(PICTURE, artifact_id=None)), candidate)

@@ -90,14 +90,14 @@ def test_pages_over_twenty_are_reported_as_missing() -> None:
 
 
 def test_pages_count_toward_the_limit_on_images() -> None:
-    """Under a limit of four, two images leave two for pages."""
+    """Under a limit of four images, a conversation with two images can have two pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(native_parts(result)) == 4
 
 
 def test_fewer_than_twenty_pages_are_sent_to_anthropic() -> None:
-    """With more than twenty images Anthropic accepts only smaller ones."""
+    """If a request has more than twenty images, Anthropic accepts only smaller ones."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(native_parts(result)) == 10
 

@@ -53,7 +53,7 @@ def reader(
     limits: dict[str, Any], protocol: str = "openai", policy: str = "describe", window: int | None = None
 ) -> Reader:
     slots = with_limits(slots_for(protocol), limits)
-    # In this small window, the text before a file determines how much of the file's text is sent.
+    # In such a small window, the text before a file determines how much of the file's text is sent.
     return Reader(slots, EVERYTHING, parse_policies(policy), text_limit=TextLimit(unknown_chars=25), window=window)
 
 
@@ -102,7 +102,7 @@ def test_exceeding_a_limit_frees_half_of_it(max_count: int, groups: tuple[int, .
 
 
 def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
-    """An image that exceeds the byte limit on its own displaces no other image."""
+    """An image that exceeds the byte limit by itself displaces no other image."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
@@ -119,7 +119,7 @@ def test_text_that_fills_the_request_frees_half_of_it() -> None:
 
 
 def test_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
-    """With a limit of 8, the prefix breaks once per four new images."""
+    """With a limit of 8 images, the prefix changes once per four new images."""
     candidate, turns = reader({"image": {"maxCount": 8}}), growing_conversation(*(1,) * 14)
     states = [adapted(turn, candidate) for turn in turns]
     breaks = [find_break(*pair) for pair in itertools.pairwise(states)]
@@ -283,7 +283,7 @@ def test_each_turn_begins_with_the_previous_turn(
     shape: dict[str, Any] | None,
     window: int | None,
 ) -> None:
-    """Only a limit can break this, and then everything before the break is unchanged.
+    """Only an exceeded limit can change the beginning, and everything before that change stays the same.
 
     Where a protocol merges consecutive messages of one role, the last turn may grow.
     """

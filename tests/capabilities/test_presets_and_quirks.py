@@ -34,11 +34,11 @@ EXPECTED_URLS = {
     "vllm": "http://127.0.0.1:8000/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
 }
-"""Hosts that must be known, with their base URLs. Keys are sent to no other address."""
+"""Hosts that must be known, with their base URLs. Keys are sent to no other URL."""
 
 
 def test_every_preset_is_complete() -> None:
-    """A preset has names in both languages, a URL without trailing slash, a protocol, valid quirks and a source."""
+    """A preset has names in both languages, a URL without a trailing slash, a protocol, valid quirks and a source."""
     assert {name: BY_NAME[name].base_url for name in EXPECTED_URLS} == EXPECTED_URLS
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
         "openai-responses": "openai-responses",
@@ -137,7 +137,7 @@ def test_effective_quirk_is_always_valid(quirks: dict[str, Any]) -> None:
 
 
 def test_every_quirk_has_a_meaning_of_at_most_two_sentences() -> None:
-    """A quirk's `by_protocol` contains only names of protocols."""
+    """A quirk's `by_protocol` contains only protocol names."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")
         assert known.meaning[:-1].count(". ") <= 1

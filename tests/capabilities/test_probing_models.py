@@ -35,7 +35,7 @@ def guess_at_random() -> Model:
 
 
 def read_politely(prefix: str, suffix: str = "", case: Callable[[str], str] = str) -> Model:
-    """Return a model that reads the file and adds polite text."""
+    """Return a model that reads the file and adds polite phrases to its answer."""
 
     def model(request: ReceivedRequest) -> str:
         word = word_in(request.media[0])
@@ -49,7 +49,7 @@ def read_first_letters(request: ReceivedRequest) -> str:
 
 
 def find_in_nothing(request: ReceivedRequest) -> str:
-    """Answer as a model that reads files correctly, but claims to see something in an empty one."""
+    """Answer as a model that reads files correctly, but claims to see something in an empty file."""
     return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
 

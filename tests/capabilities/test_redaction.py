@@ -115,7 +115,7 @@ def test_data_url_is_reduced_to_its_type_and_length() -> None:
 
 
 def test_bidi_characters_are_removed_from_a_message() -> None:
-    """They could reverse the reading direction of a log line."""
+    """Bidi characters could reverse the reading direction of a log line."""
     assert summarize("one\u202etwo\u2066three") == "one two three"
 
 

@@ -1,4 +1,4 @@
-"""LlmServiceRegistry loads the valid parts of any document and returns what was configured."""
+"""LlmServiceRegistry loads the valid services of any document, as they were configured."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SEED_DOCUMENT: dict[str, Any] = {
 
 
 def service(**changes: Any) -> dict[str, Any]:
-    """Return a valid entry without capabilities, as in older files, with `changes` applied."""
+    """Return a valid service entry without capabilities, as in older files, with `changes` applied."""
     return {
         "id": "old",
         "name": "Old",

@@ -23,7 +23,7 @@ B64 = base64.b64encode(DATA).decode()
 
 
 def services() -> LlmServiceRegistry:
-    """Return a registry with a service for every set of capabilities, named after them: `text+vision`."""
+    """Return a registry with a service for every set of capabilities. Its id lists them, such as `text+vision`."""
     ids = [
         "+".join(["text", *(name for bit, name in enumerate(CAPABILITY_NAMES) if number >> bit & 1)])
         for number in range(2 ** len(CAPABILITY_NAMES))

@@ -40,7 +40,7 @@ def test_parts_of_a_line_add_up_to_it(line: str, other_line: str) -> None:
 
 
 def test_changed_words_are_marked_and_chinese_by_character() -> None:
-    """Changed words are not searched in very long lines."""
+    """Very long lines are not searched for changed words."""
     (row,) = compare_lines("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))
     assert row.right_parts == (("size: ", False), ("34", True), (" kB 收", False), ("文", True))

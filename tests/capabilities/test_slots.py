@@ -58,9 +58,7 @@ echo      audio audio       anything                             -   -     -    
 echo      video video       anything                             -   -     -     -      yes yes
 echo      file  file        anything                             -   -     -     -      yes yes
 """
-"""Each protocol's accepted files according to the vendors' pages: subtypes of the MIME types, and each
-file's limits.
-"""
+"""The files that each protocol accepts according to the vendors' pages: MIME subtypes, and each file's limits."""
 
 MIB = 1024 * 1024
 REQUEST_BYTES = {
@@ -74,7 +72,7 @@ TOOLS = {"openai": "hoist", "openai-responses": "native", "anthropic": "native",
 
 
 def parse_line(line: str) -> tuple[object, ...]:
-    """Split a line into values. The order of the types does not matter."""
+    """Split a table line into values. The order of the MIME types does not matter."""
     before, types, after = line.split()[:3], line.split()[3], line.split()[4:]
     return (*before, frozenset(types.split(",")), *after)
 

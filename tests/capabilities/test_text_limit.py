@@ -1,6 +1,6 @@
-"""The model's context window limits how much of a file's text it gets.
+"""The model's context window limits how much of a file's text is sent.
 
-The messages after the file do not affect this limit.
+Messages after the file do not affect this limit.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_limit_of_an_administrator_precedes_the_catalogues(stated, entry, contex
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
 def test_request_is_too_long_above_one_and_a_half_windows(tokens: int, fits: bool):
-    """A token estimate may be wrong, so requests up to 1.5 times the window are tried."""
+    """Token estimates may be wrong, so a request of up to 1.5 times the window is tried."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(adapted_text(tokens), "m") is None) is fits
 
 

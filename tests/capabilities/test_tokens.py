@@ -91,7 +91,7 @@ FULL_HD = {
     "gemini-2.5-pro": 1548,
     "qwen-vl-max": 2691,
 }
-"""Tokens for an image of 1920 x 1080 pixels by the vendors' formulas. Each row has one model."""
+"""The tokens that the vendors' formulas give for an image of 1920 x 1080 pixels. Each row has one model."""
 
 
 @pytest.mark.parametrize("model", FULL_HD)

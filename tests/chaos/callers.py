@@ -17,7 +17,7 @@ from tests.gateway.serving import Server
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 CUT = (OSError, http.client.HTTPException)
-"""The exceptions that a caller gets if the server has stopped."""
+"""The exceptions that a caller gets when the server has stopped."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def send(
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Send a request and return the complete response. Raise one of `CUT` if there is none."""
+    """Send a request and return the complete response. Raise one of `CUT` if it does not arrive."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()
@@ -46,7 +46,7 @@ def send(
 
 
 def ask(server: Server, method: str, path: str, value: Any = None, **headers: str) -> Reply:
-    """Send JSON as an agent's program does. Underscores in the names of header arguments become hyphens."""
+    """Send JSON as an agent's program does. Underscores in the header arguments' names become hyphens."""
     defaults = {"authorization": f"Bearer {server.key}", "content-type": "application/json"}
     extra = {name.replace("_", "-"): header for name, header in headers.items()}
     return send(server, method, path, None if value is None else json.dumps(value).encode(), defaults | extra)

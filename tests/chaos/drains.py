@@ -37,7 +37,7 @@ def drain(times: int) -> Finding:
         losses += [f"{count} answers were cut" for end, count in ends.items() if end == "cut"]
         outcomes = dict(installation.rows("select outcome, count(*) from routing_admin_requestlog group by 1", "logs"))
         answered = ends["whole"] + ends[DRAINING]
-        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # The demo logs a request of its own.
+        logged = outcomes.get("ok", 0) + outcomes.get(DRAINING, 0) - 1  # The demo includes a logged request.
         losses += [
             f"the log calls {n} answers {outcome}" for outcome, n in outcomes.items() if outcome not in ("ok", DRAINING)
         ]
@@ -58,7 +58,10 @@ class Caller:
     ends: list[str] = field(default_factory=list)
 
     def call_until_gone(self) -> None:
-        """Send calls until one is refused or its connection is closed before it was read. Such a call is not lost."""
+        """Send calls until one is refused or its connection is closed before it was read.
+
+        Such a call does not count as lost.
+        """
         streamed = "stream" in self.step or self.step == "stall"
         messages = [{"role": "user", "content": "hello"}]
         body = json.dumps({"model": f"one/fault:{self.step}", "messages": messages, "stream": streamed})
@@ -77,5 +80,5 @@ class Caller:
             try:
                 return response.read().decode()
             except CUT:
-                # Headers arrived and then the connection ended, so the answer is incomplete.
+                # The connection ended after the headers, so the response is incomplete.
                 return ""

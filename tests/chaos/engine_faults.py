@@ -30,10 +30,10 @@ END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WH
 
 @dataclass(frozen=True)
 class EngineFault:
-    """A fault, which lasts for `seconds` and until its `alert`, if any, is sent.
+    """A fault, which lasts for at least `seconds`, and until its `alert` (if it has one) is sent.
 
-    The context manager `lasting` causes and ends it. `cuts` is true if it can interrupt calls because it kills a
-    machine.
+    The context manager `lasting` causes the fault and ends it. `cuts` is true if the fault can interrupt calls because
+    it kills a machine.
     """
 
     name: str

@@ -38,7 +38,7 @@ from tests.gateway.serving import manage
 CALLERS = 4
 SETTLE_SECONDS = 1.0
 ALERT_SECONDS = 25.0
-"""Seconds within which an outage must be reported. It must last 10 s and is checked every 5 s, on a busy machine."""
+"""Seconds within which an outage must be reported. It is checked every 5 s and must last 10 s; the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
@@ -125,7 +125,7 @@ class EngineFaultRun:
         while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
             name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
-            # Every machine is tried once, then the first one again.
+            # Every machine is tried once, and then the first one again.
             for step in range(MACHINES + 1):
                 machine = (number + count + step) % MACHINES
                 try:

@@ -21,12 +21,12 @@ from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
 SLOW_FILES, SLOW_PAGES = 12, 6
-"""The number of slow files, which exceeds asyncio's threads on two cores, and the pages of each.
+"""The number of slow files, which exceeds the number of asyncio's threads on two cores, and the pages of each.
 
 Reading a page takes some tenths of a second.
 """
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""The number of small files that are uploaded and described in sequence meanwhile, and the seconds allowed for each."""
+"""The number of small files uploaded and described while slow files are read, and the seconds allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS_REQUESTS = {
@@ -100,7 +100,8 @@ def json_bombs(stage: Stage) -> None:
 def large_calls(stage: Stage) -> None:
     """Send calls as large as allowed: with text, base64, many messages, image URLs, PDF pages, or text to `/mcp`.
 
-    Base64 is sent to a model that does not exist, because the lab runs in this process and would delay the measurement.
+    Base64 is sent to a model that does not exist: the fault lab, which is the provider, runs in this process and would
+    delay the measurement.
     """
     messages = '{"role":"user","content":"hello there"},' * 1000
     images = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999

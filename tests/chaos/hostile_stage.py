@@ -23,9 +23,9 @@ SETTLE_SECONDS = 1.0
 
 @dataclass
 class Stage:
-    """An attack's target, and the recorded responses and faults.
+    """An attack's target, and the responses and faults recorded during the attack.
 
-    `server` has the attacker's key, `neighbour` another agent's.
+    `server` has the attacker's key, `neighbour` another agent's key.
     """
 
     server: Server
@@ -42,7 +42,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack. `run` performs it, and the limits apply to the server's growth in memory and another agent's latency.
+    """An attack. `run` performs it, and the limits apply to the server's memory growth and another agent's latency.
 
     That agent's calls may take `seconds` longer than without the attack.
     """

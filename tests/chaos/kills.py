@@ -128,7 +128,7 @@ def check(server: Server, installation: Installation, ledger: Ledger, files: dic
 
 
 def kill_again_and_again(times: int) -> Finding:
-    """Start a server and kill it after a varying time, repeatedly. Afterwards read all uploads and run `doctor`."""
+    """Repeatedly start a server and kill it after a varying time. Then read all uploads and run `doctor`."""
     ledger, moments, newest = Ledger(), random.Random(times), dict[str, bytes]()
     with installed() as installation:
         with installation.serve() as server:

@@ -40,7 +40,7 @@ AGREEMENT_SECONDS = 1.0
 """Seconds within which all processes must agree while all engines run."""
 TIMEOUT_SECONDS = 60.0
 WRITE_SECONDS = 0.1
-"""Seconds after which an answered call must survive the end of its process."""
+"""Seconds after which an answered call must be in the log even if its process is killed."""
 WORKERS = "2"
 """The number of worker processes on the last machine. One of them is also killed."""
 BUDGET = 3000

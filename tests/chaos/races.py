@@ -17,7 +17,7 @@ Outcome = tuple[list[int], object, object]
 
 
 def race(pairs: int) -> Finding:
-    """Run pairs of concurrent requests on the same version: two imports, two forms, or a change and a deletion."""
+    """Race pairs of concurrent requests for the same version: two imports, two forms, or a change and a deletion."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())

@@ -23,7 +23,7 @@ SAMPLES = 20
 PAUSE = 0.02
 """Seconds between two calls by a caller."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""By how much the last third's median may exceed the second third's while the resource still counts as flat."""
+"""The amount by which the last third's median may exceed the second third's while the resource still counts as flat."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 

@@ -46,7 +46,7 @@ def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
 def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str) -> None:
-    """A tool is called, and its call and result are sent back with everything that accompanied the call."""
+    """The call and its result are sent back with everything that accompanied the call."""
     output = run(f"{chat_api} tool", MODELS[protocol])
     assert (output["name"], output["arguments"]) == ("double", {"number": 21})
     assert output["text"].startswith("You said: ")
@@ -54,7 +54,7 @@ def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str
 
 @pytest.mark.parametrize("chat_api", CHAT_APIS)
 def test_refusal_is_an_error_of_the_client(chat_api: str) -> None:
-    """For an unknown model the client raises its own class, with the gateway's error code and the request id."""
+    """For an unknown model, the client raises its own error class, with the gateway's error code and the request id."""
     assert run(f"{chat_api} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
 
 

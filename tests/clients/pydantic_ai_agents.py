@@ -110,7 +110,7 @@ async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
 async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None:
-    """The output modes are a required tool call, a response schema, and a prompt with JSON mode."""
+    """The three modes are a required tool call, a response schema, and a prompt with JSON mode."""
     result = await Agent(model, output_type=output_mode(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
@@ -192,13 +192,13 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
 
 
 async def test_url_of_an_image_is_passed_on() -> None:
-    """The URL of an image is passed on, so that the model can load the image."""
+    """The model can load the image from the URL."""
     result = await Agent(make_model(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
 async def test_settings_are_accepted(model: Model) -> None:
-    """Settings that a protocol lacks are dropped."""
+    """Settings that the protocol does not have are dropped."""
     settings: Any = {
         "max_tokens": 64,
         "temperature": 0.2,
@@ -219,7 +219,7 @@ async def test_settings_are_accepted(model: Model) -> None:
 
 @pytest.mark.parametrize(("name", "key", "status"), [("unknown-model", KEY, 404), (MODELS["openai"], "wrong", 401)])
 async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
-    """The errors are pydantic-ai's own."""
+    """The client raises pydantic-ai's own error classes."""
     with pytest.raises(ModelHTTPError) as refusal:
         await Agent(make_model(name, key)).run("hello")
     assert refusal.value.status_code == status

@@ -146,7 +146,7 @@ def run_suite(suite: Suite, server: Server, directory: Path, arguments: list[str
         "CLIENTS_RECIPE": recipe,
         "CLIENTS_MODELS": json.dumps(MODELS),
         "CLIENTS_REPORT": str(report),
-        "TEST_API_BASE_URL": f"{server.url}/v1",  # Only openai-python's tests read this.
+        "TEST_API_BASE_URL": f"{server.url}/v1",  # Only openai-python's tests read this variable.
     }
     print(f"\n{suite.title}", flush=True)
     python = sys.executable if not suite.package else str(ENVIRONMENT / suite.place / "bin" / "python")

@@ -20,7 +20,7 @@ from tests.gateway.serving import Server
 
 REASONING_TEXT = "First I think about it. 先想一想。"
 SIGNATURES = {"openai": "", "openai-responses": "c2VjcmV0", "anthropic": "c2lnbmVk", "gemini": "c2lnbmVk"}
-"""The reasoning signature that each protocol's model expects back. Chat completions have none."""
+"""The reasoning signature that each protocol's model expects back. The chat completions protocol has none."""
 FILES = [(program, content) for program, contents in CONTENTS.items() for content in contents]
 CELLS = [(program, protocol, content) for (program, content), protocol in product(FILES, MODELS)]
 
@@ -44,7 +44,7 @@ def test_matrix_is_complete() -> None:
 def test_exchange_matches_its_recording(
     server: Server, program: str, protocol: str, content: str, streamed: bool
 ) -> None:
-    """The answer and the request that the provider received are as expected in each turn."""
+    """In each turn, the answer and the request that the provider received are as expected."""
     agent = Agent(server.url, server.key, program, content, MODELS[protocol], streamed)
     reply: Reply | None = None
     for turn in agent.exchange["turns"]:
@@ -55,7 +55,7 @@ def test_exchange_matches_its_recording(
 
 
 def choose_model(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """Return the model, or one that fails as expected.
+    """Return the model's name, or that of a model that fails as expected.
 
     Only this program uses the failing model, since it may go into cooldown.
     """

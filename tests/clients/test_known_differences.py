@@ -22,7 +22,7 @@ def table() -> str:
 
 
 def test_document_has_each_known_difference() -> None:
-    """`make test-clients ARGS="--write docs/compatibility.md"` writes the table after a change of the list."""
+    """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` updates the table."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
     assert {row["reason"] for row in rows} == reasons

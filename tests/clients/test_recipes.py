@@ -41,7 +41,7 @@ def test_each_program_has_its_recipe() -> None:
 
 
 def test_replayed_recordings_have_the_version_of_the_table() -> None:
-    """A replayed program's recording has the version that the table names, and its section says why it is not run."""
+    """The recording has the version that the table names, and the program's section says why its recipe is not run."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
     replayed = {name: packages for name, packages in ROW.findall(DOCUMENT) if packages.endswith(REPLAYED)}
     for name, packages in replayed.items():

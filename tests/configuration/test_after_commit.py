@@ -1,5 +1,6 @@
-"""A committed change is reported as done, even if something fails afterwards. A deleted user is reported
-as not found.
+"""A committed change is reported as done, even if something fails afterwards.
+
+A deleted user is reported as not found.
 """
 
 from __future__ import annotations

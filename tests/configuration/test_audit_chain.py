@@ -70,7 +70,7 @@ def test_changed_entry_is_reported_by_its_number(five_entries: None) -> None:
 
 
 def test_changed_entry_with_a_recomputed_hash_is_found(five_entries: None) -> None:
-    """The entry after a changed one still has the old hash."""
+    """The entry after the changed one still contains the old hash."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     new_digest = digest_entry(entry)
@@ -96,7 +96,7 @@ def test_swapped_entries_are_reported_by_their_old_numbers(five_entries: None) -
 
 
 def test_swapped_contents_of_two_entries_are_found(five_entries: None) -> None:
-    """Swapping two entries' contents leaves their numbers and hashes unchanged."""
+    """Swapping the contents of two entries leaves their numbers and hashes unchanged."""
     renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
         for number, name in enumerate(("one", "two"), start=1)
@@ -136,7 +136,7 @@ def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
 
 
 def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """A completely recomputed chain is detected, because its newest hash differs from the recorded one."""
+    """The newest hash of a completely recomputed chain differs from the recorded one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 

@@ -297,7 +297,7 @@ def test_invalid_option_is_an_error_and_a_misspelled_one_a_warning() -> None:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_empty_task_type_is_an_error(name: str) -> None:
-    """No request could name a task type without a name."""
+    """No request could select a task type without a name."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

@@ -80,7 +80,7 @@ def test_sentence_about_a_change_names_field_object_and_values(fields: dict[str,
 
 
 def test_changed_chain_is_shown_completely() -> None:
-    """The difference shows the whole chain, because its order matters."""
+    """All candidates are shown, because their order matters."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
     assert sentence(change) == (
@@ -113,7 +113,7 @@ def test_texts_are_compared_side_by_side_with_line_numbers() -> None:
 
 
 def test_change_has_its_values_as_data() -> None:
-    """A change contains the old and new values, because pages describe changes in their own words."""
+    """Pages describe changes in their own words, based on the old and new values."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),
     )

@@ -59,7 +59,8 @@ NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
 def form_fields(kind: type) -> set[str]:
     if kind is ProviderSpec:
         return set(ProviderForm(instance=Provider(endpoint="https://a.example/v1")).fields)
-    if kind is ServiceSpec:  # The form of an existing service has switches, and that of a new service has an id field.
+    # The form of an existing service has switches, and the form of a new service has an id field.
+    if kind is ServiceSpec:
         return {*ServiceForm(instance=Service()).fields, *ServiceForm(instance=Service(pk=1)).fields}
     return set({RouteSpec: RouteForm, CandidateSpec: CandidateForm}[kind].base_fields)
 

@@ -190,8 +190,9 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: 
 @EVERY
 @pytest.mark.django_db
 def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
-    """If a storage loses a field, that field's test fails. For undo, the configuration without the sample is written
-    over the rows that contain it.
+    """If a storage loses a field, that field's test fails.
+
+    For undo, the configuration without the sample value is written over the rows that contain it.
     """
     for configuration in with_sample(kind, name):
         rows.write(configuration)
@@ -208,5 +209,5 @@ def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
 
 @EVERY
 def test_difference_contains_every_field(kind: type, name: str) -> None:
-    """A change in a field that the difference misses would create no revision."""
+    """A change of a field that the difference misses would create no revision."""
     assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

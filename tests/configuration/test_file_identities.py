@@ -46,7 +46,7 @@ def reimported(configuration: Configuration) -> list[Configuration]:
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
 def test_no_export_pairs_a_key_with_another_providers_url(mode: Mode) -> None:
-    """A moved service may keep the base URL of its old provider."""
+    """A service that moved to another provider may keep the base URL of the old one."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
     configuration = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, mode).text)["services"][0]
@@ -114,7 +114,7 @@ def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
 
 
 def test_provider_name_of_a_service_precedes_its_url() -> None:
-    """A service's provider name that contradicts its URL is a warning, or an error if the entry has a key as well."""
+    """A provider name that contradicts the service's URL is a warning, or an error if the entry has a key as well."""
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(configuration, [{"services": [entry]}])

@@ -111,7 +111,7 @@ def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_form_does_not_allow_a_new_origin() -> None:
-    """Saving the form allows no new origin, because another user may have entered it. A separate button does."""
+    """Another user may have entered the new origin, so a separate button allows it."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE
     save_provider(ADA, row)

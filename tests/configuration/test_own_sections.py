@@ -128,7 +128,7 @@ def test_invalid_part_is_one_error_with_its_path(part: dict[str, Any], field: st
 
 
 def test_agent_in_a_file_may_have_every_limit() -> None:
-    """When agents get a new kind of limit, add it to this test."""
+    """If agents get a new kind of limit, add it to this test."""
     amounts = {meter.value: "2.5" if meter in MONEY else 7 for meter in Meter}
     limits = amounts | {"models": ["s"], "currency": "USD", "unpriced": "count", "unpricedPrice": "0.5"}
     assert limits.keys() == LIMIT_FIELDS
@@ -154,7 +154,7 @@ PROBED = ServiceSpec(
 
 
 def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
-    """Such capabilities are removed if the model changes, and replaced by those that the file declares."""
+    """These capabilities are removed if the model changes, and replaced by capabilities that the file declares."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {

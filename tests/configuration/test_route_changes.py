@@ -1,4 +1,4 @@
-"""The shortest list of changes from one chain to another, shown in the save bar of a route's page."""
+"""The shortest list of changes from one fallback chain to another, shown in the save bar of a route's page."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def before_the_change(act: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def after_the_change(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` onceafter the test's own process has committed its next revision and before its next query."""
+    """Call `act` once, after the test's own process has committed its next revision and before its next query."""
     waiting = [act]
     is_audited = False
 

@@ -34,7 +34,7 @@ class Part:
 
     @cached_property
     def controls(self) -> list[Control]:
-        """All elements within this one in document order, except those of templates that scripts fill."""
+        """All elements within this one in document order, except those in templates that scripts fill."""
         return [
             control
             for child in self.children
@@ -158,7 +158,7 @@ class Part:
 
     @property
     def status(self) -> str:
-        """The text that a screen reader announces when the reader is idle, such as a toast's."""
+        """The text that a screen reader announces when it is idle, such as that of a toast."""
         return " ".join(control.text for control in self._with_role("status") if control.text)
 
     def region(self, name: str) -> Control:
@@ -177,13 +177,13 @@ class Part:
 
     @property
     def columns(self) -> list[str]:
-        """The headings of all columns of tables."""
+        """The headings of all table columns."""
         heads = [control for control in self.controls if control.tag == "thead"]
         return [cell.text for head in heads for cell in head.controls if cell.tag == "th"]
 
     @property
     def rows(self) -> list[str]:
-        """The names of all rows of tables except rows of column headings."""
+        """The names of all table rows except rows of column headings."""
         return [row.row_name for row in self.table_rows]
 
     def row(self, name: str) -> Control:
@@ -214,7 +214,7 @@ class Part:
 
     @property
     def table_rows(self) -> list[Control]:
-        """The rows of tables except rows of column headings."""
+        """All table rows except rows of column headings."""
         heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
         return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
 
@@ -252,7 +252,7 @@ class Control(Part):
     def row_name(self) -> str:
         """The text of the first child that has text.
 
-        Row headings take precedence, and cells and blocks are searched within.
+        Row headings take precedence, and the contents of cells and blocks are searched.
         """
         for child in sorted(self.children, key=_is_no_heading):
             if isinstance(child, str):
@@ -316,7 +316,7 @@ class _Reader(HTMLParser):
         self.open = [self.root]
 
     def updatepos(self, _start: int, end: int) -> int:
-        # Positions in lines and columns are not tracked, because no test needs them and they take a tenth of the time.
+        # Line and column positions are not tracked, because no test needs them and they take a tenth of the time.
         return end
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

@@ -157,7 +157,7 @@ def test_a_calls_page_shows_what_each_model_received_but_no_internals(admin: Cli
 
 
 def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
-    """A parameter that the model rejects must be corrected by the caller, so the provider's message is quoted."""
+    """The caller must correct a parameter that the model rejects, so the provider's message is quoted."""
     row = log_request("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make_link(admin)
@@ -270,7 +270,7 @@ def test_requests_caused_by_another_site_are_not_counted() -> None:
 
 
 def test_a_good_link_opens_from_another_site(admin: Client) -> None:
-    """A link must open from another site, since links are often clicked in web pages of chat services."""
+    """Links are often clicked in the web pages of chat services."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make_link(admin)).status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""Pages of agents and keys: what an agent reads, its handovers, and issuing, rotating and revoking keys."""
+"""The pages of agents and keys: what an agent reads, its handovers, and issuing, rotating and revoking keys."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
 
 
 def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
-    """The column of states, unlike that of last uses, has no CSS class that hides it on narrow screens."""
+    """The column of states, unlike the column of last uses, has no CSS class that hides it on narrow screens."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
     AgentKey.objects.create(agent=agent, public_id="ending", digest="0", expires_at=now + timedelta(days=2))
@@ -79,7 +79,7 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
 
 
 def test_the_names_an_agent_may_use_are_chosen_one_by_one(admin: Client) -> None:
-    """Buttons add or remove a name without saving. The text area contains the names, one per line."""
+    """Buttons add or remove a model name without saving. The text area contains the names, one per line."""
     address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
     added = admin.post(address, {"models": [chosen, " echo-text "]})
     page = Page(added)
