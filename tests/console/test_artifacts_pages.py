@@ -1,4 +1,4 @@
-"""Pages of artifacts: list, upload, detail, permissions, undo."""
+"""The artifacts' pages: list, upload, details, permissions and undo."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 
 def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_rest(viewer: Client, demo: None) -> None:
-    """Only previews for models that receive pages as images must wait until these are rendered, on the first visit."""
+    """Only previews for models that receive pages as images wait until the pages are rendered, on the first visit."""
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
     assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
@@ -331,7 +331,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
 
 
 def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
-    """A file that cannot be decoded has an icon and no thumbnail, even if its type was corrected to an image."""
+    """This holds even if the file's type was corrected to an image."""
     row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])

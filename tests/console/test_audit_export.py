@@ -137,7 +137,7 @@ def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> N
 
 
 def test_narrow_screens_keep_the_file_of_an_event_by_its_name(admin: Client) -> None:
-    """On phones, the columns of objects, numbers and addresses are hidden, so the action's cell repeats them."""
+    """On phones, the columns of objects, numbers and IP addresses are hidden, so the action's cell repeats them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
     (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())

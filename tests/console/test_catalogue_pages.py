@@ -1,4 +1,4 @@
-"""The page of the catalogue: its sources, and its versions, which are previewed, applied, undone and dropped."""
+"""The catalogue's page: sources, and versions that can be previewed, applied, undone and discarded."""
 
 from __future__ import annotations
 

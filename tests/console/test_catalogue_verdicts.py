@@ -1,4 +1,4 @@
-"""Capabilities about which catalogue sources contradict each other count as no, and pages name both sources."""
+"""A capability about which catalogue sources disagree counts as missing, and pages name both sources."""
 
 from __future__ import annotations
 

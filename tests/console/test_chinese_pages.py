@@ -83,7 +83,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def test_english_on_a_page_is_found() -> None:
-    """The check for English finds plain sentences and labels, but neither code nor quotations."""
+    """Plain sentences and labels are found, but neither code nor quotations."""
     untranslated = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
     assert len(find_english(untranslated)) == 2
@@ -92,7 +92,7 @@ def test_english_on_a_page_is_found() -> None:
 
 @pages
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """Lists, detail pages, settings and the log are in Chinese. Descriptions that a user entered are exempt."""
+    """This includes lists, detail pages, settings and the log. Descriptions that a user entered are exempt."""
     key = record_demo_request()
     journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")
@@ -168,7 +168,7 @@ def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
 
 @pages
 def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
-    """The page shows omissions in the user's language. The command always prints them in English."""
+    """Pages show omissions in the user's language. The command always prints them in English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
     answer = admin.get(reverse("config") + "?for=seed")

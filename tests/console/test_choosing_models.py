@@ -1,4 +1,4 @@
-"""Choosing among many models of a provider: search, select all, adjust before adding."""
+"""Choosing from many models of a provider: search, select all, adjust before adding."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_select_all_leaves_out_models_that_already_are_services(admin: Client) -
 def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
     """Adding several models creates one revision.
 
-    If a name is taken, the service's id is prefixed with the provider's name.
+    If an id is taken, the provider's name is put in front of it.
     """
     before = Revision.objects.count()
     response = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])

@@ -1,4 +1,4 @@
-"""Comparison of what two models receive of one artifact, with the difference and the number of tokens."""
+"""Comparing what two models receive of one artifact, with the difference and the numbers of tokens."""
 
 from __future__ import annotations
 

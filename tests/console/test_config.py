@@ -1,4 +1,4 @@
-"""Export and import of the configuration in the browser: problems with lines, difference, applying, conflicts."""
+"""Exporting and importing the configuration in the browser: problems with lines, differences, applying, conflicts."""
 
 from __future__ import annotations
 
@@ -53,9 +53,6 @@ def shown_changes(page: Page) -> list[str]:
 
 def import_files(client: Client, *texts: str, **fields: Any) -> Any:
     return client.post(reverse("config_import"), {"text": list(texts), "mode": "merge", **fields})
-
-
-# Export
 
 
 @pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
@@ -113,9 +110,6 @@ def test_an_export_with_an_unknown_name_is_404(admin: Client, name: str) -> None
     assert admin.get(reverse("config_export", args=[name])).status_code == 404
 
 
-# Import
-
-
 def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
     before = newest_revision()
     page = import_files(admin, config_json())
@@ -138,10 +132,7 @@ def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> Non
 
 
 def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
-    """Applying creates one revision, which can be undone.
-
-    The form itself contains the pasted text, so the session need not store it.
-    """
+    """The form itself contains the pasted text, so the session need not store it."""
     page = import_files(admin, config_json())
     form = {"expected": Page(page).hidden("expected"), "act": "apply", "message": "deepseek joins"}
     answer = admin.post(reverse("config_import"), {"text": [config_json()], "mode": "merge", **form}, follow=True)
@@ -218,7 +209,10 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
 
 
 def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """The first import is compared with an empty configuration. A first revision in the meantime is a conflict."""
+    """The first import is compared with an empty configuration.
+
+    If another revision is created meanwhile, that is a conflict.
+    """
     page = import_files(admin, config_json())
     assert Page(page).hidden("expected") == "0"
     assert Page(page).shows("against an empty configuration")

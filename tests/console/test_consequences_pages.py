@@ -26,7 +26,7 @@ LOSS = "In design, echo/echo-vision gets images as descriptions."
 
 
 def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
-    """Return what the form with this name in the template context submits if nothing was changed."""
+    """Return the values that this form in the template context submits if nothing was changed."""
     bound = client.get(url).context[form]
     values = {name: bound[name].value() for name in bound.fields}
     return {name: value for name, value in values.items() if value not in (None, False)}
@@ -103,7 +103,10 @@ def test_an_agent_created_at_run_time_is_listed_as_losing_its_model(text_agent: 
 
 
 def test_consequences_are_grouped_by_cause(admin: Client) -> None:
-    """Each cause has one line, which can be expanded and counts its routes or agents, so that none is hidden."""
+    """Each cause is one line with the number of affected routes or agents.
+
+    It can be expanded, so that none is hidden.
+    """
     echo = Provider.objects.get(name="echo")
     for number in range(8):
         route = TaskRoute.objects.create(task_type=f"alone-{number}", position=100 + number)

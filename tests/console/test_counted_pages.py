@@ -1,4 +1,4 @@
-"""Every page has an expected number of queries in one of the two tables of query counts."""
+"""Every page is listed with its expected number of queries, in one of two tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard: health and figures as text, the checklist, and removing the demo, which can be undone."""
+"""The dashboard: health and figures as text, the checklist, and removing the demo data, which can be undone."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOW = datetime(2026, 11, 20, 14, 0, tzinfo=UTC)
 
 
 def make_samples(*outcomes: str, ms: float = 100) -> list[Sample]:
-    """Return samples of figures, one per minute, newest first."""
+    """Return samples of the dashboard's figures, one per minute, newest first."""
     return [Sample(NOW - timedelta(minutes=minutes), outcome, ms) for minutes, outcome in enumerate(outcomes)]
 
 
@@ -124,7 +124,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
 
 
 def test_the_line_of_a_figure_ends_with_the_last_complete_hour() -> None:
-    """The figure includes the current hour, but its line omits it, since its few requests would look like a decline."""
+    """The figure includes the current hour, but its line does not, since so few requests would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
     assert (figures[0].value, figures[0].series) == ("121", (5,) * 24)
@@ -243,7 +243,7 @@ def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
 
 @pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
 def test_a_single_line_is_never_hidden(number: int, hidden: int) -> None:
-    """A line that says "and 1 more" would take as much space as the hidden line."""
+    """A line such as "and 1 more" would take as much space as the hidden line."""
     lines = [NoticeLine(f"route-{place}", "", "no key") for place in range(number)]
     group = NoticeGroup(tone="bad", icon="stop", sentence="", url="", lines=lines)
     assert (len(group.first_lines), group.more) == (number - hidden, hidden)
@@ -282,7 +282,11 @@ def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
 def test_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
-    """Queries read hours, times to first content, attempts, fallbacks and failures, and whether any answer exists."""
+    """The page makes five queries to the log.
+
+    They read hourly totals, times to first content, attempts, requests with a fallback or failure, and whether any
+    request was answered.
+    """
     for number in range(3):
         log_request(f"a{number}", 0.1, "http_500")
     admin.get(reverse("dashboard"))

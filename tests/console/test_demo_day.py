@@ -1,4 +1,4 @@
-"""The demo's requests, which span a day, and their deletion together with the demo."""
+"""The demo's requests, which are spread over a day, and their deletion together with the demo."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def describe_everywhere() -> None:
 
 
 ASK = "Ask seer now Asking …"
-"""The texts of the button while idle and while busy; the stylesheet shows one of them."""
+"""The texts of the button while it is idle and while it is busy. The stylesheet shows one of them."""
 
 
 def card(client: Client, row: Artifact) -> Page:
@@ -130,7 +130,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
 
 
 def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: str) -> None:
-    """Otherwise, cells would move into a wrong column on a phone."""
+    """Otherwise, cells would move to a wrong column on a phone."""
     with describing_lab():
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
     attempts = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk]))).region("Attempts")

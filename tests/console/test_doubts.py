@@ -63,9 +63,9 @@ def refuse_once(key: str) -> str:
 def test_a_rejected_image_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, vision_service: Service, lab: Lab
 ) -> None:
-    """The service is flagged on its page, the dashboard and the matrix.
+    """The service is flagged on its page, on the dashboard and in the matrix.
 
-    A later image is still sent to the model.
+    Later images are still sent to the model.
     """
     request_id = refuse_once(key)
     drift = Drift.objects.get()
@@ -108,7 +108,7 @@ def test_one_click_declares_the_capability_absent_and_undo_restores_the_doubt(
 
 
 def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
-    """For a week after a dismissal further rejections are ignored.
+    """For a week after a dismissal, further rejections are ignored.
 
     The declared capability is kept, and the dismissal is audited.
     """

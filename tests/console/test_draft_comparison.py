@@ -1,4 +1,4 @@
-"""A route's draft compared with the requests of the last 24 hours, using only the log and calling no provider."""
+"""Comparing a route's draft with the requests of the last 24 hours, using only the log and calling no provider."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def post_comparison(admin: Client, data: dict[str, Any], task_type: str = "desig
 
 
 def row_texts(answer: Any) -> list[str]:
-    """Return the texts of the comparison's badges."""
+    """Return the texts of the badges in the comparison."""
     comparison = Page(answer).region("Against the last 24 hours")
     badges = (one for one in comparison.controls if "badge" in (one.attributes.get("class") or "").split())
     return [badge.text for badge in badges]

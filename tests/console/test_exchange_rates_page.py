@@ -35,7 +35,7 @@ def set_rate(admin: Client, **change: str) -> Any:
 
 @pytest.fixture
 def priced_requests() -> datetime:
-    """Two requests of one agent: one costs one dollar, the other two yuan."""
+    """Two requests by one agent: one costs one dollar, the other two yuan."""
     for name, currency, amount in (("dollars", "USD", 1), ("yuan", "CNY", 2)):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": amount, "output": amount}
@@ -98,7 +98,7 @@ def test_savings_have_a_total_with_their_currencies_below(admin: Client, priced_
 
 
 def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_requests: datetime) -> None:
-    """A total of the other currencies would be wrong."""
+    """A total of only the other currencies would be wrong."""
     set_rate(admin, currency="EUR")
     page = Page(admin.get("/usage/"))
     assert not page.shows("9.10 CNY")

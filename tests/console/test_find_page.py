@@ -70,7 +70,7 @@ def test_every_query_word_must_match_a_name_or_kind() -> None:
 
 
 def test_number_of_results_per_kind_is_limited() -> None:
-    """Otherwise a thousand services could hide the one route."""
+    """Otherwise, a thousand services could hide the only matching route."""
     findables = [*(findable(f"echo-{number}") for number in range(1000)), findable("my echo", FoundKind.ROUTE)]
     assert len(labels_found("echo", *findables)) == MAX_OF_KIND + 1
     assert labels_found("echo", *findables)[-1] == "my echo"
@@ -96,7 +96,7 @@ def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Cl
 
 
 def test_exact_id_is_first(demo: None, admin: Client) -> None:
-    """Pressing Enter after an id was pasted must open that request."""
+    """A user who pastes an id and presses Enter wants to open that request."""
     log_request("req_6741a2b3c4d5e6f7")
     log_request("req_6741a2b3c4d5e6f7b")
     page = find(admin, "req_6741a2b3c4d5e6f7")
@@ -123,7 +123,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
 
 
 def test_without_results_the_dialog_offers_other_searches(demo: None, admin: Client) -> None:
-    """The first offer to search elsewhere is selected, so pressing Enter continues the search there."""
+    """The first suggested search is selected, so pressing Enter continues the search there."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
     assert selected_options(page) == ["/artifacts/?q=nothing+%3Cis%3E+called+so"]
@@ -184,7 +184,7 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
 
 
 def test_names_in_other_scripts_are_found_in_any_case(demo: None) -> None:
-    """The database alone determines for which letters case is ignored."""
+    """Only the database decides which letters are compared without regard to case."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
@@ -204,7 +204,7 @@ def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admi
 
 
 def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
-    """The number of requests is not counted: if there are more than are shown, the total has a plus sign."""
+    """Requests are not counted: if there are more than are shown, the total has a plus sign."""
     for number in range(MAX_OF_KIND + 3):
         log_request(f"req_6741a2b3c4d5e6f{number}")
     assert find(admin, "req_6741").shows(f"{MAX_OF_KIND} of {MAX_OF_KIND + 1}+ found")

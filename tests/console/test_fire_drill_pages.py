@@ -152,7 +152,7 @@ def test_the_end_of_a_drill_is_audited_once_with_its_result(admin: Client) -> No
 
 
 def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
-    """During a drill, the provider is not called, so these calls say nothing about its health."""
+    """The provider is not called during a drill, so these calls say nothing about its health."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
     health = provider_health(timezone.now())["echo"]

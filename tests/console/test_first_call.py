@@ -113,7 +113,7 @@ def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> Non
     ],
 )
 def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
-    """A rejected call that did not name this key is shown with the kind of text sent as its key.
+    """A rejected call that did not name this key is shown with the kind of text that was sent as its key.
 
     Earlier calls are not shown.
     """
@@ -168,7 +168,7 @@ def test_the_panel_of_an_unknown_key_is_404(admin: Client, key: str) -> None:
 
 
 def test_number_of_recorded_calls_is_limited() -> None:
-    """A flood of rejected calls writes only five rows every two seconds and keeps 200, without secrets or queries."""
+    """A flood of rejected calls writes five rows every two seconds and keeps 200, without secrets or query strings."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):

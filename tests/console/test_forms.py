@@ -33,7 +33,7 @@ FORMS = {
 def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
     """The attribute `required` is for screen readers.
 
-    For others, the stylesheet adds a mark, which a sentence explains.
+    For other users, the stylesheet adds a mark, which a sentence explains.
     """
     page = Page(admin.get(address))
     assert page.text.count(REQUIRED_NOTE) == 1

@@ -57,7 +57,7 @@ def test_the_list_makes_the_same_queries_for_three_and_for_thirty_revisions(admi
 
 
 def test_the_rows_of_the_history_share_one_form(admin: Client) -> None:
-    """A form for each row would take up space below the list, so the rows share one."""
+    """If each row had its own form, the forms would take up space below the list."""
     counts = []
     for name in range(4):
         set_alias(f"alias-{name}")

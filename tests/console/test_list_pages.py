@@ -130,7 +130,7 @@ def count_rows(page: Page) -> int:
 
 @pytest.mark.parametrize("address", LISTS)
 def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
-    """A page of a list has as many rows as the URL says, else as last chosen in this browser, else 25."""
+    """A page has as many rows as the URL says, otherwise as many as last chosen in this browser, otherwise 25."""
     LISTS[address](MANY)
     page = Page(admin.get(address))
     assert count_rows(page) == 25
@@ -155,7 +155,7 @@ def sorting_in(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
-    """Assistive technology is informed which column is sorted. Lists of events and the matrix cannot be sorted."""
+    """Assistive technology is told which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address](FEW)
     heads = sorting_in(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
@@ -281,7 +281,7 @@ def options_in(answer: Any) -> list[str]:
 
 
 def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
-    """The whole name of a provider selects that provider alone, even if other names contain it."""
+    """If the search is a provider's whole name, only that provider is shown, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
         Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")

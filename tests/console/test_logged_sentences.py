@@ -42,7 +42,7 @@ CARRIERS = (
     *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
     "BadRequestError",
 )
-"""Classes and functions that take a failure's message: `Failure` as its second argument, the others as their first."""
+"""Classes and functions with a parameter for a failure's message: in `Failure` the second, in the others the first."""
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 

@@ -1,4 +1,4 @@
-"""The page of an artifact shows the beginning and end of a long text, of which a model receives the whole."""
+"""An artifact's page shows the beginning and end of a long text, which a model receives completely."""
 
 from __future__ import annotations
 

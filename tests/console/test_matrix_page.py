@@ -64,7 +64,7 @@ def test_undo_restores_a_cells_value_and_source(admin: Client) -> None:
 def test_unknown_capability_is_shown_as_unknown(admin: Client) -> None:
     """A service that declares nothing counts as text only.
 
-    Its other cells are unknown, and a filter finds such services.
+    All its other capabilities are unknown, and a filter finds such services.
     """
     row = new_service("mystery", "unknown-model-1")
     page = Page(admin.get("/matrix/?show=unknown"))
@@ -201,7 +201,7 @@ def test_probing_a_row_returns_the_updated_row(admin: Client) -> None:
 
 
 def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
-    """After the page has loaded, its rows request their probes one by one. A viewer's rows request none."""
+    """After the page has loaded, the rows request their probes one by one. A viewer's rows request none."""
     page = Page(admin.get("/matrix/?provider=echo&probe=1"))
     assert len(page.rows) > 1
     assert all(page.row(name).attributes["hx-sync"] == "closest table:queue all" for name in page.rows)

@@ -137,7 +137,7 @@ def test_only_one_of_several_processes_probes_a_service(gemini_service: Service)
 
 
 def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_service: Service, lab: Lab) -> None:
-    """It is shown in the history with Undo, on the dashboard, on the service's page and in the chain.
+    """The loss is shown in the history with an Undo button, on the dashboard, on the service's page and in the chain.
 
     Undo removes these messages.
     """
@@ -173,7 +173,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
 
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
-    """Likewise, nothing changes if the model does not even answer plain text."""
+    """Nothing changes either if the model does not even answer plain text."""
     lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)
@@ -212,6 +212,6 @@ def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) 
     lab.requests.clear()
     NightlyProbes().round()
     request_count = len(lab.requests)
-    assert request_count == 13  # One plain text call, and three files for each of four types.
+    assert request_count == 13  # A probe sends one call with plain text, and three files for each of four types.
     NightlyProbes().round()
     assert len(lab.requests) == request_count

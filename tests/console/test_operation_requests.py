@@ -1,4 +1,4 @@
-"""The log's pages name the operation of calls other than chat, and show only what applies to it."""
+"""The log's pages name the operation of a call other than chat, and show only what applies to that operation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_operation_has_a_name_and_fits_into_the_logs_column() -> None:
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
 def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
-    """Prefix and simulation exist only for chat, so the page of another call shows neither."""
+    """Prefix and simulation exist only for chat, so the pages of other calls show neither."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("request", args=[request_row.pk])))
     assert [text for text in EXPECTED_TEXTS[language] if not page.shows(text)] == []

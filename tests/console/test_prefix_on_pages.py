@@ -1,4 +1,4 @@
-"""Pages show whether a conversation kept its prefix, or where and why it broke, in both languages."""
+"""Pages show whether a conversation kept its prefix, or where and why the prefix broke, in both languages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_limit(max_images: int) -> None:
 
 
 def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **fields: Any) -> str:
-    """Send a conversation with an image in each user turn. Return the id of its request."""
+    """Send a conversation with an image in each user turn. Return the request's id."""
     messages: list[dict[str, Any]] = []
     for number in range(turn_count):
         messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]
@@ -97,7 +97,7 @@ def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, ke
 
 
 def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
-    """The content of a missing file cannot be sent, so the message with the file differs."""
+    """The content of a missing file cannot be sent, so the message with that file differs."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
     next_turns = [{"role": "assistant", "content": "I see"}, {"role": "user", "content": "and now?"}]

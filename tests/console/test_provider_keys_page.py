@@ -154,7 +154,7 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
 
 
 def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, pool, lab):
-    """Each process has its own cooldown for each key."""
+    """Each process keeps its own cooldown for each key."""
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     table = Page(admin.get("/providers/pool/")).region("Keys")
@@ -169,7 +169,7 @@ def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, po
 
 
 def test_a_keys_last_use_and_last_rejection_are_read_from_the_log(admin, pool):
-    """Tries that were logged without a key's name count for the first key, which was the provider's only key then."""
+    """Attempts logged without a key's name count for the first key, which was the provider's only key at that time."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
     columns = {"request": request, "provider": "pool", "at": timezone.now(), "outcome": "ok"}

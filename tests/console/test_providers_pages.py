@@ -1,4 +1,4 @@
-"""Pages of providers: states of keys, safe changes, and adding a provider step by step. No page shows a key."""
+"""The providers' pages: key states, safe changes, and adding a provider step by step. No page shows a key."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_list_makes_the_same_queries_for_three_and_for_thirty_providers(admi
 
 
 def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
-    """The section of fire drills is at the end of the page, so that loading it does not move other content."""
+    """The section about fire drills is at the end of the page, so that loading it does not move other content."""
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
     assert "/routes/design/" in routes.link_urls
@@ -326,9 +326,9 @@ def test_a_new_providers_key_can_come_from_a_named_variable(admin: Client) -> No
 
 
 def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) -> None:
-    """The test omits rejected options until the host answers.
+    """The test leaves out rejected options until the host answers.
 
-    The form then suggests the options that worked; nothing is stored.
+    The form then suggests the options that worked. Nothing is stored.
     """
     with Lab() as lab:
         row = Provider.objects.create(

@@ -1,6 +1,6 @@
-"""Query counts of the pages of providers, services, agents, matrix and artifacts.
+"""Numbers of queries on the pages of providers, services, agents, matrix and artifacts.
 
-Two queries read the session and the user. The others are in the `queries.py` of each folder of the console.
+Two queries read the session and the user. All others are in the `queries.py` of the console's folders.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pages of a repeated call, which was answered with the stored response of a call with the same idempotency key."""
+"""The pages of a call that got the stored response of an earlier call with the same idempotency key."""
 
 from __future__ import annotations
 

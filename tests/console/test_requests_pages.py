@@ -273,7 +273,7 @@ def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
 
 
 def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
-    """If few ids have the prefix, they are collected first.
+    """If few ids have the prefix, their rows are collected first.
 
     If many ids have it, the newest requests are scanned instead.
     """
@@ -487,7 +487,7 @@ def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
 
 
 def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
-    """The last track shows the time without calls, so that bars and waits add up to the whole."""
+    """The last track shows the time without calls, so that bars and waits add up to the whole duration."""
     row = log_design_request()
     tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
     assert [len(track.bars) for track in tracks] == [2, 1, 2, 2]
@@ -542,7 +542,7 @@ def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: N
     ],
 )
 def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
-    """From worst to best: described, converted, native."""
+    """The outcomes from worst to best are: described, converted, native."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 

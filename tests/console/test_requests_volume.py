@@ -1,4 +1,4 @@
-"""The chart above the request list counts exactly the requests that the search finds, from sums or from rows."""
+"""The chart above the request list counts exactly the requests that the search finds, from roll-ups or from rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
 def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
-    """The sums contain neither the surface nor the called provider, so these searches count rows."""
+    """Roll-ups contain neither the API surface nor the called provider, so rows are counted for these searches."""
     assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
@@ -202,7 +202,7 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
-    assert len(chosen) == 2  # The chosen time range, and the chosen kind of values.
+    assert len(chosen) == 2  # These are the selected time range and the selected kind of values.
 
 
 def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client) -> None:
@@ -214,12 +214,15 @@ def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client
     strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))
     assert strip.text == "1 request · 0 failed (0%) · 7 days"
     assert [control for control in strip.controls if control.tag == "polyline"]
-    assert strip.link_urls == []  # The line is also the button that shows the chart.
+    assert strip.link_urls == []  # The line is itself the button that shows the chart.
 
 
 @pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART[:3])
 def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
-    """For this, the chart does not query the whole log. A page without requests reserves no space for it."""
+    """The chart does not query the whole log to find a call.
+
+    A page without requests reserves no space for the chart.
+    """
     assert Page(admin.get(address)).shows("No requests in the last 30 days.")
     log_call(timedelta(days=20))
     loaded = [control.attributes.get("hx-get") or "" for control in Page(admin.get(address)).controls]

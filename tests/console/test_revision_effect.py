@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 
 def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
-    """Change the route `design` and date the revision back by `hours_ago`, and return its number."""
+    """Change the route `design`, date the revision back by `hours_ago`, and return its number."""
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", model)])
     row = Revision.objects.latest("number")
     Revision.objects.filter(number=row.number).update(created_at=timezone.now() - hours_ago * HOUR)
@@ -38,7 +38,7 @@ def change_design(model: str = "echo-text", hours_ago: float = 2) -> int:
 def log_requests(
     number: int, before: int, after: int, *, failures: int = 0, task: str = "design", **columns: Any
 ) -> None:
-    """Log requests before and after a revision. After it, the first `failures` requests failed."""
+    """Log requests before and after a revision. The first `failures` requests after it failed."""
     moment = Revision.objects.get(number=number).created_at
     for position in range(before + after):
         is_later = position >= before
@@ -81,7 +81,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """In this case, the page offers to restore the revision before the first of the two, which reverts both."""
+    """If so, the page offers to restore the revision before the first of the two, which reverts both."""
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)
@@ -140,7 +140,7 @@ def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
 def test_busy_routes_are_compared_only_near_the_revision(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of compared requests is limited, and a single query of the log suffices."""
+    """The number of compared requests is limited, and a single log query suffices."""
     monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])

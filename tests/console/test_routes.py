@@ -30,7 +30,7 @@ def route_url(task_type: str) -> str:
 
 
 def draft(*cards: tuple[str, str, str], version: int | None = None, **fields: str) -> dict[str, Any]:
-    """Return what the editor posts. Each card is (id, provider/model, temperature)."""
+    """Return the form data that the chain editor posts. Each card is (id, provider/model, temperature)."""
     data: dict[str, Any] = {"card": [card for card, _, _ in cards], "preset": "seed", "enabled": "on", **fields}
     for card, name, temperature in cards:
         provider, _, model = name.partition("/")
@@ -54,9 +54,6 @@ def route_version(task_type: str) -> int:
 
 def candidate_names(task_type: str) -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
-
-
-# The list of routes
 
 
 def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
@@ -95,9 +92,6 @@ def test_switching_a_route_returns_its_row_with_undo(admin: Client, demo: None) 
     assert f"/undo/{revision.number}/" in answer.headers["HX-Trigger"]
     admin.post(reverse("undo", args=[revision.number]))
     assert TaskRoute.objects.get(task_type="design").enabled
-
-
-# The draft
 
 
 def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
@@ -166,7 +160,7 @@ def test_an_unknown_candidate_is_rejected_at_its_field(admin: Client, demo: None
 
 
 def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
-    """Its capabilities are unknown."""
+    """The capabilities of such a candidate are unknown."""
     answer = admin.post(route_url("design"), design(act="add", pick="echo/echo-new"))
     assert Page(answer).shows("Text only: no model service")
 
@@ -190,9 +184,6 @@ def test_with_htmx_the_response_to_a_draft_is_only_the_form(admin: Client, demo:
     assert not page.is_document
     ids = [control.attributes.get("id") for control in page.controls]
     assert ids.index("chain") < ids.index("savebar")
-
-
-# Saving
 
 
 def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
@@ -295,11 +286,8 @@ def test_a_candidates_extra_body_and_unknown_fields_are_kept(admin: Client, demo
     assert (last.extra_body, last.extra, last.temperature) == ({"top_k": 3}, {"note": "kept"}, 0.1)
 
 
-# Error policy
-
-
 def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
-    """This also holds if the candidate's model occurs twice in the chain.
+    """This holds even if the candidate's model occurs twice in the chain.
 
     A value that is not an object is rejected.
     """
@@ -332,7 +320,7 @@ def test_a_routes_own_error_rule_overrides_the_preset(admin: Client, demo: None)
 
 
 def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
-    """The gateway's own classifier decides on the class."""
+    """The gateway's own classifier determines the error class."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
     pasted = admin.post(route_url("design"), design(act="explain", error=text)).context["pasted"]
     assert (pasted.explanation.fault, pasted.explanation.verdict.action) == (Fault.HTTP_429_QUOTA, "next")
@@ -353,9 +341,6 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
 )
 def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
     assert failure_in(text).fault is fault
-
-
-# Permissions and addresses
 
 
 @pytest.mark.parametrize("act", ["save", "check"])
@@ -395,9 +380,6 @@ def test_the_default_route_cannot_be_deleted_and_its_page_says_why(admin: Client
     assert Page(admin.get(route_url("default"))).region("Delete task route").shows("it must stay")
     admin.post(reverse("route_delete", args=["default"]))
     assert TaskRoute.objects.filter(task_type="default").exists()
-
-
-# Aliases
 
 
 def test_an_alias_is_added_and_deleted(admin: Client, demo: None) -> None:

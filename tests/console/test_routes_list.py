@@ -1,4 +1,4 @@
-"""The list of many task routes: pages, search, and the traffic of each route."""
+"""The list of task routes, of which there may be many: pages, search, and each route's traffic."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Query counts, for each database, of the pages of routes, requests, history, settings and users.
+"""Numbers of queries, for each database, on the pages of routes, requests, history, settings and users.
 
-Two queries of the database `default` read the session and the user. The others are in the `queries.py` of each folder
-of the console, and in `request_log`. The configuration in use is in memory and needs no query.
+Two queries to the database `default` read the session and the user. The others are in the `queries.py` of the console's
+folders, and in `request_log`. The configuration in use is in memory and needs no query.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/password/": (5, 0),
     "/tokens/": (4, 0),
 }
-"""For each page, its numbers of queries to the main database and to the log."""
+"""For each page, the numbers of queries to the main database and to the log."""
 
 
 @pytest.fixture
@@ -129,14 +129,14 @@ def all_query_counts(client: Client) -> dict[str, tuple[int, int]]:
 
 
 def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
-    """Each page makes as many queries to each database as the table `QUERIES` says, with few rows and with many."""
+    """With few rows and with many, each page makes as many queries to each database as the table `QUERIES` says."""
     assert all_query_counts(admin) == QUERIES
     add_everything()
     assert all_query_counts(admin) == QUERIES
 
 
 def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin: Client) -> None:
-    """A simulation and the preview of an import make the same number of queries with few rows and with many."""
+    """With few rows and with many, a simulation and an import preview make the same number of queries."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     counts = count_queries(admin, "/simulate/", post=walk_form), count_queries(admin, "/config/import/", post=preview)

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def service_form(row: Service, **changed: object) -> dict[str, object]:
-    """Return what the form of a service posts. Switches that the caller does not pass stay unchanged."""
+    """Return the form data that a service's page posts. Switches that are not passed stay unchanged."""
     tags = ", ".join(row.capability_tags)
     facts = {"name": row.name, "provider": row.provider.name, "model": row.model, "description": row.description}
     return {
@@ -294,6 +294,6 @@ def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Cli
 
 
 def test_types_of_files_are_shown_as_extensions() -> None:
-    """A name such as `vnd.openxmlformats-officedocument.wordprocessingml.document` made a row seven lines high."""
+    """The name `vnd.openxmlformats-officedocument.wordprocessingml.document` would make a row seven lines high."""
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     assert short_types([word, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]

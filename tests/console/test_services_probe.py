@@ -167,7 +167,7 @@ def test_a_kind_that_the_protocol_lacks_is_not_probed(admin: Client) -> None:
     model = ScriptedDial({**VISION_SCRIPT, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
-    # For each type: two files with a word, and one without a word.
+    # For each type, two files contain a word and one contains none.
     assert model.asked == ["image/png", "application/pdf"] * 3
 
 

@@ -34,7 +34,7 @@ ACTOR = Actor("person", "admin")
 
 
 def settings_form(client: Client, **changed: str) -> dict[str, str]:
-    """Return what the page's form posts after these changes."""
+    """Return the form data that the page posts with these changes."""
     form = client.get("/settings/").context["form"]
     values = {name: form[name].value() for name in form.fields} | {"shown": form.shown_text} | changed
     return {name: str(value) for name, value in values.items() if value not in (None, False)}
@@ -222,7 +222,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
 
 
 def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
-    """Settings in the configuration become a single revision, which can be undone.
+    """Settings that belong to the configuration become a single revision, which can be undone.
 
     Other settings are saved and audited.
     """

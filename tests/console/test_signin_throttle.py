@@ -79,7 +79,7 @@ def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> Non
 
 @pytest.mark.usefixtures("alice")
 def test_throttled_address_does_not_block_another() -> None:
-    """Failures from one address must not lock the administrator out everywhere."""
+    """Failures from one IP address must not lock the administrator out everywhere."""
     fail_to_sign_in("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 

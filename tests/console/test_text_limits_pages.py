@@ -1,7 +1,6 @@
-"""Limits of file text, and the form of web pages.
+"""Settings for how much text of a file a model receives, and for the form in which it receives web pages.
 
-How much text of a file a model receives, and in which form it receives web pages, can be set for the installation, a
-service and a route. The most specific setting applies.
+They exist for the installation, a service and a route. The most specific setting applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page of tokens for scripts. A token is created with a name, scopes and an expiry, shown once, and revoked."""
+"""The page of script tokens. A token is created with a name, scopes and an expiry, shown once, and can be revoked."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ Post = tuple[str, dict[str, Any]]
 def admin(demo: None, admin: Client) -> Client:
     """The administrator's client.
 
-    The demo also has an unused alias and provider, and a service without capabilities.
+    The demo then also has an unused alias and provider, and a service without capabilities.
     """
-    with ledger.exclusive():  # Read the new configuration once.
+    with ledger.exclusive():  # Hold the lock for all changes, so that the new configuration is read only once.
         save_alias(ADA, "spare", "task:default")
         save_provider(ADA, Provider(name="spare", endpoint="https://spare.example/v1", default_model="m"))
         openai = Provider.objects.get(name="openai")
@@ -61,9 +61,6 @@ def offered_revision(client: Client, post: Post) -> int | None:
 
 def names() -> set[str]:
     return set(TaskRoute.objects.values_list("task_type", flat=True))
-
-
-# What each page posts to change something
 
 
 def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
@@ -154,9 +151,6 @@ def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address
     assert offered_revision(admin, (address, {})) == newest_revision() != before
 
 
-# With another process
-
-
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed"])
 def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
@@ -200,7 +194,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
 
 @TWO_PROCESSES
 def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
-    """The transaction of Undo checks that the revision is the newest one, so no other change can come in between."""
+    """The undo transaction checks that the revision is still the newest, so no other change can come in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
     assert "bobs" in names()
@@ -208,7 +202,7 @@ def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: 
 
 @TWO_PROCESSES
 def test_a_switch_never_overwrites_what_another_process_saved_in_the_route(admin: Client, bob: AnotherProcess) -> None:
-    """A switch that was read before another save is rejected, since it could overwrite newer fields."""
+    """A switch that was rendered before another save is rejected, since it could overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
     assert Page(page).shows("Someone else changed this in the meantime.")

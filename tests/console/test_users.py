@@ -1,4 +1,4 @@
-"""Users: invitation links, roles, deactivation, and that the last administrator cannot be removed."""
+"""Users: invitation links, roles and deactivation. The last administrator cannot be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Helpers for tests of pages: a page's number of queries, the Undo that a response offers, and the newest revision."""
+"""Helpers for page tests: a page's number of queries, the undo that a response offers, and the newest revision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from routing_admin.platform.databases.router import LOGS
 from tests.console.page import Page
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
-"""Part of the query that checks once a second whether another process changed the configuration."""
+"""A part of the query that checks once a second whether another process changed the configuration."""
 
 
 def count_queries(

@@ -38,7 +38,7 @@ def make() -> None:
     delete_artifacts(SYSTEM, [deleted.pk])
     now = timezone.now()
     SignInAttempt.objects.bulk_create(SignInAttempt(at=now, name=f"{number:064}") for number in range(1200))
-    # This text has characters that COPY escapes or a database might change: a line separator, an emoji, NUL.
+    # The text contains characters that COPY escapes or a database might change: a line separator, an emoji, NUL.
     for number, odd in enumerate(("\\N", "tab\tline\n\r\\t", "\b\f\v'\"", "中\u2028\U0001f600", "a\0b")):
         request = RequestLog(
             id=f"{odd} {number}", started_at=now, asked_model=odd, outcome="ok", chain=[{"long": 1, "b": odd}]

@@ -59,7 +59,7 @@ def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
-        reread_at = time.monotonic() + FRESH_SECONDS  # Calls after this time have read the reset row.
+        reread_at = time.monotonic() + FRESH_SECONDS  # Calls after this time have read the cleared time of last use.
         with locked(file, "IMMEDIATE"):
             began = 0.0
             while began <= reread_at:
@@ -75,7 +75,7 @@ def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp
 
 
 def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path) -> None:
-    """A call that has to store a file gets a 503 with Retry-After and OpenAI's error format, and is logged."""
+    """The 503 has OpenAI's error format, and the call is logged."""
     body = chat_body(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
         with locked(tmp_path / MAIN):
@@ -129,7 +129,7 @@ def current_lock_timeout() -> float:
 
 @rows
 def test_api_waits_one_second_for_a_lock_and_pages_wait_longer() -> None:
-    """An API call waits only one second for a lock. After the call the usual timeout applies again."""
+    """After the call, the usual timeout applies again."""
     usual = current_lock_timeout()
 
     @open_endpoint("GET")

@@ -92,7 +92,7 @@ def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifact_target_must_be_another_bucket_or_directory(address: str, sentence: str) -> None:
-    """An invalid or unchanged target for artifacts is rejected before it is contacted."""
+    """Such a target is rejected before it is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 
@@ -106,7 +106,7 @@ def test_unreachable_target_is_reported_in_one_line(move_case: Move) -> None:
 
 
 def test_move_to_postgresql_and_s3_keeps_everything(move_case: Move) -> None:
-    """After the move rows, exports and bytes are equal, keys can be decrypted, and the source is unchanged."""
+    """Rows, exports and bytes are equal, keys can still be decrypted, and the source is unchanged."""
     result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
     assert result.returncode == 0, result.stderr
     assert "Same on both sides, counted and hashed" in result.stdout
@@ -184,7 +184,7 @@ os._exit(9)
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
 def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_case: Move, tmp_path: Path) -> None:
-    """A killed move is continued by the same command, without manual cleanup."""
+    """The same command continues a killed move, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = move_case.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
     assert home.run("-c", KILLED, url, moment).returncode == 9

@@ -1,4 +1,4 @@
-"""No logged request is lost if a database is read-only, denies a right, or has another schema version."""
+"""No logged request is lost if a database is read-only, lacks a privilege, or has another schema version."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_bug(
     ],
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
-    """SQLite's extended error codes are classified as well as its primary ones."""
+    """SQLite's extended error codes are classified as well as its primary error codes."""
     assert classify_error(sqlite_error(code, text)) is fault
 
 
@@ -209,7 +209,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_missing_right_on_the_log_is_found(right: str, table: str, is_probed: bool) -> None:
-    """If a right on the log tables is missing, the write check fails, and `doctor` names the right."""
+    """If a privilege on the log tables is missing, the write check fails, and `doctor` names the privilege."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")
@@ -288,7 +288,8 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         ids = [f"before-{number}" for number in range(3)]
         assert [chat(server, name).status for name in ids] == [200] * 3
         switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
-        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))  # Connections were terminated.
+        # Terminated connections are replaced, and new connections are read-only.
+        wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))
         assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
         meanwhile = [f"meanwhile-{number}" for number in range(20)]
         assert [chat(server, name).status for name in meanwhile] == [200] * 20

@@ -52,7 +52,7 @@ def days():
 
 
 def test_request_is_in_the_partition_of_its_day(days: None) -> None:
-    """The day of a partition begins at midnight UTC."""
+    """A partition's day begins at midnight UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
     request("midnight", NOW.replace(hour=0))
@@ -112,7 +112,8 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
     listener.start()
     try:
         until = timezone.now() + timedelta(seconds=30)
-        while not notified.wait(0.2) and timezone.now() < until:  # The first change may precede LISTEN.
+        # The first change may happen before LISTEN takes effect.
+        while not notified.wait(0.2) and timezone.now() < until:
             with transaction.atomic():
                 Installation.objects.update_or_create(id=1, defaults={"version": snapshot.stamp() + 1})
         assert notified.is_set()
@@ -141,7 +142,7 @@ def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
 
 
 def test_connection_closed_by_the_server_is_discarded_at_the_end_of_a_request(key: str) -> None:
-    """A connection that the server closed is discarded at the end of a request without opening a new one."""
+    """It is discarded without opening a new connection."""
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)

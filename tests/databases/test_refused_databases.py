@@ -54,7 +54,7 @@ def test_invalid_database_url_is_refused(tmp_path: Path, url: str, sentence: str
 
 
 def test_database_url_is_parsed_into_connection_settings() -> None:
-    """In a database URL, percent-encoding is decoded, and libpq's parameters are passed on."""
+    """Percent-encoding is decoded, and libpq's parameters are passed on."""
     databases = postgresql_databases("postgresql://ann:p%40ss@db.example:6432/my%20gateway?sslmode=require")
     assert list(databases) == ["default", "logs"]
     logs = databases["logs"]
@@ -134,7 +134,7 @@ def test_tls_problems_have_different_messages(driver_message: str, sentence: str
 
 @on_postgresql
 def test_pool_reports_the_reason_of_the_driver() -> None:
-    """Without the driver's reason, the pool would only say that it has no connection."""
+    """Without the driver's reason, the pool would only report that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "
         "from routing_admin.platform.databases.explaining import pool_connections; "

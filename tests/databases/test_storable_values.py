@@ -76,7 +76,7 @@ FILE = """{"providers": [{"providerName": "odd", "endpoint": "https://api.exampl
 
 @pytest.mark.parametrize("odd", [r'"\ud83d"', r'"a\u0000"', r'{"\ud83d": 1}', "1e300", "9223372036854775808", "-1e19"])
 def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) -> None:
-    """An import rejects a value that cannot be stored, even in an unknown field, and reports its path."""
+    """This applies even to values of unknown fields."""
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [FILE % odd])
     assert refusal.value.problems[0].field.startswith("providers[0].note.deep[0]")
@@ -140,7 +140,7 @@ def test_name_with_control_characters_is_rejected(path: str, body: Any, script: 
 
 
 def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
-    """An existing name with several lines may stay, but a new one is rejected."""
+    """An existing name with several lines may stay, but new ones are rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
     assert check(old, old) == []

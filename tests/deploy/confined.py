@@ -1,4 +1,4 @@
-"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under the unit's restrictions without systemd.
+"""`python tests/deploy/confined.py UNIT COMMAND…`: run a command under a systemd unit's restrictions without systemd.
 
 The kernel restricts system calls, address families, executable memory, capabilities, umask and core dumps, as it does
 for systemd. File system restrictions are not applied.
@@ -47,7 +47,7 @@ def read_unit(path: Path) -> configparser.SectionProxy:
 
 
 def missing() -> str:
-    """Return what this machine lacks to apply the restrictions, or an empty string if it lacks nothing."""
+    """Return what this machine lacks to apply the restrictions, or an empty string if nothing is missing."""
     if shutil.which("systemd-analyze") is None:
         return "systemd is missing: apt-get install systemd"
     try:

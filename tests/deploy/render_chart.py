@@ -16,7 +16,7 @@ import yaml
 
 OLDEST, NEWEST = "1.27", "1.35"
 RECOMMENDED = 1
-"""The severity of recommendations by `helm lint`, such as an icon."""
+"""The severity of mere recommendations by `helm lint`, such as adding an icon."""
 
 
 def list_problems(manifest: Any) -> list[str]:

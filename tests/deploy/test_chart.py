@@ -79,7 +79,7 @@ def test_chart_has_the_programs_version() -> None:
 
 
 def test_every_pod_runs_a_command_of_the_program_without_rights(rendered) -> None:
-    """Containers write only to volumes, and no Service name can set an environment variable of the program."""
+    """Containers write only to volumes. No Kubernetes Service name can set an environment variable of the program."""
     _values, objects = rendered
     for pod in list_pods(objects):
         (container,) = pod["containers"]

@@ -65,7 +65,7 @@ def variables(value: Any) -> set[str]:
 
 
 def fill(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace the service addresses and variables in a value from compose.yaml."""
+    """Replace the addresses of services and the variables in a value from compose.yaml."""
     for name, value in replacements.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
@@ -138,7 +138,7 @@ def test_example_env_has_every_variable_of_compose():
 
 
 def test_images_are_pinned_and_both_servers_are_equal():
-    """The tag of every image is a version number."""
+    """Every image tag is a version number."""
     images = [service["image"] for name, service in SERVICES.items() if name not in OWN_SERVICES]
     assert all(re.search(r":[\d.]+(-\w+)?$", image) for image in images)
     assert SERVICES["one"] == SERVICES["two"]
@@ -163,7 +163,10 @@ def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_pat
 
 
 def test_image_runs_without_root_on_a_read_only_file_system():
-    """The user is given as a number, so that Kubernetes sees that it is not root. The data directory is a volume."""
+    """The user is given as a number, so that Kubernetes can check that it is not root.
+
+    The data directory is a volume.
+    """
     _build, image = CONTAINERFILE.split("\nFROM ${BASE}\n")
     lines = image.splitlines()
     assert lines[-1] == 'ENTRYPOINT ["routing-admin"]'
@@ -190,7 +193,7 @@ def test_probes_outlast_their_own_time_limit():
 
 
 def test_two_servers_behind_the_proxy_are_one_installation(installation):
-    """Both servers accept a key created by a command, and each serves files stored by the other."""
+    """Both servers accept a key that a command created, and each server serves files that the other stored."""
     with caller(installation) as agent:
         stored = [
             agent.post("/api/v1/artifacts", files={"file": (f"note-{number}.txt", b"hello")}) for number in range(6)

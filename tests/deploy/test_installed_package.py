@@ -51,7 +51,7 @@ class Installed:
 
     @contextmanager
     def served(self, *options: str) -> Iterator[tuple[str, Path]]:
-        """Start the installed program without a command. Yield its URL and its output."""
+        """Start the installed program without a subcommand. Yield its URL and its output."""
         port, printed = free_port(), self.home / "printed.txt"
         with printed.open("w") as output:
             process = subprocess.Popen(
@@ -105,8 +105,9 @@ def call(url: str, key: str) -> Any:
 
 
 def test_one_line_serves_a_first_answered_call_and_every_page(installed: Installed) -> None:
-    """Data are stored in the user's folder, which the first start prints. A call and a backup succeed, and every page
-    of the navigation is served.
+    """Data is stored in the user's folder, which the first start prints.
+
+    A call and a backup succeed, and every page of the navigation is served.
     """
     with installed.served() as (url, printed):
         text = printed.read_text()

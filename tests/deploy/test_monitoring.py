@@ -52,7 +52,7 @@ VALUES: Mapping[str, set[str]] = {
 }
 """The values that a selector may use, by label. A dashboard's variables are always allowed.
 
-The values of `kind` depend on the metric.
+The values of the label `kind` depend on the metric.
 """
 VALUES_OF_KIND = {"routing_admin_alerts_open": {*AlertKind}, "routing_admin_tokens_total": {*TOKENS}}
 
@@ -141,7 +141,7 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
 
 
 def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
-    """The comment at the beginning of the rules lists the alert kinds that only the program itself reports."""
+    """A comment at the top of the rules lists the alert kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}

@@ -1,4 +1,4 @@
-"""The same commit always gives a release with the same bytes, and a list names every package in the release."""
+"""A commit always results in a release with the same bytes, and a list names every package in the release."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path)
 
 
 def test_version_is_the_newest_in_the_changelog() -> None:
-    """The program's version is written only in pyproject.toml, apart from the changelog."""
+    """Apart from the changelog, the program's version is written only in pyproject.toml."""
     (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest == program_version()
 
@@ -55,7 +55,7 @@ def normalize_name(name: str) -> str:
 
 @pytest.mark.skipif(not (DIST / "SHA256SUMS").exists(), reason="no release was built: make release")
 def test_lists_of_parts_and_licenses_name_every_locked_package() -> None:
-    """Packages for other systems or Python versions are not checked, since this environment lacks them."""
+    """Packages for other systems or Python versions are not checked, since they are not installed here."""
     lock = PINNED.findall((ROOT / "requirements.txt").read_text())
     pinned = {name: version for name, version, marker in lock if not marker}
     parts = json.loads((DIST / "sbom.cdx.json").read_text())

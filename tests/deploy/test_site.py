@@ -1,4 +1,4 @@
-"""The documentation as a site: what `make site` changes in its pages."""
+"""The documentation site: what `make site` changes in the documents' pages."""
 
 from __future__ import annotations
 

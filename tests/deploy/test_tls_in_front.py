@@ -59,7 +59,7 @@ def client(url: str, address: str) -> httpx.Client:
 
 
 def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
-    """Forwarding headers that the outer proxy sets are used. Those that its caller sends are ignored."""
+    """The outer proxy's forwarding headers are used. Those that its callers send are ignored."""
     data = tmp_path / "data"
     data.mkdir()
     with (
@@ -84,7 +84,7 @@ def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_pa
 
 
 def test_only_the_outer_proxy_is_trusted(tmp_path: Path) -> None:
-    """The upstream server gets exactly one address and one scheme, no matter what headers were sent."""
+    """The upstream server gets exactly one IP address and one scheme, no matter what headers were sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,

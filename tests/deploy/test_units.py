@@ -35,9 +35,9 @@ def skip_or_fail(reason: str) -> None:
 
 
 def test_systemd_unit_runs_the_program():
-    """When stopping the program, systemd waits longer than draining takes.
+    """When systemd stops the program, it waits longer than draining takes.
 
-    Migrations are not part of the start and may take long.
+    Migrations are not part of the start, because they may take long.
     """
     unit = read_unit(DEPLOY / "routing-admin.service")
     assert unit["ExecStart"] == PROGRAM
@@ -59,7 +59,7 @@ def test_exposure_of_a_unit_is_low(name: str):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
-    """Under the unit's restrictions images and PDFs can be read, and the data directory becomes private."""
+    """Images and PDFs can still be read, and the data directory becomes private."""
     if reason := missing():
         skip_or_fail(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
@@ -103,7 +103,7 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
     (backups / "2020-02-01.part" / "artifacts").mkdir(
         parents=True
-    )  # A backup by an earlier version of the program, which was killed, left this directory.
+    )  # An earlier version of the program left this directory when it was killed during a backup.
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():

@@ -1,6 +1,4 @@
-"""Models and routes for the fault lab: a model that reads images, one that does not, and the route for describing
-files.
-"""
+"""Models and routes in the fault lab: a model that reads images, one that does not, and the route for descriptions."""
 
 from __future__ import annotations
 
@@ -36,8 +34,8 @@ def describing_lab(
 ) -> Iterator[Lab]:
     """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
 
-    The arguments `seer` and `blind` are these models' protocols. The process starts and ends with an empty run context.
-    `retries` are the describer's retries: use 0 if the test does not need to wait for retries.
+    The arguments `seer` and `blind` are the protocols of these models. The process starts and ends with an empty run
+    context. `retries` are the retries of the describing model: use 0 if the test does not need to wait for retries.
     """
     with Lab({"seer": f"say:{DESCRIPTION}", **(script or {})}) as lab:
         for name, protocol in (("seer", seer), ("blind", blind)):

@@ -74,13 +74,13 @@ def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProg
 
 
 def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:
-    """Without a route `describe` no file is described, and the response has the warning `no_describer`."""
+    """No file is described, and the response has the warning `no_describer`."""
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
 def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentProgram]) -> None:
-    """The key is rejected, because describing a file calls a model."""
+    """Describing a file calls a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
     answers = [

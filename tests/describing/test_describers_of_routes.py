@@ -51,7 +51,7 @@ def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> No
 
 
 def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: None) -> None:
-    """If no content policy uses descriptions, a route named `describe` may serve any purpose."""
+    """If no content policy uses descriptions, a route that is named `describe` may serve any purpose."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
@@ -100,7 +100,7 @@ def test_policies_of_installation_and_service_are_checked_too(demo: None) -> Non
 
 
 def blind_the_describer() -> None:
-    """Change the describer's model so that it no longer reads images, as a capability probe may find."""
+    """Change the describer's model so that it no longer reads images, as a capability probe may find out."""
     set_content_policy(SYSTEM, POLICY)
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
@@ -109,7 +109,7 @@ def blind_the_describer() -> None:
 def test_describer_that_stops_reading_media_is_only_a_warning(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pages, `check_config` and `doctor` warn of a describer that no longer reads files. The commands succeed."""
+    """Pages, `check_config` and `doctor` warn about the describer. The commands succeed."""
     blind_the_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):

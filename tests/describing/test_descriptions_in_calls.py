@@ -127,7 +127,7 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    # It is enough to wait for retries in one combination.
+    # Retries are awaited in only one combination, which is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}
@@ -140,7 +140,7 @@ def test_other_faults_of_a_describer_do_not_fail_the_call(key: str, monkeypatch:
     with describing_lab(retries=0) as lab:
         for scenario in OTHERS:
             with monkeypatch.context() as patched:
-                # These two scenarios last until a timeout, so the describer's timeout is shortened.
+                # These scenarios last until a timeout, so the describer's timeout is shortened.
                 if scenario in SLOW:
                     patched.setattr(describing, "MAX_SECONDS", 0.5)
                 outcomes[scenario] = call_with_fault(key, lab, scenario)
@@ -284,7 +284,7 @@ def test_equal_files_share_one_description(key: str) -> None:
 
 @pytest.mark.parametrize("state", ["absent", "disabled"])
 def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
-    """Without a route `describe`, the route `default` is not used for descriptions."""
+    """The route `default` is not used for descriptions."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
         if state == "absent":
@@ -314,8 +314,9 @@ def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
 
 
 def test_call_of_the_describer_is_logged(key: str) -> None:
-    """The describer's call is logged with its tokens as a request of the same agent. The delivery of the file links to
-    it.
+    """The describer's call is logged as a request by the same agent, with its tokens.
+
+    The file's delivery links to it.
     """
     with describing_lab():
         row = logged(ask(key).headers["x-request-id"])

@@ -36,7 +36,7 @@ def strings(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blind: str) -> None:
-    """The describer repeats each hostile text word for word. Every line of it is quoted, and no file is sent."""
+    """The describer repeats each hostile text word for word. Each line is sent as a quotation, and no file is sent."""
     with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:
             answer = post(key, chat_body(QUESTION, image_part(name), model="task:blind", language="en"))

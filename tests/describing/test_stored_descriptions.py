@@ -47,7 +47,7 @@ def test_failure_is_kept_for_its_own_conversation_only() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
-    """A different file, describer, prompt version, language or question needs its own description."""
+    """A different file, describer, prompt version, language or question requires its own description."""
     store_description(KEY, "mine", SUCCESS)
     assert find_description(replace(KEY, **change), "mine") is None
 
@@ -120,7 +120,7 @@ class TestConversations(TestCase):
                 outcome = SUCCESS if step == "words" else FAILURE
                 outcomes[conversation] = deliver(opening, outcome, "")
             for number, answer in answered.items():
-                # The describer would fail now, which must not affect a conversation that already has an answer.
+                # The describer would fail now, which must not affect a conversation that already has an outcome.
                 assert deliver(f"opening {number % 2}", FAILURE, answer) == outcomes[number]
 
 
