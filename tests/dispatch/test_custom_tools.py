@@ -91,7 +91,7 @@ def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
 
 
 @given(st.text(), st.booleans(), st.integers(1, 9))
-# In ASCII JSON this is an escaped surrogate pair, which this test splits after every character.
+# In ASCII JSON, this character is an escaped surrogate pair, which the test splits after every character.
 @example("😀", True, 1)
 def test_streamed_call_has_the_same_text_however_it_is_split(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)
@@ -112,7 +112,7 @@ def test_lone_surrogate_does_not_hold_back_the_text(escapes: str, text: str, siz
 
 
 def test_text_is_streamed_while_it_arrives() -> None:
-    """The text of a tool call is streamed, because clients such as Codex display a patch while it arrives."""
+    """Clients such as Codex display a patch while it arrives."""
     calls = CustomCalls({"apply_patch"})
     calls.restore([Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))])
     (event,) = calls.restore([Delta(tool_calls=(ToolCallDelta(0, arguments='{"input": "*** Beg'),))])

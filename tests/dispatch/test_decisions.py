@@ -28,7 +28,7 @@ def state(demo: None) -> Snapshot:
 
 
 def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
-    """A second look-up of a name, plan or endpoint returns the same object as the first."""
+    """Looking up a name, plan or endpoint a second time returns the same object."""
     cache = cached_decisions(state)
     resolved = cache.resolve("task:design", None)
     plan = cache.plan(resolved.route, QUERY, matched=True)
@@ -48,7 +48,7 @@ def test_cached_plan_equals_a_newly_computed_one(state: Snapshot) -> None:
 
 
 def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
-    """A new snapshot does not use the cached plans of the previous one."""
+    """A new snapshot does not use the previous one's cached plans."""
     later = replace(state, stamp=state.stamp + 1)
     route = RouteSpec("draft", (ECHO,))
     first, second = cached_decisions(state), cached_decisions(later)

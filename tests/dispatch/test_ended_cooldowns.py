@@ -77,7 +77,7 @@ def test_unknown_provider_is_rejected_with_the_known_ones(context: RunContext) -
 
 
 def test_reset_reaches_another_process_once(context: RunContext) -> None:
-    """Other processes read the cooldown reset from the audit log. Failures after the reset count again."""
+    """Other processes learn of the cooldown reset from the audit log. Failures after the reset count again."""
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()

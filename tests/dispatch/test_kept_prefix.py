@@ -38,7 +38,7 @@ def payload(model: str, chat: ChatRequest) -> list[Any]:
 
 
 def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
-    """An agent created at run time changes no message, because file descriptions name only configured agents."""
+    """File descriptions name only configured agents."""
     before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     snapshot.refresh()
@@ -73,7 +73,7 @@ def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, la
 
 
 def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
-    """After half of the images were replaced, no earlier message changes in the next three turns."""
+    """No earlier message changes in the three turns after half of the images were replaced."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]

@@ -61,7 +61,7 @@ class RouterHarness:
 
 @pytest.fixture
 def harness(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
-    """Yield a harness for the lab with the script from the decorator `lab`."""
+    """Yield a harness for the lab with the script that the decorator `lab` sets."""
     with Lab(request.param) as lab:
         yield RouterHarness(lab)
         run_sync(process_upstream().close())
@@ -74,7 +74,7 @@ def lab(**script: str) -> pytest.MarkDecorator:
 
 @lab(picky=f"parameter:param={NEW}")
 def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarness) -> None:
-    """After a provider has rejected the newer name of a limit, requests start with the older name."""
+    """Later requests use the older name from the start."""
     harness.provider("picky", max_tokens_field=NEW)
     first, second = harness.ask("picky"), harness.ask("picky")
     assert harness.limits == [{NEW: 7}, {OLD: 7}, {OLD: 7}]
@@ -84,7 +84,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarnes
 
 @lab(picky=f"parameter:param={OLD}")
 def test_refused_older_limit_name_is_replaced_by_the_newer(harness: RouterHarness) -> None:
-    """If the older name of the limit is rejected, it is replaced by the newer one in a single retry."""
+    """The request is retried only once."""
     harness.provider("picky")
     first, second = harness.ask("picky"), harness.ask("picky")
     assert harness.limits == [{OLD: 7}, {NEW: 7}, {NEW: 7}]
@@ -120,7 +120,7 @@ def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(harness
 
 @lab(picky="parameter:param=temperature")
 def test_omitted_parameter_is_listed_by_every_attempt(harness: RouterHarness) -> None:
-    """Every attempt lists omitted parameters, even if they were omitted because of an earlier refusal."""
+    """This includes parameters that were omitted because of an earlier refusal."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     dropped = [harness.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]
@@ -147,7 +147,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(harnes
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
 def test_request_fails_rather_than_being_sent_without_a_limit(harness: RouterHarness) -> None:
-    """If neither name of the token limit works, the request fails, and nothing is remembered."""
+    """If the provider accepts neither name of the token limit, the request fails, and nothing is remembered."""
     harness.provider("stern")
     for _ in range(2):
         error = harness.ask("stern")
@@ -184,7 +184,7 @@ def test_protocol_with_one_limit_name_never_drops_it(harness: RouterHarness, pro
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
 def test_drop_params_never_removes_a_limit(harness: RouterHarness, protocol: str) -> None:
-    """If the protocol has two names for the limit, listing one selects the other."""
+    """If the protocol has two names for the limit, listing one of them in `drop_params` selects the other."""
     harness.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     harness.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
     name = {"openai": NEW, "anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -194,7 +194,7 @@ def test_drop_params_never_removes_a_limit(harness: RouterHarness, protocol: str
 
 @lab(picky=f"parameter:param={OLD}")
 def test_limit_in_extra_body_is_renamed_too(harness: RouterHarness) -> None:
-    """`extraBody` is merged into a request last."""
+    """`extraBody` is merged into the request last."""
     harness.provider("picky")
     Service.objects.create(
         service_id="own", provider=Provider.objects.get(name="picky"), model="lab", extra_body={OLD: 5}

@@ -1,4 +1,4 @@
-"""If nothing in a request may be dropped, candidates that do not support everything are skipped with a reason."""
+"""If a request may not lose anything, candidates that do not support all of it are skipped with a reason."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def send(route: RouteSpec, **more: Any) -> Any:
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize(("on_drop", "strict"), [(REFUSE, False), ("", True)])
 def test_candidate_that_would_drop_a_parameter_is_skipped(lab: Lab, on_drop: str, strict: bool):
-    """The route's `onDrop` or the request can forbid dropping. The attempt names what would have been dropped."""
+    """The route's `onDrop` or the request can forbid dropping. The attempt names the parameter."""
     result = send(RouteSpec("draft", ROUTE.candidates, on_drop=on_drop), refuses_drops=strict)
     first, second = result.attempts
     assert (first.outcome, first.param, second.outcome) == (SkipReason.WOULD_DROP, "seed", "ok")

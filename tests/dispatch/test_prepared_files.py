@@ -75,7 +75,7 @@ def artifact(name: str) -> Artifact:
 
 
 def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
-    """Services that differ only in how they receive a web page do not share an adapted request."""
+    """Services that receive a web page in different forms do not share an adapted request."""
     previewer = Previewer(artifact("page.html"))
     endpoint = previewer.endpoints[0]
     coder = replace(endpoint, reader=replace(endpoint.reader, html_source=True))
@@ -107,7 +107,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
 
 
 def test_preview_says_why_no_model_describes_a_file(key):
-    """The reason is shown only if the route's policy is to have files described by a model."""
+    """The reason is shown only if the route's policy requires files to be described by a model."""
     row, state = artifact("dot.png"), snapshot.current()
     reasons = {}
     for policy in ("describe", "describer"):
@@ -119,7 +119,7 @@ def test_preview_says_why_no_model_describes_a_file(key):
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):
-    """The image is described for this candidate only. Other candidates would still receive it."""
+    """The image is described only for this candidate. Other candidates would still receive it."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = ScriptedUpstream([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])
@@ -131,9 +131,7 @@ def test_retry_after_a_capability_mismatch_describes_the_image(key):
 
 
 def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
-    """The candidate's attempt has the reason, nothing is sent to it, and the next candidate that reads the file
-    answers.
-    """
+    """The attempt has the reason, nothing is sent, and the next candidate that reads the file answers."""
     state, row = snapshot.current(), artifact("dot.png")
     chain = (CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision"))
     route = RouteSpec("draft", chain, content={"policy": "native_only"})
@@ -145,7 +143,7 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
 
 
 def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
-    """A model that reads images needs no reference. For other models, an image is stored once per agent."""
+    """A model that reads images needs no reference. For other models, the image is stored once per agent."""
     post(key, chat_body(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
     first, second = post(key, chat_body(image(), model="echo-text")), post(key, chat_body(image(), model="echo-text"))
@@ -157,7 +155,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
 
 
 def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
-    """Neither an earlier candidate's payload nor its failure affects it."""
+    """A payload depends neither on an earlier candidate's payload nor on that candidate's failure."""
     state = snapshot.current()
     chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
     text, vision = CandidateSpec("echo", "echo-text"), CandidateSpec("echo", "echo-vision")
@@ -173,7 +171,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
 
 
 def test_missing_bytes_are_described_and_the_request_is_answered(key):
-    """MCR-E4: the description says that the file cannot be read and keeps its reference."""
+    """The description says that the file cannot be read, and keeps its reference (MCR-E4)."""
     row = artifact("dot.png")
     part = build_file_part(row)
     assert part.unreadable is None

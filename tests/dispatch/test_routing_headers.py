@@ -1,4 +1,4 @@
-"""The headers of an answer and of an error that describe its routing."""
+"""The headers with which an answer or an error says how the call was routed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes share cooldowns, key states and conversations' keys through Redis. No call waits for Redis."""
+"""Through Redis, processes share cooldowns, key states and which key a conversation uses. No call waits for Redis."""
 
 from __future__ import annotations
 

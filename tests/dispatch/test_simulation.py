@@ -33,13 +33,13 @@ def state(demo: None) -> snapshot.Snapshot:
 
 
 def test_draft_chain_is_simulated_without_waiting(state):
-    """A simulation shows every candidate's payload, even if the candidate is not reached."""
+    """The payload of every candidate is shown, even if the candidate is not reached."""
     chain = (
         CandidateSpec("openai", "gpt-4"),
         CandidateSpec("echo", "echo-vision"),
         CandidateSpec("echo", "echo-text"),
     )
-    # Candidate 0 fails in each of its three tries, and candidate 1 answers.
+    # Candidate 0 fails three times, and then candidate 1 answers.
     script = {0: ["429", "503", "500"], 1: ["200"]}
     simulation = simulate(state, RouteSpec("draft", chain), IMAGE_REQUEST, script, assume_usable=True)
     assert [stop.outcome for stop in simulation.stops] == ["http_500", "ok", NOT_REACHED]
@@ -55,7 +55,7 @@ def test_draft_chain_is_simulated_without_waiting(state):
     assert f"<{len(PNG)} bytes>" in repr(simulation.stops[1].payload)
 
 
-# Maps the only candidate's scripted outcome to the status that the caller receives, streamed or not.
+# Maps the scripted outcome of the only candidate to the status that the caller receives, streamed or not.
 SEEN = {
     "200": 200,
     "cut": 200,
@@ -91,7 +91,7 @@ def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
 
 
 class Recorder:
-    """A transport that records payloads and calls nothing."""
+    """A transport that records payloads and sends nothing."""
 
     def __init__(self) -> None:
         self.payloads: list[object] = []

@@ -1,4 +1,4 @@
-"""Parameters that a model rejects are stored, and other processes use them until the model or the URL changes."""
+"""Parameters that a model rejects are stored, and all processes use them until the model or the URL changes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def delete(row: Service) -> None:
 def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """Rejected parameters and values are forgotten in running processes and in new ones, and their rows are deleted."""
+    """They are forgotten in running processes and in new ones, and their rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)

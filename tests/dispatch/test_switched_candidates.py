@@ -67,7 +67,7 @@ QUESTIONS = ("Look three times.", "And now?")
 
 
 class Chat:
-    """A client of Chat Completions. The methods of the other clients do the same for their APIs."""
+    """A client of the Chat Completions API. The methods of the other clients do the same for their APIs."""
 
     def __init__(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": PNG_URL}}
@@ -93,7 +93,10 @@ class Chat:
         return Chunks("m", origin=origin)
 
     def take(self, value: Json | bytes) -> str:
-        """Append an answer or a stream, with its tool calls' results. Return its text, or "" if it called a tool."""
+        """Append an answer or a stream, with the results of its tool calls.
+
+        Return its text, or "" if it called a tool.
+        """
         message = assemble_message(value) if isinstance(value, bytes) else value["choices"][0]["message"]
         calls = message.get("tool_calls") or ()
         for call in calls:
@@ -214,7 +217,7 @@ class Conversation:
         chat = self.memory.complete("ada", call.chat)
         prepared = prepare(chat, endpoint, text_style_for(chat, "en", lambda _: ()), stream=self.stream)
         assert not isinstance(prepared, CannotRead)
-        # Each file in the payload is replaced by one letter in base64.
+        # Each file in the payload is replaced by a single base64 letter.
         body = json.loads(
             b"".join(
                 chunk if isinstance(chunk, bytes) else b"eA==" for chunk in split_payload(prepared.request.payload)
@@ -281,7 +284,7 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 @pytest.mark.parametrize("protocol", VALID_REQUESTS)
 def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
-    """Each of the fake hosts' rules rejects a request that violates it."""
+    """Each fake host's rules reject a request that violates them."""
     valid, tool = VALID_REQUESTS[protocol], TOOL_ENTRY[protocol]
     assert not list(find_refusals(protocol, valid))
     assert not list(find_refusals(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))

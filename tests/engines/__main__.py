@@ -40,8 +40,10 @@ FILES: Mapping[str, Sequence[str]] = {
         "latency_charts",
     ),
 }
-"""Tests that read, write, count or lock rows, some concurrently. Most page tests are left out, because they make the
-same queries as these."""
+"""Tests that read, write, count or lock rows, some concurrently.
+
+Most page tests are left out, because they make the same queries.
+"""
 
 
 def list_files() -> list[str]:
@@ -49,7 +51,7 @@ def list_files() -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Exiting this way also stops the PostgreSQL server.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # Exiting with SystemExit also stops the PostgreSQL server.
     names_files = any(Path(argument.partition("::")[0]).exists() for argument in arguments)
     selected = arguments if names_files else [*list_files(), *arguments]
     try:

@@ -30,7 +30,8 @@ OPTIONS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
     "password_encryption": "scram-sha-256",
-    "timezone": "Asia/Shanghai",  # This differs from the product's time zone, so that no code relies on the server's.
+    # The time zone differs from the product's, so that no code relies on the server's time zone.
+    "timezone": "Asia/Shanghai",
 }
 
 RUNUSER = find_program("runuser") or "runuser"
@@ -52,7 +53,7 @@ def _version(programs: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that listens on 127.0.0.1 and on a socket in its folder."""
+    """A PostgreSQL cluster that listens on 127.0.0.1 and on a socket in its folder."""
 
     programs: Path
     folder: Path
@@ -108,7 +109,8 @@ class Cluster:
         """Run a program, as the user postgres if this process is root, since PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
-        with tempfile.TemporaryFile() as output:  # A file is used, since the started server would keep a pipe open.
+        # Write the output to a file, because the started server would keep a pipe open.
+        with tempfile.TemporaryFile() as output:
             result = subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, cwd="/", check=False)
             output.seek(0)
             text = output.read().decode()

@@ -31,7 +31,7 @@ def database_url(name: str) -> str:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Make the target's database a copy of the source's, which must have no connections. Do nothing on SQLite."""
+    """Make the target's database a copy of the source's, which must have no open connections. Do nothing on SQLite."""
     if URL in os.environ:
         drop_database(target)
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:

@@ -68,7 +68,8 @@ def running_receiver() -> Iterator[WebhookReceiver]:
     try:
         yield chat
     finally:
-        if settings.configured:  # The upstream was used in a thread's event loop, so it is closed in that loop.
+        # The upstream client was used in the event loop of `run_sync`, so it must be closed there.
+        if settings.configured:
             run_sync(process_upstream().close())
         server.shutdown()
         server.server_close()

@@ -91,7 +91,7 @@ def test_claim_on_a_probe_expires(cooldowns, clock):
 
 
 def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
-    """A refused connection puts the whole provider on cooldown, a response that is too large only its model."""
+    """A refused connection starts a cooldown of the whole provider, a response that is too large only of its model."""
     record_failure(cooldowns, Fault.TOO_LARGE, "m")
     assert cooldowns.look("a", "other") is None
     record_failure(cooldowns, Fault.CONNECT_REFUSED, "m")
@@ -117,7 +117,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
     cooldowns = LocalCooldowns(lambda: 0.0, lambda: chance)
     for _ in range(failures):
         record_failure(cooldowns, fault)
-    # For a fault that counts towards a cooldown, the third failure in a row starts the first one.
+    # For faults that count towards a cooldown, the third failure in a row starts the first cooldown.
     rounds = {Fault.HTTP_500: failures - 2, Fault.TOO_LARGE: failures}
     floor = {Fault.HTTP_429_BAD_HEADER: 60, Fault.HTTP_402: 600}.get(fault) or min(30 * rounds[fault], 300)
     assert floor <= cooldowns.look("a", "m").seconds <= floor * 1.1
@@ -130,12 +130,12 @@ def test_processes_draw_different_jitter():
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)
         record_failure(cooldowns, Fault.CONNECT_REFUSED)
         lengths.append(cooldowns.look("a", "m").seconds)
-    # 30 s · (1 + 0.1 · chance)
+    # The cooldown lasts 30 s · (1 + 0.1 · chance).
     assert lengths == pytest.approx([30.0, 31.5])
 
 
 def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
-    """One rate limit with an invalid Retry-After is enough for a cooldown, not three."""
+    """A single rate limit with an invalid Retry-After starts a cooldown. Other faults may need three failures."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
     assert cooldowns.look("a", "other") is None
@@ -143,7 +143,7 @@ def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
 def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
-    """The cooldown is long, because an account without credit does not recover within seconds."""
+    """An account without credit does not recover within seconds."""
     record_failure(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 

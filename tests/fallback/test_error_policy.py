@@ -67,7 +67,7 @@ def test_resilient_passes_401_403_404_413_and_422_on_with_an_alert():
 
 
 def test_payment_and_quota_cool_for_long_and_alert():
-    """These faults cool the provider for long, because neither ends within seconds."""
+    """An exhausted account or quota does not recover within seconds."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
         assert (verdict.effect, verdict.alert) == (Effect.LONG, True)
@@ -75,7 +75,7 @@ def test_payment_and_quota_cool_for_long_and_alert():
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
 def test_most_specific_override_of_a_route_wins(fault, status, action):
-    """A fault's own code precedes its status, and the status precedes a group."""
+    """A fault's own code has precedence over its status, and the status over a group."""
     failure = Failure(fault, status=status)
     words = error_classes(failure)
     other = next(member for member in Action if member is not action)
@@ -114,6 +114,6 @@ def test_explanation_names_meaning_action_and_overrides():
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
 def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
-    """If a fault is raised, it starts no cooldown, and the next request gets the same error."""
+    """A fault that is raised starts no cooldown, so the next request gets the same error."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

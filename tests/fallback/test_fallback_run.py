@@ -23,7 +23,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 @pytest.mark.requirement("MMR-P8")
 def test_rate_limited_provider_is_retried_then_the_next_one_answers():
-    """All tries of a candidate form one attempt."""
+    """All calls to a candidate form one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
     assert isinstance(end, RunResult)
@@ -146,13 +146,13 @@ def test_uncallable_candidates_are_attempts_with_a_message():
 
 
 def test_repeated_candidate_is_skipped_as_duplicate():
-    """A candidate that is listed twice is called only once. The repetition is logged as a skipped attempt."""
+    """The repetition is logged as a skipped attempt."""
     end = Stage().run(Plan(chain("a", "b", "a")), FakeUpstream({"a": [500], "b": [500]}))
     assert outcomes(end) == ["http_500", "http_500", "skipped_duplicate"]
 
 
 def test_unsupported_parameter_is_dropped_for_a_retry_and_in_later_requests():
-    """The candidate is tried once more without the parameter."""
+    """The candidate is called once more without the parameter."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})
@@ -231,7 +231,7 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
 
 
 def test_last_resort_is_tried_once():
-    """The last resort is not retried, so that requests do not overload a provider during an outage."""
+    """A last resort is not retried, so that requests do not overload a provider during an outage."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
     stage.run(plan, FakeUpstream(down))
@@ -249,7 +249,7 @@ def test_retry_budget_of_a_failing_provider_runs_out():
         upstream = FakeUpstream({"a": [500], "b": ["ok"]})
         stage.run(plan, upstream)
         assert upstream.called == ["a", "a", "a", "b"]
-        # Without this, repeated failures would start a cooldown, and the candidate would be skipped.
+        # Repeated failures would start a cooldown, and the candidate would be skipped.
         stage.run_context.cooldowns.record_success("a", "m")
     upstream = FakeUpstream({"a": [500], "b": [500]})
     end = stage.run(plan, upstream)
@@ -275,8 +275,9 @@ def test_dropped_parameter_is_listed_in_the_attempt():
 
 
 def test_strict_raises_a_400_whatever_its_fault():
-    """`strict` decides by status. It does not retry without a rejected parameter, and does not move on after an
-    exhausted quota.
+    """`strict` decides by status.
+
+    It does not retry without a rejected parameter, and does not fall back after an exhausted quota.
     """
     for fault in (Fault.HTTP_429_QUOTA, Fault.CAPABILITY_MISMATCH, Fault.UNSUPPORTED_PARAMETER, Fault.CONTEXT_LENGTH):
         upstream = FakeUpstream({"a": [Failure(fault, "", 400, param="vision")], "b": ["ok"]})
@@ -313,7 +314,7 @@ def test_each_switch_of_provider_is_logged(caplog):
 
 
 def test_skipped_candidate_is_logged_below_warning(caplog):
-    """During an outage, every request would repeat a warning about skipped candidates."""
+    """During an outage, every request would log another warning about skipped candidates."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     slow_down = Failure(Fault.HTTP_429, "slow down", 429, retry_after=60)
     stage.run(plan, FakeUpstream({"a": [slow_down], "b": ["ok"]}, seconds=0))
@@ -334,7 +335,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
 
 
 def test_attempt_is_written_with_the_field_names_of_the_api():
-    """An attempt's JSON omits fields without a value."""
+    """Fields without a value are omitted from an attempt's JSON."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
         {
@@ -363,7 +364,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
 
 
 def test_error_has_its_attempts_and_retry_headers():
-    """The error's headers disable the client's retries and have Retry-After in whole seconds."""
+    """The headers disable the client's own retries, and contain Retry-After in whole seconds."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
     assert retry_headers(end) == {"x-should-retry": "false", "Retry-After": "30"}
@@ -378,7 +379,7 @@ def test_error_has_its_attempts_and_retry_headers():
 
 
 def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
-    """A candidate that uses up its own timeout has the fault read timeout, and the next candidate is called."""
+    """The candidate's fault is the read timeout, and the next candidate is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
     end = Stage().run(Plan((short, PlannedCandidate(1, "b", "m")), timeouts=Timeouts(total=60)), upstream)

@@ -1,6 +1,4 @@
-"""The fault matrix: every scenario of the lab over real sockets, streamed and not, with the route's actions and its
-result.
-"""
+"""The fault matrix: every scenario of the fault lab over real sockets, streamed and not, with action and result."""
 
 from __future__ import annotations
 
@@ -53,8 +51,9 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
 async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
-    """Each scenario causes its fault, number of tries and action. The caller sees the status and code in the fault's
-    row.
+    """Each scenario causes the expected fault, tries and action.
+
+    The caller gets the status and code in the fault's row.
     """
     lab.requests.clear()
     fault = expected_fault(scenario.name, stream)

@@ -33,8 +33,9 @@ def make_failure(expected: ExpectedFault) -> Failure:
 
 
 def make_upstream(expected: ExpectedFault) -> FakeUpstream:
-    """Return an upstream in which `a` and `c` always fail and `b` answers. For a deadline, a call takes
-    all the time.
+    """Return an upstream in which `a` and `c` always fail and `b` answers.
+
+    For the fault `deadline`, each call takes the whole time that the request has.
     """
     script = {"a": [make_failure(expected)], "b": ["hello"], "c": [make_failure(expected)]}
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
@@ -59,7 +60,7 @@ def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
 
 @EACH_FAULT
 def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFault) -> None:
-    """The second candidate answers unless the fault is raised. Then the agent gets the row's status and code."""
+    """If the fault is raised, the agent gets the row's status and code. Otherwise, the second candidate answers."""
     upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a"] * expected.tries + ["b"] * (expected.seed != "raise")
@@ -73,7 +74,7 @@ def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFaul
 
 @EACH_FAULT
 def test_raised_fault_has_the_expected_status_and_code(expected: ExpectedFault) -> None:
-    """A route can raise any fault immediately. The agent sees the status and code in the fault's row."""
+    """A route can raise any fault immediately. The agent gets the status and code in the fault's row."""
     upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={expected.fault: Action.RAISE})), upstream)
     assert "b" not in upstream.called
@@ -97,9 +98,7 @@ def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> Non
 
 @EACH_FAULT
 def test_cooldowns_last_as_long_as_expected(expected: ExpectedFault) -> None:
-    """The model or its provider is on cooldown after the first and the third failure in a row for as long as the
-    fault's row says.
-    """
+    """The cooldown of the model or its provider is checked after the first and after the third failure in a row."""
     cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), make_failure(expected)
     seconds: list[float | None] = []
     for _ in range(3):

@@ -17,7 +17,7 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
-    """A drill leaves no cooldown, so the provider is called as before once the drill ends."""
+    """Once the drill ends, the provider is called as before."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
         end = stage.run(Plan(chain("a", "b")), upstream, stream=stream)
@@ -31,7 +31,7 @@ def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
 def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
-    """A route that raises a 503 also raises here, but one that retries a 503 does not retry."""
+    """A route that raises a 503 also raises here, but a route that retries a 503 does not retry."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)
@@ -43,7 +43,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 
 
 def test_drill_lasts_from_its_start_to_its_end() -> None:
-    """The start of a drill tolerates some clock skew. Setting the clock back further ends the drill."""
+    """Some clock skew is tolerated at the start of a drill. Setting the clock back further ends the drill."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)

@@ -47,7 +47,7 @@ def test_key_cools_after_its_own_faults_only(code):
 @pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_next_key_answers_within_the_same_attempt(code, stream):
-    """Both calls are tries of one attempt, without a wait or a fallback."""
+    """Both calls belong to one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
@@ -138,7 +138,7 @@ def test_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, coo
 
 
 def test_conversation_keeps_its_second_key_after_the_first_was_refused():
-    """The conversation stays with the second key, because the provider's prompt cache for that key now contains it."""
+    """The conversation keeps the second key, because the provider's prompt cache for that key now contains it."""
     clock = Clock()
     pools = pools_at(clock)
     first = pools.choose("p", KEYS, "talk", ())
@@ -150,7 +150,7 @@ def test_conversation_keeps_its_second_key_after_the_first_was_refused():
 
 
 def test_idle_conversations_expire_and_their_number_is_limited():
-    """Conversations expire after an hour without calls."""
+    """A conversation expires after an hour without calls."""
     clock = Clock()
     pools = pools_at(clock)
     assert [pools.choose("p", KEYS, "talk", ()).name for _ in range(2)] == ["a", "a"]

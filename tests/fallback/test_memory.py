@@ -1,4 +1,4 @@
-"""The refused parameters and the parameter names that are remembered for each provider and model."""
+"""Parameters that a provider's model has refused, and the parameter names that it accepts, are remembered."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
 
 
 def test_refused_limit_is_renamed_and_never_dropped() -> None:
-    """A refused token limit is renamed once and never dropped. The next call uses the accepted name."""
+    """The next call uses the accepted name."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)
