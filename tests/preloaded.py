@@ -1,4 +1,4 @@
-"""Starts Python programs in processes that have imported libraries and cores already, for half the CPU time of a start.
+"""Start Python programs in processes that have already imported libraries and cores, for half the CPU time of a start.
 
 A helper process imports once what reads neither settings nor the environment, and is forked for each program. The
 program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of
@@ -53,7 +53,7 @@ class ForkedProcess(subprocess.Popen[Any]):
     Options of the interpreter are not supported.
     """
 
-    # `Popen` passes its parameters by position. Those that are omitted belong to options that `start_program` does not
+    # `Popen` passes these parameters by position. The omitted ones belong to options that `start_program` does not
     # accept.
     def _execute_child(self, args: Any, *options: Any) -> None:
         environment, ends = options[5], options[9:15]

@@ -1,4 +1,4 @@
-"""What tests need to start other processes: a free port, and waits with a deadline."""
+"""Helpers for tests that start other processes: a free port, and waits with a deadline."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from typing import Any
 RELEASED = os.environ.get("RELEASED", "")
 """The program that `make release` has installed into a virtual environment of its own."""
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""TLS context for HTTP clients that only call this machine. Reading the public certificates would take 35 ms for each
-client."""
+"""The TLS context of HTTP clients that only call this machine.
+
+Reading the public certificates would take 35 ms for each client.
+"""
 PROGRAM = [str(Path(RELEASED).absolute())] if RELEASED else [sys.executable, "-m", "routing_admin"]
 
 

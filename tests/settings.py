@@ -1,4 +1,4 @@
-"""The product's settings with a data directory for this test run, which is removed at its end."""
+"""The product's settings, with a data directory for this test run that is removed at its end."""
 
 import atexit
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 
 SHARED_MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 if "TMPDIR" not in os.environ and SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > ROOM:
-    # The tests commit and store files tens of thousands of times. Each time would wait for a disk, but not for memory.
+    # The tests commit and store files tens of thousands of times, each of which would wait for a disk but not for
+    # memory.
     os.environ["TMPDIR"] = tempfile.tempdir = str(SHARED_MEMORY)
 
 DIRECTORY = tempfile.mkdtemp(prefix="routing-admin-test-")

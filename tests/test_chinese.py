@@ -1,4 +1,4 @@
-"""Chinese translations, including those of Django's own messages, follow Chinese typography and one glossary."""
+"""Chinese translations, including Django's own messages, follow Chinese typography and one glossary."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_wrong_typography_and_terms_are_found(text: str) -> None:
 
 
 def django_sentences() -> set[str]:
-    with override(None):  # Without any catalogue of messages, so also without the product's own English one.
+    with override(None):  # Without a language, neither Django's nor the product's own message catalogue is used.
         sentences = {
             str(text)
             for field in FIELDS

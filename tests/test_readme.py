@@ -1,4 +1,4 @@
-"""The README and the reference documents of commands and settings match the product."""
+"""The README and the reference documents for commands and settings match the product."""
 
 from __future__ import annotations
 

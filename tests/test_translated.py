@@ -111,7 +111,7 @@ def test_what_is_translated_passes(source: str) -> None:
 
 
 def test_the_rule_looks_at_every_app() -> None:
-    """Without this test, the check could pass by finding no files."""
+    """If no files were found, the check would pass without checking anything."""
     apps = {path.relative_to(ROOT).parts[0] for path in FILES}
     assert apps == {"capabilities", "artifacts", "routing_admin"}
     assert len(FILES) > 20

@@ -20,8 +20,9 @@ from tests.bench import upstream
 
 PATH = "/v1/chat/completions"
 TOKENS, COST = 18, 11 * 10_000 + 7 * 100_000
-"""The token usage of each answer, and its cost in nanos at the prices that `price_plain_provider` sets: 10 per million
-for 11 input tokens, 100 per million for 7 output tokens.
+"""The token usage of each answer, and its cost in nanos.
+
+`price_plain_provider` sets these prices: 10 per million for 11 input tokens, 100 per million for 7 output tokens.
 """
 PROVIDER_NAMES = ("plain", "stream", "silent", "stall", "calls", "uncounted")
 
@@ -110,7 +111,7 @@ def loopback_providers() -> Iterator[Loopback]:
 
 
 def price_plain_provider(**price: Any) -> None:
-    """Give the provider `plain` a price in dollars, at which each of its answers costs `COST`."""
+    """Set a dollar price for the provider `plain`, at which each of its answers costs `COST`."""
     provider = Provider.objects.get(name="plain")
     service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
     service.price = {"currency": "USD", "input": 10, "output": 100, **price}

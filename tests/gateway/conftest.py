@@ -59,5 +59,5 @@ def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def within_one_minute() -> None:
-    """Wait for the next minute if this one ends in under 10 seconds, since limits are counted per calendar minute."""
+    """Wait for the next minute if less than 10 seconds remain of this one, since limits count per calendar minute."""
     wait_until(lambda: time.time() % 60 < 50)

@@ -23,8 +23,9 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 PLANTED_KEY = "planted-7f3a9c51e2d8"
-"""The key of every failing provider. It matches no vendor's key format. A provider that refuses a request repeats this
-key in its message.
+"""The key of every failing provider, which matches no vendor's key format.
+
+A provider that refuses a request repeats this key in its message.
 """
 UNSET_KEY = "${LLM_PROVIDER_UNSET_API_KEY}"
 QUESTION = "Grüezi, 你好 🚲?"
@@ -32,7 +33,7 @@ ANSWER = f"You said: {QUESTION}"
 CONCURRENCY = 24
 HEAVY = frozenset({"huge_body", "gzip_bomb", "giant_event"})
 HEAVY_CONCURRENCY = 2
-"""Limits on concurrent calls. The limit for heavy cases is lower, since their responses need much memory."""
+"""Limits on concurrent cases. The limit for heavy cases is lower, since their responses need much memory."""
 PATIENT = {"connect": 20.0, "firstContent": 60.0, "between": 60.0}
 IMPATIENT = {
     "connect_timeout": {"connect": 0.3},
@@ -146,10 +147,11 @@ CASES = [
     and (not case.alone or case.protocol == first_protocol(case.scenario))
     and (case.alone or case.scenario in BYTES_DIFFER | HEAVY or case.protocol == protocol_in_turn(case.scenario))
 ]
-"""Scenarios without a fault run only streamed and with a second candidate, which must not be called. The heavy
-scenarios and all others whose bytes are the same in every protocol run in one protocol only, each in the next one.
-Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault runs in one
-protocol.
+"""Scenarios without a fault run only streamed and with a second candidate, which must not be called.
+
+Heavy scenarios and all others whose bytes are the same in every protocol run in one protocol only, taking the protocols
+in turn. Without a second candidate, the caller receives a refusal that depends on the fault alone, so each fault runs
+in one protocol.
 """
 
 
@@ -275,7 +277,7 @@ async def call_all(server: Server) -> list[CaseResult]:
 def check_cases(
     results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]
 ) -> None:
-    """Compare one value of each result with the value that its case expects. A failure shows the names of the cases."""
+    """Compare one value of each result with the value that its case expects. A failure shows the cases' names."""
     assert results
     assert {result.case.name: actual(result) for result in results} == {
         result.case.name: expected(result.case) for result in results

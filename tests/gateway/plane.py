@@ -1,4 +1,4 @@
-"""Calls to the demo installation, and their log rows. Its agents and keys are in tests/cast.py."""
+"""Calls to the demo installation and the resulting log rows. The agents and their keys are in tests/cast.py."""
 
 from __future__ import annotations
 

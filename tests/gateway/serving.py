@@ -119,8 +119,9 @@ def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[st
 
 
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
-    """Fill a data directory as the command `bootstrap` does. If possible, copy a directory made earlier with the same
-    settings.
+    """Fill a data directory as the command `bootstrap` does.
+
+    If possible, copy a directory that was filled earlier with the same settings.
     """
     if is_of_its_own(environment, directory):
         manage(environment, "bootstrap", "--no-traffic")
@@ -169,7 +170,7 @@ ONLY_SERVED = frozenset(
         *("ALLOWED_ORIGINS", "DATA_DIR"),  # The template has its own values for these settings.
     )
 )
-"""Settings that affect nothing that `bootstrap` or `import_config` writes."""
+"""Settings that affect nothing written by `bootstrap` or `import_config`."""
 
 
 def written_settings(environment: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 Json = dict[str, Any]
 ParsedAnswer = tuple[str, str, list[tuple[str, str, Json]]]
-"""The text, the reasoning, and the tool calls with id, name and input."""
+"""A parsed answer: its text, its reasoning, and its tool calls with id, name and input."""
 
 
 def events_in(stream: bytes) -> Iterator[Json]:
@@ -46,7 +46,7 @@ def read_gemini(stream: bytes) -> ParsedAnswer:
 
 
 def read_messages(stream: bytes) -> ParsedAnswer:
-    """Read numbered blocks. They must start and stop one after another, and each must be of a single kind."""
+    """Read numbered blocks, which must start and stop one after another and contain a single kind of content each."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):
@@ -72,8 +72,9 @@ def read_messages(stream: bytes) -> ParsedAnswer:
 
 
 def read_responses(stream: bytes) -> ParsedAnswer:
-    """Read items that are added, extended and completed. A completed item must repeat its deltas, and the completed
-    response all items.
+    """Read items that are added, extended and completed.
+
+    A completed item must repeat its deltas, and the completed response must repeat all items.
     """
     opened: dict[str, str] = {}
     text, reasoning, calls, done = "", "", list[tuple[str, str, Json]](), list[Json]()

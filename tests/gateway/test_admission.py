@@ -1,5 +1,6 @@
-"""Requests refused before a call: keys in the URL, wrong methods, damaged files. The server starts without the
-development packages.
+"""Requests refused before any upstream call: keys in the URL, wrong methods, damaged files.
+
+The server also starts without the development packages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limits on the routes and services that an agent may use apply in every API and to every name of a model."""
+"""An agent's limits on routes and services apply in every API and to every name of a model."""
 
 from __future__ import annotations
 

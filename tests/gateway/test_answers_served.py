@@ -125,7 +125,7 @@ def field_values(chunks: list[Any], name: str) -> list[Any]:
 
 
 def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> None:
-    """Check that the request's log row describes the media and that neither log contains the bytes of the media."""
+    """Check that the request's log row describes the media, and that no log contains the bytes of the media."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
     assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(data), 1)

@@ -39,7 +39,7 @@ async def test_a_body_may_have_empty_pieces(key, loopback):
 # The last value is a superscript two, which `str.isdigit` accepts.
 @pytest.mark.parametrize("length", [b"1", b"0", b"99999", b"-5", b"many", b"", b"1" * 30, b"\xb2"])
 async def test_wrong_content_length_is_ignored_below_the_limit(key, loopback, length):
-    """Below the limit, the bytes received count, not the Content-Length."""
+    """The number of received bytes counts, not the Content-Length."""
     assert (await run_served(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
 
 

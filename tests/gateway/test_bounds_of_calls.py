@@ -1,5 +1,6 @@
-"""Limits on a call's JSON values, messages, parts and tools. A refusal names the setting that was exceeded, and other
-calls are served meanwhile.
+"""Limits on a call's JSON values, messages, parts and tools.
+
+A refusal names the setting that was exceeded, and other calls are served meanwhile.
 """
 
 from __future__ import annotations
@@ -144,8 +145,9 @@ async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: st
 
 @written
 async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key: str, loopback: Loopback) -> None:
-    """While one body is parsed, another body with many values waits. A small body does not wait, and neither does a
-    large body with few values, such as an image.
+    """While one body is parsed, another body with many values waits.
+
+    Neither a small body nor a large body with few values, such as an image, waits.
     """
     assert parses().take("other")
     large = chat_call(key, "plain", metadata={"words": ["word"] * 50_000})

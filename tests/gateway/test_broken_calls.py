@@ -148,7 +148,7 @@ GEMINI: dict[str, Any] = {
 
 
 def parse_gemini(body: Any, find: Callable[[str], None]) -> ChatCall:
-    """Parse the body. The model and the choice of a stream are parameters, since Gemini's API has them in the URL."""
+    """Parse the body. `model` and `stream` are parameters, since Gemini's API has both in the URL."""
     return gemini.parse({**body, "model": "a", "stream": False}, find)
 
 
@@ -160,7 +160,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the body with each odd value at this path, and then the body without this path."""
+    """Yield the body with each unusual value at this path, and then the body without this path."""
     for value in ODD:
         changed = copy.deepcopy(body)
         find_container(changed, path)[path[-1]] = copy.deepcopy(value)

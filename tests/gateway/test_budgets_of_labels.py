@@ -37,7 +37,8 @@ def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
 
 async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
     """A team's spending limit holds across agents, together with one agent's token limit and the keys' rate limits.
-    Unused reservations are released in all of these limits.
+
+    Unused reservations are released from all of these limits.
     """
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(budget, LabelKind.TEAM, "search", moneyPerDay="1.00", currency="USD")
@@ -97,8 +98,9 @@ async def test_limit_applies_to_each_end_user_separately(key, loopback):
 
 
 def test_end_users_beyond_the_maximum_share_one_budget() -> None:
-    """Callers choose the names of end users. Beyond the maximum number of end users, new names share one counter, and
-    known names keep theirs.
+    """Callers choose the names of end users.
+
+    Beyond the maximum number of end users, new names share one counter, and known names keep theirs.
     """
     users = CountedUsers()
     names = [users.counted_name("a", f"u{number}") for number in range(MAX_USERS + 2)]

@@ -34,8 +34,9 @@ HOUR = 3600.0
 
 @dataclass
 class Costs:
-    """What happened during a call: database accesses and threads, each with the name of its thread, and tasks by the
-    name of their coroutine.
+    """What happened during a call.
+
+    Database accesses and threads are listed by thread name, and tasks by the name of their coroutine.
     """
 
     rows: list[str] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Costs:
     others: list[str] = field(default_factory=list)
 
     def make_task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> Any:
-        """Make a task as the event loop does, and record it if its code belongs to the project, judged by its file."""
+        """Create a task as the event loop does, and record it if the file of its code belongs to the project."""
         file = work.cr_code.co_filename
         ours = file.startswith(ROOT) and "site-packages" not in file
         (self.ours if ours else self.others).append(work.__qualname__)
@@ -53,9 +54,7 @@ class Costs:
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
-    """Record every cursor and connection of the databases, every task submitted to a thread pool, every started thread
-    and every call through `sync_to_async`.
-    """
+    """Record all database cursors and connections, thread pool tasks, started threads, and `sync_to_async` calls."""
     costs = Costs()
 
     def record(owner: type, name: str, events: list[str]) -> None:
@@ -75,11 +74,10 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 
 
 async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Call:
-    """Make a call after another call has filled the caches. Repeat it if the configuration's version stamp was read
-    meanwhile.
+    """Make a call after another call has filled the caches.
 
-    The stamp is read every second, no matter which call is running, so that read is not counted as a cost of the call.
-    Neither is a share of a limit that arrives late.
+    Repeat it if the configuration's version stamp was read meanwhile: the stamp is read every second, no matter which
+    call is running, so reading it is not a cost of the call. Neither is a limit share that arrives late.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
@@ -103,8 +101,10 @@ async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Ca
 async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
     key, loopback, costs, monkeypatch, provider, stream, watch_after, watches
 ):
-    """The gateway's only task watches longer calls for a disconnect. aiohttp creates a task for the request's body.
-    Python 3.12 and later run that task eagerly, so it never reaches the loop.
+    """The gateway's only task watches longer calls for a disconnect.
+
+    aiohttp creates a task for the request's body. Python 3.12 and later run that task eagerly, so it never reaches the
+    loop.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", watch_after)
     async with loopback.serve():
@@ -118,8 +118,9 @@ async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loopback, costs, monkeypatch, stream):
-    """The reservation is taken from a share of the limit that the process holds in memory. The `limits` thread updates
-    the ledger later.
+    """The reservation is taken from a share of the limit that the process holds in memory.
+
+    The `limits` thread updates the database later.
     """
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", HOUR)
     await asyncio.to_thread(limit_agent, requestsPerMinute=10**6, tokensPerDay=10**9, inFlight=1000)
@@ -152,7 +153,7 @@ def count_requests() -> int:
 
 
 async def test_counters_record_rows_threads_and_tasks(key, loopback, costs):
-    """A call with an unknown key uses the database, threads and tasks, which shows that the counters work."""
+    """A call with an unknown key uses the database, threads and tasks, so the counters must not be zero."""
     loop = asyncio.get_running_loop()
     async with loopback.serve():
         loop.set_task_factory(costs.make_task)

@@ -1,6 +1,4 @@
-"""Clients disconnect or stop reading: the upstream connection is closed, and the log tells which side ended the
-call.
-"""
+"""When a client disconnects or stops reading, the upstream connection is closed, and the log names the cause."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, check_cases, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
-"""Faults that look, on a kept-alive connection, like a connection that was closed while idle. The request is therefore
-sent once more.
-"""
+"""Faults that, on a kept-alive connection, look like a connection closed while idle, so the request is sent again."""
 LIMITED = {"wait": "30", "gemini_retry": "34"}
 """The Retry-After in seconds that the caller receives, for each scenario whose provider asks the caller to wait."""
 

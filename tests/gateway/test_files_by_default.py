@@ -1,6 +1,4 @@
-"""How a file reaches a model on /v1 without a content policy: as text, as page images or in a converted form. Every
-loss is reported.
-"""
+"""Without a content policy, /v1 delivers a file as text, as page images or converted, and reports every loss."""
 
 from __future__ import annotations
 
@@ -86,7 +84,7 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Inline and stored documents are delivered in the same way, since their page counts are equal."""
+    """Inline and stored documents are therefore delivered in the same way."""
     data = pdf(*["x"] * 610)
     inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))
@@ -94,7 +92,7 @@ def test_inline_and_stored_documents_have_the_same_page_count(key):
 
 
 def test_pages_are_counted_only_for_inline_pdfs(key):
-    """The pages of a stored artifact were counted at its upload already."""
+    """The pages of a stored artifact were already counted when it was uploaded."""
     dot = bytes_part(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot
     known = FilePart(dot.kind, "application/pdf", pages=3)

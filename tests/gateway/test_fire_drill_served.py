@@ -1,5 +1,6 @@
-"""A fire drill over real sockets with two workers. The provider in the drill is not called, and the drill
-always ends.
+"""A fire drill over real sockets with two workers.
+
+The provider in the drill is not called, and the drill always ends.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SOON = (
     "FireDrill.objects.update(ends_at=timezone.now() + timedelta(seconds=1)); "
     "Installation.objects.update(version=F('version') + 1)"
 )
-"""Let the running drill end in one second."""
+"""Code that makes the running drill end in one second."""
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +70,9 @@ def drill_ends(provider: str, server: Server) -> list[Any]:
 
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
-    """A drill applies in both workers and in those that replace killed workers. When the drill expires, the provider is
-    called again immediately.
+    """A drill applies in both workers and in the workers that replace killed ones.
+
+    When the drill expires, the provider is called again immediately.
     """
     assert providers_reached(server) == ["one"]
     begun = ask(script, "POST", "/api/v1/admin/providers/one/drill", {"seconds": 300})
@@ -105,8 +107,9 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
 
 
 def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
-    """During a drill, a call to a route without another candidate is a 502 whose attempt names the drill. Ending the
-    drill twice is not an error, and the provider is called again.
+    """During a drill, a call to a route without another candidate gets a 502 whose attempt names the drill.
+
+    Ending the drill twice is not an error, and the provider is called again.
     """
     assert ask(script, "POST", "/api/v1/admin/providers/three/drill", {}).status == 201
 

@@ -237,8 +237,9 @@ def test_fields_without_an_equivalent_are_listed_as_dropped(key):
 
 
 def test_functions_and_the_choice_among_them_are_read():
-    """Functions may use either kind of schema. If a call is required and only one function is allowed, that function
-    is selected by its name.
+    """Functions may use either kind of schema.
+
+    If a call is required and only one function is allowed, that function is selected by its name.
     """
     first = {"name": "a", "parameters": {"type": "OBJECT", "properties": {"n": {"type": "INTEGER", "minItems": "1"}}}}
     second = {
@@ -343,7 +344,7 @@ def test_a_picture_for_a_text_model_is_described(key):
 
 
 def test_reasoning_of_every_vendor_survives_in_a_signature():
-    """Reasoning of any vendor survives in the signature that google-genai sends back, which is URL-safe base64."""
+    """google-genai sends the signature back. It is URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),

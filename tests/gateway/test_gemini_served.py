@@ -144,8 +144,9 @@ def test_failures_raise_the_clients_errors(google):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server, upstream):
-    """As in Google's API, a blocked prompt gets a response without candidates, complete or streamed. The log records
-    an error.
+    """As in Google's API, a blocked prompt gets a response without candidates, complete or streamed.
+
+    The log records an error.
     """
     request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
     streamed = list(google.models.generate_content_stream(**request))

@@ -119,8 +119,9 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_tool_result_that_names_a_gone_file_is_described(key, how):
-    """A tool result may name an unknown artifact, since a program wrote it. The description contains the filename from
-    the tool result.
+    """A tool result may name an unknown artifact, since a program wrote it.
+
+    The description contains the tool result's filename.
     """
     row = store_file()
     end(row, how)

@@ -136,7 +136,7 @@ def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])
 def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
-    """A 5xx is not stored. Neither is a 404 for a model name, which an administrator may add later."""
+    """Neither a 5xx nor a 404 for a model name, which an administrator may add later, is stored."""
     for _ in range(2):
         answer = post(key, chat_body("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)
@@ -193,8 +193,9 @@ def claim(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> 
 
 
 def test_claim_that_was_not_renewed_is_taken_over() -> None:
-    """A claim that was not renewed for a minute can be taken over. The process that held it can then neither overwrite
-    nor release it.
+    """A claim that was not renewed for a minute can be taken over.
+
+    The process that held the claim can then neither overwrite nor release it.
     """
     first_claim = claim()
     assert claim(seconds=59) == ConflictingCall(ClaimRefusal.RUNNING, "req_1")

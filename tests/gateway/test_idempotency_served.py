@@ -44,10 +44,9 @@ def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI
 
 
 def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: openai.OpenAI, server: Server) -> None:
-    """A call that is repeated while the first one is running gets a 409 with Retry-After, which the official client
-    obeys.
+    """A call repeated while the first one is running gets a 409 with Retry-After, which the official client obeys.
 
-    The provider receives one request.
+    The provider receives only one request.
     """
     server.lab.play({"one": "delay:seconds=0.5"})
     patient = client.with_options(max_retries=8)

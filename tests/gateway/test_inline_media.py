@@ -44,12 +44,12 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
     finally:
         tracemalloc.stop()
     assert part.size == size
-    # The limit is one copy of the file and less than half of a second copy.
+    # The limit allows one copy of the file, and less than half of a second copy.
     assert peak < 1.5 * size
 
 
 def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
-    """Under the delivery policy `extract`, an inline page becomes text without markup, like a stored one."""
+    """Under the delivery policy `extract`, an inline page becomes text without markup, like a stored page."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
     part = data_url_part("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))

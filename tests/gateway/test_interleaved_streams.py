@@ -1,4 +1,4 @@
-"""In each chat API, a stream arrives as the same blocks, however the provider interleaves text, reasoning and calls."""
+"""In each chat API, a stream has the same blocks no matter how the provider interleaves text, reasoning and calls."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    # Tool calls whose name was sent, but none of their arguments.
+    # Tool calls whose name has been sent without any of their arguments.
     waiting: list[int] = []
     while tracks := [track for track in tracks if track]:
         allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]

@@ -72,7 +72,7 @@ def test_the_rows_are_written_with_the_log(key: str) -> None:
     logged(answer["x-request-id"])
     rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    # One row contains the answer's items, the other the input that they answer.
+    # One row contains the answer's items, and one row the input that they answer.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
         # Without the prefix `msg_` and the item's two digits, an item's id is the id of its answer.
@@ -279,7 +279,7 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 
 
 def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that continues at once on another worker may come before the row is written, so look-ups are retried."""
+    """If the client continues at once on another worker, the row may not be written yet, so the look-up is retried."""
     item = answered_item(key)
     tries: list[object] = []
     find = KeptAnswers.find

@@ -25,8 +25,9 @@ def local_client(server: Server) -> openai.OpenAI:
 
 
 def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "") -> Any:
-    """Hold a conversation with one tool round, and return the second request that the provider receives. The second
-    call uses a new connection.
+    """Hold a conversation with one tool round, and return the second request that the provider receives.
+
+    The second call uses a new connection.
     """
     server.lab.play({})
     options: dict[str, Any] = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "reasoning": {"effort": "low"}}

@@ -1,7 +1,7 @@
-"""A stream that waits for its content begins with comments and ends as every stream of its API does, whatever happens
-in the fallback chain.
+"""A stream that waits for its content begins with comments, and ends like every stream of its API.
 
-The provider responds when the test tells it to, so nothing in this module depends on timing.
+This holds whatever happens in the fallback chain. The provider responds when the test tells it to, so nothing in this
+module depends on timing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
 SOON = 0.001
-"""The number of seconds after which a stream of these routes begins early, before any content."""
+"""The number of seconds after which a stream on these routes begins early, before any content."""
 ID = (b"x-request-id", b"the-call")
 HELLO = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
@@ -44,9 +44,10 @@ EACH_API = pytest.mark.parametrize("path", BODIES)
 
 @pytest.fixture
 def loopback(loopback: Loopback) -> Loopback:
-    """Create providers and routes. In the route `slow`, a test triggers the response of the first candidate, and a
-    second candidate responds immediately. `alone` has only the first candidate. `never` does not begin a stream
-    early.
+    """Create providers and routes.
+
+    In the route `slow`, a test triggers the response of the first candidate, and a second candidate responds
+    immediately. `alone` has only the first candidate. `never` does not begin a stream early.
     """
     add_route("slow", "silent", "stream", seconds=SOON)
     add_route("alone", "silent", seconds=SOON)
@@ -142,8 +143,9 @@ async def test_fallback_continues_after_the_comments(key, loopback, path):
 @pytest.mark.parametrize("ending", ["stream", "fail"])
 @pytest.mark.parametrize("form", ["events", "list"])
 async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending):
-    """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments. In a JSON list
-    they are whitespace.
+    """Google's client parses every non-empty line as JSON, so blank lines are sent instead of comments.
+
+    In a JSON list, they are white space.
     """
     call = call_to("alone", key)
     call.path = "/v1beta/models/task:alone:streamGenerateContent"

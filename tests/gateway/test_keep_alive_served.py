@@ -99,8 +99,9 @@ def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
 
 
 def test_official_clients_raise_errors_after_the_comments(server, gate, client, claude):
-    """The clients raise their vendor's own error for an error event. A Responses stream ends with `response.failed`,
-    as OpenAI's own streams do.
+    """The clients raise their vendor's own error for an error event.
+
+    A Responses stream ends with `response.failed`, as OpenAI's own streams do.
     """
     server.lab.play(NO_ANSWER)
     chat = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)

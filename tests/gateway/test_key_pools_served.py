@@ -61,7 +61,7 @@ def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
-    # One key refused a call, and the four other keys answered twenty calls.
+    # One key refused a call, and then the four other keys answered twenty calls.
     assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
     attempts = [server.timeline(request_id)["attempts"] for request_id in request_ids]
     assert {len(request_attempts) for request_attempts in attempts} == {1}

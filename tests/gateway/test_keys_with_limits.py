@@ -1,5 +1,6 @@
-"""Limits on a single key, which narrow its agent's limits. They are set when the key is issued, and can be changed and
-undone later.
+"""Limits on a single key, which narrow its agent's limits.
+
+They are set when the key is issued, and can be changed and undone later.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def own_limits(key: str) -> Any:
 
 
 def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
-    """A key's limits do not affect the agent's other keys. A limit set on the agent later applies to the key as
-    well.
+    """A key's limits do not affect the agent's other keys.
+
+    A limit that the agent gets later applies to the key as well.
     """
     free, narrow = create_key("text-agent"), create_key("text-agent", terms=PLANNING)
     assert [forbids(key) for key in (free, narrow)] == [False, True]

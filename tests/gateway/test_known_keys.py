@@ -40,9 +40,7 @@ def test_revoked_key_is_refused_and_a_new_one_accepted_at_once(key):
 
 
 def test_key_revoked_by_another_process_is_refused_after_a_refresh(key):
-    """If the configuration's version in the database has changed, the next refresh of the snapshot invalidates the
-    cached keys.
-    """
+    """If the configuration's version in the database has changed, the next snapshot refresh clears the cached keys."""
     assert is_accepted(key)
     AgentKey.objects.update(revoked_at=timezone.now())
     Installation.objects.update(version=F("version") + 1)

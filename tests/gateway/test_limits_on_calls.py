@@ -167,8 +167,9 @@ async def test_disconnect_ends_all_of_several_answers(key, loopback, provider, s
 
 @pytest.mark.parametrize(("provider", "disconnects"), [("calls", True), ("uncounted", False)])
 async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopback, provider, disconnects):
-    """Without usage from the provider, 400 characters of reasoning and of arguments are estimated at 100 tokens each,
-    in a complete stream and in one that was cut off.
+    """Without usage from the provider, 400 characters of reasoning or of arguments are estimated at 100 tokens.
+
+    This holds for a complete stream and for one that was cut off.
     """
     await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
@@ -258,8 +259,9 @@ async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
 
 
 async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
-    """A call without an exchange rate or without a price is not counted. Different currencies are never added, and
-    costs are never guessed.
+    """A call without an exchange rate or without a price is not counted.
+
+    Different currencies are never added, and costs are never guessed.
     """
     await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():

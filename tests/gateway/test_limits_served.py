@@ -1,6 +1,4 @@
-"""Limits across processes, over real sockets: processes share one ledger, workers are killed, the database is
-locked.
-"""
+"""Limits across processes, over real sockets: a common ledger in the database, killed workers, a locked database."""
 
 from __future__ import annotations
 
@@ -101,11 +99,11 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: Server) -> None:
-    """The budget suffices even if all accepted calls use their maximum. Later calls can use unused reservations."""
+    """The budget suffices even if all accepted calls use their maximum. Later calls can use the unused reservations."""
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
     statuses = Counter(answer.status_code for answer in answers)
-    # On a busy machine, a call gets a 503 if a share of the limit takes too long to arrive.
+    # On a busy machine, a call gets a 503 if its process's share of the limit takes too long to arrive.
     assert {200, 429} <= statuses.keys() <= {200, 429, 503}
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers if answer.status_code == 200)
     assert used_tokens <= 50_000
@@ -114,8 +112,9 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
 
 
 async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Server) -> None:
-    """The number of calls answered per minute never exceeds the limit, and almost reaches it, since no process keeps a
-    share that another process needs.
+    """The number of calls answered per minute never exceeds the limit.
+
+    The limit is almost reached, since no process keeps a share that another process needs.
     """
     limit(server, requestsPerMinute=50)
     answers = await ask_together(server, 200)
@@ -140,7 +139,7 @@ async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_
         while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
             refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
             refusal = refused.json()["error"]["message"]
-    # The other process writes its part to the ledger and the log with a delay.
+    # The other process writes its usage to the ledger and the log with a delay.
     async with asyncio.timeout(60):
         while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), logged_cost(server, "search")} != {
             round(spent, 6)
@@ -181,8 +180,10 @@ async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> Non
 
 
 async def test_while_the_database_is_locked_a_share_is_extended_once(server: Server) -> None:
-    """Each process extends its share of the limit once without the ledger. After that, a call gets a 503 with
-    Retry-After, never a 429. When the database is unlocked, calls are answered again.
+    """Each process extends its share of the limit once without the ledger.
+
+    After that, a call gets a 503 with Retry-After, never a 429. When the database is unlocked, calls are answered
+    again.
     """
     limit(server, tokensPerDay=20_000)
     async with asyncio.timeout(120):
@@ -206,8 +207,9 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
 
 
 async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
-    """The processes that replace the killed ones can immediately use what was not drawn from the limit, and the rest
-    when the lease has expired.
+    """The processes that replace the killed ones can immediately use what was not drawn from the limit.
+
+    They can use the rest when the lease has expired.
     """
     limit(server, tokensPerDay=400_000)
     await ask_together(server, 8, max_tokens=2000)

@@ -70,7 +70,7 @@ def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def read_memory(server: Server, field: str) -> int:
-    """Return the server's memory in bytes: for `VmRSS` its current size, for `VmHWM` the peak since `reset_peak`."""
+    """Return the server's memory in bytes: for `VmRSS` its current size, for `VmHWM` its peak since `reset_peak`."""
     match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert match is not None
     return int(match[1]) * 1024
@@ -111,8 +111,9 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
 
 
 def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> None:
-    """`get_artifact` and `/messages/route` return the file as base64 in blocks. The file was uploaded without a
-    Content-Length.
+    """`get_artifact` and `/messages/route` return the file as base64 in blocks.
+
+    The file was uploaded without a Content-Length.
     """
     ref = upload(server).json["ref"]
     message = {"text": "", "attachments": [{"type": "image", "artifactRef": ref}]}

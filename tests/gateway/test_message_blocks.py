@@ -1,5 +1,6 @@
-"""Content blocks of the Messages API other than text, files and calls: search results, and blocks that only Anthropic
-understands.
+"""Content blocks of the Messages API other than text, files and calls.
+
+They are search results, and blocks that only Anthropic understands.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ENOUGH = {
     "thinking": {"thinking": "hm", "signature": ""},
     "redacted_thinking": {"data": "x"},
 }
-"""The required fields of each block type."""
+"""The required fields of each block type that is read."""
 OF_A_MODEL = ("tool_use", "thinking", "redacted_thinking")
 
 
@@ -43,8 +44,9 @@ KINDS = {kind for param in PARAMS for kind in literals_in(get_type_hints(param)[
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
-    """Every block type of Anthropic's client is read, or listed as dropped with its path, so that a conversation that
-    began with Anthropic can continue. If a new version of the client adds a type, this test fails.
+    """A conversation that began with Anthropic can therefore continue.
+
+    If a new version of the client adds a type, this test fails.
     """
     roles = ("assistant",) if kind in OF_A_MODEL else ("user",) if kind in ENOUGH else ("user", "assistant")
     for role in roles:
@@ -54,7 +56,7 @@ def test_every_block_type_of_anthropics_client_is_read_or_listed(kind):
 
 
 THROUGH = {"metadata", "service_tier", "thinking", "cache_control"}
-"""Parameters that other vendors also have. They are passed on."""
+"""Parameters that other vendors also have, and that are therefore passed on."""
 
 
 REFUSED = {"thread"}

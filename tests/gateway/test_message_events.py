@@ -69,9 +69,7 @@ def block_kinds(stream: bytes) -> list[object]:
 
 
 def test_unsigned_thinking_gets_a_signature_of_ours():
-    """Clients drop a thinking block with an empty signature, so unsigned reasoning gets one of the gateway's own
-    signatures.
-    """
+    """Clients drop a thinking block with an empty signature."""
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta("Yes")]))
     signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
     assert signed == [UNSIGNED]
@@ -90,9 +88,7 @@ def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
 
 
 def test_stream_without_thinking_has_only_text():
-    """If a call requests neither thinking nor tools, the response contains only text, because clients of such calls
-    read `content[0]`.
-    """
+    """This is the case if a call requests neither thinking nor tools: clients of such calls read `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]
@@ -117,8 +113,9 @@ def test_parallel_calls_are_written_one_after_another():
 
 @pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
 def test_call_without_a_visible_end_ends_with_the_next_one(first: ToolCallDelta):
-    """A tool call without arguments, or with free text as input, has no recognisable end, so it ends when the next
-    call sends arguments.
+    """A tool call without arguments, or with free text as input, has no recognizable end.
+
+    It ends when the next call sends arguments.
     """
     events = MessageEvents("m")
     second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
@@ -176,7 +173,7 @@ def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
 
 
 def test_generated_image_becomes_text_that_names_its_artifact():
-    """A message cannot contain a generated image, so it has a text with the reference to the image's artifact."""
+    """A message cannot contain a generated image, so a text block has the reference to the image's artifact."""
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
     assert "[image/png artifact:a1]" in stream.decode()

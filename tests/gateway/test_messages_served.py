@@ -171,8 +171,9 @@ def test_broken_stream_raises_in_the_client(claude):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_is_sent_back_only_to_its_model(claude, server, streamed):
-    """The caller holds a signature that is marked with its origin. The model that made it receives it back, and other
-    models do not.
+    """The caller holds a signature that is marked with its origin.
+
+    The model that made the signature receives it back, and other models do not.
     """
     request_fields = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
     to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}
@@ -211,8 +212,9 @@ def test_empty_answer_after_a_tool_result_is_valid(claude, server, streamed):
 
 
 def test_thread_is_refused_and_the_client_continues_without_one(claude, server):
-    """The newest SDK's tool runner first requests a thread. If the thread is refused, the tool runner sends the whole
-    conversation in each turn.
+    """The newest SDK's tool runner first requests a thread.
+
+    If the thread is refused, it sends the whole conversation in each turn.
     """
 
     @anthropic.beta_tool

@@ -1,4 +1,4 @@
-"""The model's name in a response, the headers that name the provider, and the directive to respond in a language."""
+"""The model's name in a response, the headers that name the provider, and the instruction to respond in a language."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIRECTIVE = "请使用中文回答。"
 
 @pytest.fixture
 def key_with_aliases(key: str) -> str:
-    """Create aliases of a service, a provider's model and a route, and a catch-all alias. Return the agent's key."""
+    """Create aliases for a service, a provider's model and a route, and a catch-all alias. Return the agent's key."""
     for name, target in ALIASES.items():
         Alias.objects.create(name=name, target=target)
     snapshot.refresh()
@@ -44,8 +44,9 @@ async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[di
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
 async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str, model: str, stream: bool) -> None:
-    """An alias, a service id or `provider/model` is repeated in the response as the caller wrote it. A call to a route
-    returns the name of the model that answered. The headers always name the model that answered.
+    """An alias, a service id or `provider/model` is repeated as the caller wrote it.
+
+    A call to a route returns the name of the model that answered. The headers always name the model that answered.
     """
     response_headers, models, _ = await answer(key_with_aliases, model, stream=stream)
     assert models == {model if model in REPEATED_NAMES else "echo-text"}
@@ -64,6 +65,7 @@ async def test_model_called_by_name_gets_a_directive_only_for_a_named_language(
     key_with_aliases: str, model: str, stream: bool
 ) -> None:
     """A service, a `provider/model` and their aliases receive the messages unchanged, unless the call names a language.
+
     A route adds its language directive.
     """
     _, _, text = await answer(key_with_aliases, model, stream=stream)

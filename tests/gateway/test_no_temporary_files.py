@@ -31,7 +31,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     original_open, original_rollover = os.open, tempfile.SpooledTemporaryFile.rollover
 
     def recording_open(path: Any, flags: int, *args: Any, **more: Any) -> int:
-        # Meanwhile a thread may open its connection to SQLite, which creates the file with its owner's permissions.
+        # Another thread may connect to SQLite meanwhile, which creates files with their owner's permissions.
         if flags & creation_flags and ".sqlite3" not in str(path):
             created.append(str(path))
         return original_open(path, flags, *args, **more)
@@ -51,7 +51,7 @@ async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings
     settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
-        # The first call may have opened a database file.
+        # Forget the database files that the first call may have opened.
         files.clear()
         messages = [{"role": "user", "content": TEXT}]
         assert (await chat_call(key, "plain", pieces=pieces, messages=messages).run()).status == 200
@@ -107,7 +107,7 @@ def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
     messages = [{"role": "user", "content": TEXT}]
     body = json.dumps({"model": "one/fault:silent", "messages": messages}).encode()
     server.get("/v1/models")
-    # Files such as standard output may already be open.
+    # Files such as the one for standard output may already be open.
     made_before, open_before = temporary.stat().st_mtime_ns, temporary_files(server, temporary)
     seen = set[str]()
     with begin(server, PATH, body) as caller:
@@ -123,7 +123,7 @@ def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
 
 @linux
 def test_large_body_of_a_page_is_detected_as_a_file(server, temporary):
-    """Django spools a large body to a file, and `temporary_files` finds that file."""
+    """Django spools a large body to a file, which `temporary_files` finds."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)

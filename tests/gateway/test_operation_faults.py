@@ -32,8 +32,9 @@ CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
 """Scenarios only for chat: the lab's strict hosts, and an answer that is empty in chat but complete in these calls."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""The number of tries where it differs from chat. A call that passes through unchanged is never repeated with fewer
-parameters, so these faults are tried once.
+"""The numbers of tries that differ from chat.
+
+A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once.
 """
 
 

@@ -115,7 +115,7 @@ def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, serv
 
 
 def test_embeddings_never_go_to_another_model(client, server):
-    """Embeddings of different models are not comparable, so there is no fallback to another model."""
+    """Embeddings of different models are not comparable."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
     assert raw.headers["x-routing-provider"] == "two"
@@ -379,9 +379,7 @@ def test_partial_images_are_passed_on_but_not_stored(client, server, count):
 
 
 def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
-    """A provider that does not stream, such as `whisper-1`, may answer a streamed call with a complete response, which
-    becomes one event.
-    """
+    """A provider that does not stream, such as `whisper-1`, may answer a streamed call with a complete response."""
     server.lab.play({"one": ["unstreamed"]})
     stream = client.audio.transcriptions.create(model="one/whisper-1", file=SPEECH_FILE, stream=True)
     (event,) = list(stream)

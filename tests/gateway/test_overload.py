@@ -1,5 +1,6 @@
-"""When a process receives more calls than it accepts, calls are refused, slots are shared fairly between agents, and
-every reservation is released.
+"""When a process receives more calls than it accepts, some are refused.
+
+Slots are shared fairly between agents, and every reservation is released.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def four_slots(settings: Any) -> Iterator[None]:
-    """Limit both chat calls and other requests to four, one of which has to wait."""
+    """Limit chat calls to four and other requests to four. Of each four, three run at once and one waits."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for semaphore in (calls, requests, lookups):
         renew(semaphore)
@@ -101,8 +102,9 @@ async def test_requests_in_threads_are_limited_but_not_the_health_check(key, fou
 
 
 async def test_memory_of_large_bodies_is_limited(key, loopback):
-    """Memory is reserved by Content-Length before a body is read. If too little memory is left, the call gets a 503.
-    All reservations are released.
+    """Memory is reserved by Content-Length before a body is read.
+
+    If too little memory is left, the call gets a 503. All reservations are released.
     """
     large = chat_call(key, "plain", pieces=8, user="x" * 800_000)
     async with loopback.serve():

@@ -1,4 +1,4 @@
-"""Parsing of chat requests: every form that is accepted, and the path that each error reports."""
+"""Parsing chat requests: every accepted form, and the path that each error reports."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ CSV = encode_base64(b"a,b\n1,2\n")
 
 
 def test_thinking_blocks_in_the_history_become_reasoning():
-    """A conversation that began with the Messages API can continue with chat completions without changes to its
-    content.
-    """
+    """A conversation that began with the Messages API can continue with chat completions without changes."""
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
         {"type": "text", "text": "Yes."},
@@ -224,7 +222,7 @@ def test_any_json_is_parsed_or_refused(value):
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
 def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
-    """A parameter without a field of its own is passed on."""
+    """A parameter that the gateway has no field for is passed on."""
     call = parse_body(chat_body(text, temperature=temperature, max_tokens=max_tokens, seed=7, task_type="planning"))
     assert call.chat.messages[0].text == text
     assert (call.chat.temperature, call.chat.max_tokens, call.task_type) == (temperature, max_tokens, "planning")

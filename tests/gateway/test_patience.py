@@ -34,8 +34,9 @@ LOCKED = OperationalError("database is locked")
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
 def test_own_exception_is_an_error_object_without_details(fault, status, retry):
-    """A locked database is reported as a 503 with Retry-After, any other exception as a 500. Neither message contains
-    the exception's text.
+    """A locked database is reported as a 503 with Retry-After, any other exception as a 500.
+
+    Neither message contains the exception's text.
     """
 
     @open_endpoint("GET")

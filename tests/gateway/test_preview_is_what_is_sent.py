@@ -47,8 +47,9 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 OTHERS = ("vision", "everything")
-"""Services in the protocols other than OpenAI's: one for which most files are converted or described, and one that
-accepts every form.
+"""Services in the protocols other than OpenAI's.
+
+For one of them, most files are converted or described, and one accepts every form.
 """
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")
@@ -90,8 +91,10 @@ MADE = {
     "locked.pdf": locked_pdf(),
     "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }
-"""Files made for this test: a text that is truncated, texts with stray bytes, an image that is scaled down, and a
-document without text that becomes page images.
+"""Files made for this test.
+
+They are a text that is truncated, texts with stray bytes, an image that is scaled down, and a document without text
+that becomes page images.
 """
 
 TAKEN_APART = {
@@ -99,8 +102,9 @@ TAKEN_APART = {
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""File types that a separate process parses or may parse. Inline files of these types are sent only to the service
-`everything`.
+"""File types that a separate process parses or may parse.
+
+Inline files of these types are sent only to the service `everything`.
 """
 
 WINDOW = {"contextTokens": 30_000}
@@ -110,7 +114,7 @@ UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 4, Kind.OTHER: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""For these kinds of files, every second, third or fourth type is enough, since tests/artifacts reads all types.
+"""Kinds of files of which every second, third or fourth type is enough, since tests/artifacts reads all types.
 
 Audio and video are also measured by a separate process.
 """
@@ -177,8 +181,9 @@ class PreviewedFile:
         return {"type": "file", "file": {"file_id": self.row.ref}}
 
     def inline(self, reader_service: ReaderService) -> dict[str, Any]:
-        """Return the file as an inline part. An image that is sent unchanged needs no filename: it is an
-        `image_url`.
+        """Return the file as an inline part.
+
+        An image that is sent unchanged is an `image_url`, which needs no filename.
         """
         url = f"data:{self.row.mime_type};base64,{base64.b64encode(self.data).decode()}"
         if self.row.kind == Kind.IMAGE and reader_service.service in self.native:
@@ -208,7 +213,7 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
     """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
-    opened = {"fragment": "card", "language": "zh"}  # This is the language of calls that name none.
+    opened = {"fragment": "card", "language": "zh"}  # The language of calls that name none.
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
         for reader_service in services
@@ -281,8 +286,9 @@ def artifacts(services: list[ReaderService], text_agent: AgentProgram) -> list[P
 def choose_services(
     artifacts: Sequence[PreviewedFile], services: Sequence[ReaderService]
 ) -> Iterator[tuple[PreviewedFile, list[ReaderService]]]:
-    """Yield each file with the services whose cards are opened: one service, in turn, and each service that is the
-    first to receive this kind of file in this form.
+    """Yield each file with the services whose cards are opened.
+
+    These are one service, in turn, and each service that is the first to receive this kind of file in this form.
     """
     seen = set()
     for number, artifact in enumerate(artifacts):

@@ -1,5 +1,6 @@
-"""`previous_response_id`: a call continues from an earlier answer to the same agent, as if it had sent the whole
-conversation.
+"""With `previous_response_id`, a call continues from an earlier answer as if it had sent the whole conversation.
+
+The answer must be to the same agent.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_written: bool) -> None:
-    """A call may continue the last answer or an earlier one, which is found in memory or in the database. Instructions
-    are not inherited.
+    """A call may continue the last answer or an earlier one, which is found in memory or in the database.
+
+    Instructions are not inherited.
     """
     first = answered(key, "Plan a picnic", instructions="Be brief.")
     conversation = [FIRST, *first["output"], SECOND]
@@ -159,7 +161,7 @@ def test_installation_without_kept_answers_refuses_to_continue(key: str, setting
 
 
 def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
-    """Continuing a conversation does not extend the expiry of a branch that was not continued."""
+    """The expiry of a branch that was not continued is not extended."""
     first = answered(key, [FIRST])
     branch = answered(key, [THIRD], first["id"])
     kept_answers().write()

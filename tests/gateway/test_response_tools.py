@@ -1,5 +1,6 @@
-"""Tools and items of the Responses API other than functions: namespaces, the shell, and those only OpenAI
-understands.
+"""Tools and items of the Responses API other than functions.
+
+They are namespaces, the shell, and those that only OpenAI understands.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ ENOUGH = {
     **dict.fromkeys(("function_call", "function_call_output", "local_shell_call"), CALLED),
     **dict.fromkeys(("custom_tool_call", "custom_tool_call_output"), CALLED),
 }
-"""The required fields of each item type."""
+"""The required fields of each item type that is read."""
 TOOL = {"type": "function", "name": "add", "parameters": {"type": "object"}}
 
 
@@ -53,8 +54,9 @@ NAMESPACE = {
 
 
 def test_tools_of_a_namespace_are_offered_with_joined_names():
-    """Codex groups the tools of other servers in namespaces. The model is offered each tool under a joined name. The
-    client receives the tool's own name in complete responses, in streams and in the next turn.
+    """Codex groups the tools of other servers in namespaces. The model is offered each tool under a joined name.
+
+    The client receives the tool's own name in complete responses, in streams and in the next turn.
     """
     call = parse_call({"type": "additional_tools", "tools": [NAMESPACE]}, MESSAGE, tools=[TOOL])
     assert [tool.name for tool in call.chat.tools] == ["add", "files__find"]
@@ -73,9 +75,7 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
 
 
 def test_long_joined_names_are_cut_distinctly_and_stably():
-    """A joined name is cut to the 64 characters that every vendor accepts. The cut names are distinct, and the same
-    name is always cut in the same way.
-    """
+    """A joined name is cut to the 64 characters that every vendor accepts."""
     first, second = (join_name("n" * 60, name) for name in ("find", "list"))
     assert len(first) == len(second) == 64
     assert first != second
@@ -97,8 +97,9 @@ KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_item_type_of_openais_client_is_read_listed_or_refused(kind):
-    """Every item type of OpenAI's client is read, listed as dropped with its path, or refused by name. If a new
-    version of the client adds a type, this test fails.
+    """Items are listed as dropped with their path.
+
+    If a new version of the client adds a type, this test fails.
     """
     item = {"type": kind, **ENOUGH.get(kind, {})}
     if kind == "item_reference":
@@ -119,7 +120,7 @@ THROUGH = {
     *("metadata", "moderation", "safety_identifier", "service_tier", "top_logprobs", "user"),
     *("prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
 }
-"""Parameters that chat completions also have. They are passed on."""
+"""Parameters that chat completions also have, and that are therefore passed on."""
 
 
 def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():

@@ -260,8 +260,9 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
 
 
 def test_every_field_has_a_value_that_strict_clients_accept():
-    """The response repeats the request's parameters. All other fields have OpenAI's defaults, since strict clients
-    refuse null.
+    """The response repeats the request's parameters.
+
+    All other fields have OpenAI's defaults, since strict clients refuse null.
     """
     default = response_json(Answer("x"), CALL, "m", ORIGIN)
     shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": True}
@@ -282,7 +283,7 @@ def test_every_field_has_a_value_that_strict_clients_accept():
 
 
 def test_broken_stream_is_a_failed_response():
-    """A broken stream ends with an error whose code is one of OpenAI's. The gateway's own code is the error's type."""
+    """The code of the error is one of OpenAI's codes. The gateway's own code is the error's type."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(
         events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")

@@ -63,8 +63,9 @@ def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
-    """The reasoning item is opaque to the client. The model that made the item receives its signature back, and other
-    models do not.
+    """The reasoning item is opaque to the client.
+
+    The model that made the item receives its signature back, and other models do not.
     """
     thinking = {"type": "enabled", "budget_tokens": 2000}
     request_fields = {"tools": [TOOL], "max_output_tokens": 3000, "extra_body": {"thinking": thinking}}

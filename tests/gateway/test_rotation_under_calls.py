@@ -48,15 +48,16 @@ def test_no_call_fails_while_both_secrets_change(installation_with_key: Installa
         assert at_once(call, change) == []
         assert set(statuses) == {200}
     files = {name: (installation_with_key.directory / name).read_text() for name in ("secret_key", "keys")}
-    # If an older secret remained, a file would contain a comma between the secrets.
+    # If an older secret remained, the file would contain a comma between the two.
     assert not any("," in text for text in files.values())
     with installation_with_key.serve() as server:
         assert chat(server, "after-it-all").status == 200
 
 
 def rotate_and_drop(installation: Installation, server: Server, person: Person) -> None:
-    """Rotate to new secrets and remove the old ones. In between, edit the configuration so that all processes
-    read it.
+    """Rotate to new secrets and remove the old ones.
+
+    In between, edit the configuration so that all processes read it.
     """
     before = (installation.directory / "secret_key").read_text()
     rotated = rotate(installation, "--new")
@@ -82,7 +83,7 @@ def rotate_and_drop(installation: Installation, server: Server, person: Person) 
 
 
 def rows_behind(installation: Installation) -> list[str]:
-    """Return the agents that have used keys which are still signed with the older secret."""
+    """Return the agents that have used keys which are still signed with an older secret."""
     newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
     return [
         name

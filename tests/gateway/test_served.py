@@ -92,8 +92,9 @@ def test_described_inline_image_has_a_reference_to_its_artifact(client):
 
 
 def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, server):
-    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`. Later calls use that name
-    immediately, and the limit is never dropped.
+    """A provider that refuses `max_tokens` is called again with `max_completion_tokens`.
+
+    Later calls use that name immediately, and the limit is never dropped.
     """
     scenario(server)
     request = {"model": model("parameter:param=max_tokens"), "messages": HELLO}
@@ -128,7 +129,7 @@ def test_failing_provider_is_followed_by_the_next_candidate(client, server):
     ],
 )
 def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, status, code):
-    """The provider's 401 does not concern the agent's key."""
+    """A 401 from the provider does not concern the agent's key."""
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:chain", messages=HELLO)

@@ -89,7 +89,7 @@ def test_a_whole_answer_to_http_1_0_has_its_length(server):
 
 
 def test_a_stream_to_http_1_1_is_chunked(server):
-    """The end of a chunked stream can be told from a broken connection."""
+    """The end of a chunked stream can be distinguished from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head
     assert answer.endswith(b"0\r\n\r\n")

@@ -56,7 +56,7 @@ async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, 
 
 
 async def test_stream_continues_while_its_key_is_valid(key: str, loopback: Loopback):
-    """A key that was rolled stays valid until the overlap has passed."""
+    """A key that was rolled stays valid until the overlap is over."""
     call = stalled(key)
 
     def roll() -> None:

@@ -54,8 +54,9 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
 def test_tool_rounds_continue_with_the_next_host(client, name, stream):
-    """Each host receives back what it sent. The host that continues the conversation receives nothing that only the
-    first host understands.
+    """Each host receives back what it sent.
+
+    The host that continues the conversation receives nothing that only the first host understands.
     """
     following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
     messages: list[Any] = [{"role": "user", "content": "Look three times."}]

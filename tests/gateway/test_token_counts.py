@@ -1,4 +1,4 @@
-"""Token counts: the provider's own count if its API has a counter, otherwise an estimate, marked by a header."""
+"""A token count comes from the provider if its API has a counter. Otherwise it is an estimate, marked by a header."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """A token count stores no image. The placeholder id in the counted description is as long as a real id."""
+    """Counting stores no image. The placeholder id in the counted description is as long as a real id."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

@@ -1,4 +1,4 @@
-"""Spending limits and calls without a known price. Such calls pass uncounted, are refused, or count at a set price."""
+"""Under a spending limit, calls without a known price pass uncounted, are refused, or count at a set price."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
-    """The price that is set in the limit applies only to calls without a price of their own."""
+    """The price that the limit sets applies only to calls without a price of their own."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, **BUDGET, **policy)
     async with loopback.serve():
@@ -86,7 +86,7 @@ async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback
 
 
 def test_free_call_is_not_unpriced(text_agent):
-    """The embedded provider is free in every currency."""
+    """The built-in echo provider is free in every currency."""
     limit_agent(**BUDGET, unpriced="refuse")
     answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
     assert answer.status_code == 200

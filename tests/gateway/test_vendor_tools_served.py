@@ -1,5 +1,6 @@
-"""A vendor's own tools in a served process. A route that refuses to drop a tool calls only candidates that
-support it.
+"""A vendor's own tools in a served process.
+
+A route that refuses to drop a tool calls only candidates that support it.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ KINDS = {
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Add routes whose chains have other candidates before the vendor's, one of them with the vendor's protocol but
-    without the tool.
+    """Add routes whose chains have other candidates before the vendor's candidate.
+
+    One of them has the vendor's protocol but not the tool.
     """
     file = routing(lab)
     for provider in file["providers"]:

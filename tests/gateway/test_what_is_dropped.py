@@ -28,7 +28,7 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_minus_one_is_no_limit(name):
-    """LM Studio sends -1 for no limit, which is read as an absent value. 0 and -2 are refused."""
+    """LM Studio sends -1 for "no limit", which is read as an absent value. 0 and -2 are refused."""
     assert parse_chat(chat_body("hi", **{name: -1})).max_tokens is None
     assert refusal(chat_body("hi", **{name: 0})).param == name
     assert refusal(chat_body("hi", **{name: -2})).param == name
@@ -81,7 +81,7 @@ def test_allowed_tools_are_read_nested_and_flat(flat):
 
 @pytest.mark.parametrize("url", ["https://example.com/a.mp4", "data:video/mp4;base64,AAAAGGZ0eXBtcDQyAAAAAA=="])
 def test_a_video_part_is_a_file(url):
-    """`video_url`, as the part is named by vLLM, Qwen and OpenRouter, may be a URL or inline data."""
+    """`video_url`, the name that vLLM, Qwen and OpenRouter use for the part, may be a URL or inline data."""
     part = parse_chat(chat_body({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
     assert isinstance(part, FilePart)
     assert (part.kind, part.mime_type) == (Kind.VIDEO, "video/mp4")
@@ -96,7 +96,7 @@ def test_a_video_part_is_a_file(url):
     ],
 )
 def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
-    """A cache marker on a message is read as the cache marker of the message's last part."""
+    """A message's cache marker is read as the cache marker of its last part."""
     (name,) = mark
     body = chat_body({"type": "text", "text": "hi", **mark}, image() | mark)
     body["messages"].append({"role": "assistant", "content": "yes", **mark})

@@ -1,4 +1,4 @@
-"""Contract types that import-linter lacks."""
+"""Contract types that import-linter does not have."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StandardLibraryOnly(Contract):
 
 
 class PrivateModules(Contract):
-    """Some modules of each folder in a container are private to it.
+    """Some modules of each folder in a container are private to that folder.
 
     Only the folder itself and the container's own modules may import them.
     """

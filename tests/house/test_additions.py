@@ -36,7 +36,7 @@ EMBEDDED = {"echo"}
 """Protocols without a vendor, which neither the fault lab nor exports support."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
-"""Protocols that no program with a seed file supports. An export for such a program lists what it omits."""
+"""Protocols that are unknown to the programs whose seed files we export. The export lists what it omits."""
 
 CALL_NAMES_THE_MODEL = {"gemini"}
 """Protocols whose call URLs do not end with a fixed path."""
@@ -54,7 +54,7 @@ WITHOUT_NAME = {
     "image/x-xcf",
     "audio/x-dsf",
 }
-"""Media types without a common name, which are named by their MIME type."""
+"""Media types without a common name, which are shown as their MIME type."""
 
 
 def test_protocol_is_in_every_table() -> None:
@@ -90,7 +90,7 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
 
 
 def test_host_name_belongs_to_one_preset() -> None:
-    """The preset found for a URL must not depend on the order of the table's rows."""
+    """Otherwise, the preset found for a URL would depend on the order of the table's rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 

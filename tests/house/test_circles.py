@@ -1,4 +1,4 @@
-"""No module imports itself through others. The import contracts check only packages, and not the console's."""
+"""No module imports itself through other modules. The import contracts check only packages, and not the console's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ APPS = ("capabilities", "artifacts", "routing_admin")
 
 
 def find_circle(imports: dict[str, set[str]]) -> list[str]:
-    """Return the modules of an import cycle with the first module repeated at the end, or an empty result if there is
-    no cycle.
+    """Return the modules of an import cycle, with the first one repeated at the end.
+
+    Return nothing if there is no cycle.
     """
     try:
         TopologicalSorter(imports).prepare()

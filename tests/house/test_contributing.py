@@ -56,12 +56,12 @@ def missing_modules(text: str) -> list[str]:
 
 
 def tree_in(text: str) -> str:
-    """Return the folder tree drawn in a document: the fenced block that begins with an app."""
+    """Return the folder tree drawn in a document: the fenced block that begins with an app's folder."""
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
 def folders_in(tree: str, *, coming: bool = False) -> Iterator[str]:
-    """Yield the folders in a drawing, relative to the root: the existing folders, or with `coming` the planned ones."""
+    """Yield the folders in a drawing, relative to the root: existing ones, or planned ones if `coming` is true."""
     app = ""
     for line in tree.splitlines():
         names, _, explanation = line.strip().partition("  ")
@@ -72,7 +72,7 @@ def folders_in(tree: str, *, coming: bool = False) -> Iterator[str]:
 
 
 def answers_in(text: str) -> list[tuple[str, list[str]]]:
-    """Return each question with the files that its answer names."""
+    """Return each question in a document with the files that its answer names."""
     return [(question, paths_in(answer)) for _, question, answer in QUESTION.findall(text)]
 
 
@@ -105,7 +105,7 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
 
 
 def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
-    """An answer that needs more files shows that a rule is defined in several modules."""
+    """If an answer needs more files, a rule is defined in too many modules."""
     text = read_document("CONTRIBUTING.md")
     assert len(answers_in(text)) == QUESTIONS
     assert unanswered(text) == []

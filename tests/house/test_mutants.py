@@ -1,4 +1,4 @@
-"""`python -m tests.mutants` changes one place at a time, and only places where a test could notice the change."""
+"""`python -m tests.mutants` changes one place in the code at a time, and only where a test could notice the change."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
-    """Type annotations, prose, log messages and tuning constants are not mutated, since no test could notice."""
+    """Type annotations, prose, log messages and tuning constants are not mutated."""
     assert list_mutants(source) == []
 
 
 def test_a_mutation_keeps_the_lines_after_it() -> None:
-    """Removing a guard or a default of several lines does not change the number of lines."""
+    """Removing a guard or a default that spans several lines does not change the number of lines."""
     guard, default = "    if (\n        a\n    ):\n        return 1\n", "    x = (\n        a\n        or 1.5\n    )\n"
     source = f"def f(a):\n{guard}{default}    return x\n"
     found = list_mutants(source)
@@ -76,7 +76,7 @@ def test_a_survivor_is_shown_with_its_line_before_and_after() -> None:
 
 
 def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
-    """Another seed chooses other mutants. Every file has one mutant before any file has a second."""
+    """Another seed chooses other mutants. Every file gets one mutant before any file gets a second."""
     chosen = choose(1, 6, "routing_admin/upstream")
     assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
     assert set(Counter(mutant.path for mutant in chosen).values()) == {1}
@@ -111,5 +111,5 @@ def test_functions_are_swapped_although_collecting_froze_them(tmp_path: Path) ->
     exec(compile(path.read_bytes(), str(path), "exec"), module)
     gc.freeze()
     assert swap_functions(path, b"def answer():\n    return 2\n")
-    gc.freeze()  # This is the state after collecting.
+    gc.freeze()  # pytest's collection of tests ends in this state.
     assert module["answer"]() == 2

@@ -37,7 +37,7 @@ IN_THE_CONSOLE = re.compile(
     r"routing_admin\.console\.(.+[._](queries|actions)|backups\..+|demo\..+|base\.keyset|dashboard\.metrics"
     r"|providers\.stored_keys|requests\.prefix_story|routes\.retrospect|services\.(nightly|probing)|settings\.pruning)"
 )
-"""Modules of the console that may read or write rows. The console's pages, forms and API may not."""
+"""Modules of the console that may read or write rows, unlike its pages, forms and API."""
 
 
 def packages() -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 def row_words(source: str) -> set[str]:
-    """Return the names by which a source reads or writes rows: managers, shortcuts, queries, reverse relations."""
+    """Return the names by which a source reads or writes rows: managers, shortcuts, queries and reverse relations."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in MANAGERS | QUERIES:

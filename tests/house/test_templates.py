@@ -38,7 +38,7 @@ TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Enclosure:
-    """What encloses the following text, and the indentation of the line that opened it.
+    """The construct that encloses the following text, and the indentation of the line that opened it.
 
     `kind` is `control` (a template tag with an end), `tag` (an HTML tag before its `>`), `quote` (the quoted value of
     an attribute), `element`, or `template` for the file itself.
@@ -191,7 +191,7 @@ SHOWN_AS_WRITTEN = re.compile(
     r'|<ol class="crumbs">(?:(?!</ol>).)*<li>[ ]*\n',
     re.DOTALL,
 )
-"""A line break at the start of an element whose white space is preserved (`said`, `diff` cells, `crumbs`)."""
+"""Matches a line break at the start of an element whose white space is preserved (`said`, `diff` cells, `crumbs`)."""
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -236,5 +236,5 @@ def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
 
 
 def test_templates_are_found() -> None:
-    """The checks above would pass without checking anything if they found no templates."""
+    """If no templates were found, the checks above would pass without checking anything."""
     assert len(TEMPLATES) > 100

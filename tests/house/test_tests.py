@@ -25,7 +25,7 @@ PACED: Mapping[str, str] = {
     "bench/upstream.py": "a measurement plays a provider that takes its time",
     "bench/load.py": "a measurement asks so many times a second",
 }
-"""Files whose tests depend on the passing of time."""
+"""Files with tests that depend on the passing of time."""
 
 OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "bench": "what is measured",
@@ -116,12 +116,12 @@ def has_deadline(node: ast.AST) -> bool:
 
 
 def private_attributes(sources: Sources) -> list[str]:
-    """Return each private attribute that is used on anything but `self`, and each private name that is imported."""
+    """Return each private attribute used on anything but `self`, and each private name that is imported."""
     return [f"{path}: {name}" for path, source in sources.items() for name in private_names(parsed(source))]
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the private names used, except `_meta`, `_replace` and `_exit`, which Django and Python document."""
+    """Yield the private names that are used, except `_meta`, `_replace` and `_exit`, which are documented."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))
@@ -138,7 +138,7 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def misnamed_folders(folders: Iterable[str]) -> list[str]:
-    """Return the folders of tests that are not named after a package, an app or a module."""
+    """Return the test folders that are not named after a package, an app or a module."""
     source = [path for app in ("capabilities", "artifacts", "routing_admin") for path in (ROOT / app).rglob("*.py")]
     subjects = {path.parent.name for path in source} | {path.stem for path in source}
     return [folder for folder in folders if folder not in subjects and folder not in OF_THE_WHOLE_REPOSITORY]
@@ -154,7 +154,7 @@ def test_no_test_sleeps() -> None:
 
 
 def test_names_imported_from_other_tests_exist() -> None:
-    """An import of a missing name in a benchmark that rarely runs would otherwise break unnoticed."""
+    """Otherwise, such an import in a benchmark that rarely runs would break unnoticed."""
     assert imports_nothing(sources_of_tests()) == []
 
 
@@ -165,7 +165,7 @@ def test_planted_import_of_a_missing_name_is_found() -> None:
 
 
 def test_no_test_uses_a_private_attribute() -> None:
-    """A test uses only public names. If a test needs more, the class must expose it."""
+    """If a test needs more than the public names, the class must expose it."""
     assert private_attributes(sources_of_tests()) == []
 
 

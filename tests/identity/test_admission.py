@@ -1,4 +1,4 @@
-"""Admission with an external account: every case of the decision, and the names of new users."""
+"""Who may sign in with an external account, in every case, and the names that new users get."""
 
 from __future__ import annotations
 
@@ -27,13 +27,16 @@ ACTIVE, GONE = Owner(7, True), Owner(7, False)
     ],
 )
 def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admission):
-    """A user with an invitation or a linked account is admitted. For others, the rules for new users decide."""
+    """A user with an invitation or a linked account is admitted. For all others, the rules for new users decide."""
     assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
 
 
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
 def test_a_domain_is_the_whole_one_of_a_verified_address(email):
-    """The whole domain of the e-mail address has to match. An address that is not verified has no domain."""
+    """The whole domain of the e-mail address has to match.
+
+    The domain of an address that is not verified does not count.
+    """
     identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 
@@ -49,5 +52,5 @@ def test_a_domain_is_the_whole_one_of_a_verified_address(email):
     ],
 )
 def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):
-    """A new user's name contains only characters that are allowed in user names, and leaves room for a number."""
+    """The user name contains only allowed characters, and leaves room for a number."""
     assert suggest_username(identity) == name

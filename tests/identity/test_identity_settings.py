@@ -1,4 +1,4 @@
-"""Identity provider settings from the environment. Incomplete settings are rejected."""
+"""The settings of identity providers in the environment. Incomplete settings are rejected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_configured_is_offered():
     ],
 )
 def test_incomplete_settings_are_refused_with_one_line(variables, message):
-    """Incomplete settings are rejected with an error that names the missing or wrong variable.
+    """The error names the missing or wrong variable.
 
     Signing in cannot create an administrator.
     """

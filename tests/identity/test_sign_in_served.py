@@ -1,4 +1,4 @@
-"""Signing in with OpenID Connect, with a real identity provider in this process and a real server in another."""
+"""Signing in with OpenID Connect: an identity provider in this process, and a served installation in another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oidc_provider_mock import User, run_server_in_thread
 from tests.gateway.serving import Server, served
 from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
-# This exception is raised within the package of the simulated provider.
+# The warning is issued by the package that simulates the identity provider.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:authlib")
 
 PEOPLE = (

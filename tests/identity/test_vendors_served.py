@@ -14,7 +14,7 @@ from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
-"""Each vendor's name for the code parameter, where it differs from `code`."""
+"""The name of the code parameter for vendors that do not call it `code`."""
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     apps = {f"{vendor.upper()}_CLIENT_ID": ID for vendor in TITLES}
     apps |= {f"{vendor.upper()}_CLIENT_SECRET": SECRET for vendor in TITLES}
     with pytest.MonkeyPatch.context() as environment, running_vendors(certificate) as proxy:
-        # The requests package trusts the certificates in this file.
+        # The requests library trusts the certificates in this file.
         environment.setenv("REQUESTS_CA_BUNDLE", str(certificate))
         settings = {"ADMIN_PASSWORD": PASSWORD, "OUTGOING_PROXY": proxy, **apps}
         with served(tmp_path_factory.mktemp("served"), settings=settings) as server:
@@ -49,7 +49,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
     assert NAME in account
     later_browser = Browser(installation)
     assert finish_sign_in(later_browser, vendor, CODE, next="/routes/").headers["location"] == "/routes/"
-    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # Viewers get no such link.
+    assert "/routes/new/" not in later_browser.pages.get("/routes/").text  # Only administrators get the link.
     events = later_browser.events()
     assert "Sign-in account linked" in events
     assert "Signed in" in events
