@@ -23,9 +23,9 @@ CATALOGUE = ROOT / "routing_admin/locale/zh_Hans/LC_MESSAGES/django.po"
 TEMPLATES = ROOT / "templates"
 HAN, WIDE = "\u4e00-\u9fff", "，。：；？！、"
 MISSET = re.compile(
-    rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # a half-width punctuation mark beside a Chinese word
-    rf"| [{WIDE}）”]|[{WIDE}（“] |[{HAN}] [{HAN}]"  # a space where Chinese has none
-    rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # no space beside a Latin word
+    rf"[{HAN}][,;:!?()]|[,;:!?()][{HAN}]"  # Half-width punctuation beside a Chinese word.
+    rf"| [{WIDE}）”]|[{WIDE}（“] |[{HAN}] [{HAN}]"  # A space where Chinese has none.
+    rf"|[{HAN}][A-Za-z0-9]|[A-Za-z0-9][{HAN}]"  # A missing space beside a Latin word or a digit.
 )
 SHUNNED = re.compile(r"[你妳]|请求体|标头|退役|读不了|帐[号户]|(?<!照常)(?<!正在)进行|对于该|此 id\b")
 """Words that the glossary replaces, or that read like a machine translation."""

@@ -122,7 +122,7 @@ HOUSE_WORDS = re.compile(
     r"|[Ss]tands? (?:here|there|in|for|at|beside|twice|already|alone|only)\b"
     r"|All 1 |\bis told\b|\bare told\b|\bnobody else\b|\bwas asked in vain\b|\bgoes on with\b|\bledger\b"
 )
-"""Idioms that readers outside this project do not know, and a plural without a number."""
+"""Idioms that readers outside this project do not know, and a plural that does not fit the number one."""
 
 
 def messages() -> list[str]:

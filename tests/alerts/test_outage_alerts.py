@@ -230,7 +230,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Outages of Redis and the store are reported after ten seconds, delays of log and configuration after a minute."""
+    """Redis and artifact store are reported after ten seconds, request log and configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()

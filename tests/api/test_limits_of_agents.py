@@ -1,4 +1,7 @@
-"""An agent's limits on the agents' API, over MCP and on the agent's page, counted together and reported alike."""
+"""An agent's limits on the agents' API, over MCP and on the agent's page.
+
+They are counted together and reported alike.
+"""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentPro
 @pytest.mark.sqlite
 @pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
 def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
-    """Without an index, the query would take longer the longer the log is."""
+    """Without an index, the query would take longer as the request log grows."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **filters)
     list_query = next(query["sql"] for query in caught if "ORDER BY" in query["sql"])

@@ -46,7 +46,7 @@ class Target:
     measurements: dict[str, list[float]] = field(default_factory=dict)
 
     def request(self, behaviour: str, **options: Any) -> bytes:
-        """Return a chat request that makes the upstream respond with the given behaviour."""
+        """Return a chat request that makes the upstream behave in this way."""
         body = {"model": self.model(behaviour), "messages": [{"role": "user", "content": "hello"}], **options}
         return request_bytes(self.served.port, self.path(behaviour), json.dumps(body).encode(), self.served.key)
 

@@ -230,7 +230,7 @@ SPANS_ON_POSTGRESQL = (
     ("d", "date_trunc('day', started_at)", "now() - interval '40 days'"),
     ("h", "date_trunc('hour', started_at)", "now() - interval '7 days'"),
 )
-"""Each kind of roll-up: the period's letter, SQL for the start of a request's period, and the earliest time."""
+"""For each kind of roll-up: the period's letter, SQL for the start of a request's period, and the earliest time."""
 
 
 def sums(cursor: Any) -> None:

@@ -1,4 +1,4 @@
-"""`python -m tests.bench.bench_passages`: count the files an action runs through, and the calls between them.
+"""`python -m tests.bench.bench_passages`: count the files that an action runs through, and the calls between them.
 
 A move is a call from one of our files to another. Django and libraries in between do not count. The fewer files and
 moves an action has, the easier its code is to follow.
@@ -24,7 +24,7 @@ OURS = tuple(f"{ROOT / app}/" for app in ("capabilities", "artifacts", "routing_
 
 
 class FileTrace:
-    """The files an action runs through. `moves` counts the calls from one of these files to another."""
+    """The files that an action runs through. `moves` counts the calls from one of these files to another."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()

@@ -56,7 +56,7 @@ http {{
 
 @dataclass(frozen=True)
 class Setup:
-    """A deployment: its name, its processes, its port, and two agents' keys, the second of which has limits."""
+    """A deployment: its name, its processes, its port, and the keys of two agents, the second of which has limits."""
 
     name: str
     serving: Sequence[Served]
@@ -136,8 +136,9 @@ def steps(provider: Served, folder: Path, cluster: Cluster | None, has_redis: bo
 def install_gateway(
     provider: Served, folder: Path, engines: Mapping[str, str]
 ) -> tuple[dict[str, str], tuple[str, str]]:
-    """Create an installation with these engines. Return its environment and two agents' keys, the second of which has
-    limits.
+    """Create an installation with these engines. Return its environment and the keys of two agents.
+
+    The second agent has limits.
     """
     environment, key = install(provider, folder, engines)
     manage(environment, "shell", "-c", LIMITS)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 def milliseconds(
     work: Callable[[], object], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> list[float]:
-    """Run `work` repeatedly and return the duration of each run in milliseconds by `clock`."""
+    """Run `work` repeatedly and return the duration of each run in milliseconds, as measured by `clock`."""
     durations = []
     for _ in range(rounds):
         began = clock()

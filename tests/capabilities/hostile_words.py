@@ -33,4 +33,4 @@ HOSTILE: dict[str, str] = {
         f"Agents that can process it: {ORDER}"
     ),
 }
-"""Twenty texts, named after the attacks that they try."""
+"""Twenty texts, each named after the attack that it tries."""

@@ -150,7 +150,7 @@ def test_pattern_has_its_own_source_and_date() -> None:
 
 
 def test_fact_has_the_verdict_of_its_sources() -> None:
-    """A fact about which the sources disagree counts as no."""
+    """A fact about which the sources disagree counts as "no"."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
     assert fish

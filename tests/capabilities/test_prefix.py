@@ -1,7 +1,7 @@
 """A conversation's prefix: what a candidate received for a message stays the same in later turns.
 
-A turn is one request from a client, which ends with the user's text or with all results of the called tools. The next
-turn repeats it and appends an answer and more.
+A turn is one request from a client, which ends with the user's text or with the results of all tool calls. The next
+turn repeats it and appends an answer and more messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parsing the limits in an agent's row."""
+"""Parsing the limits that are stored in an agent's database row."""
 
 from __future__ import annotations
 

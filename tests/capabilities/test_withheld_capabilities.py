@@ -1,4 +1,4 @@
-"""A candidate that refused a file may be called again as if it lacked the capability required for the file."""
+"""A candidate that refused a file may be called again as if it lacked the capability that the file requires."""
 
 from __future__ import annotations
 

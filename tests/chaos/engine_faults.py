@@ -169,7 +169,7 @@ def killed_machine(machines: Machines) -> Iterator[None]:
 
 @contextmanager
 def rolling_restart(machines: Machines) -> Iterator[None]:
-    """Restart one machine after another with SIGTERM. Meanwhile the callers of that machine use another one."""
+    """Restart one machine after another with SIGTERM. The callers of the stopped machine use another one."""
     for number in range(MACHINES):
         process = machines.servers[number].process
         process.terminate()

@@ -159,7 +159,10 @@ def runtime_agents(stage: Stage) -> None:
 
 
 def sign_ins(stage: Stage) -> None:
-    """Flood sign-in from one IP address and guess links from another. A user at the latter must be able to sign in."""
+    """Flood sign-in from one IP address and guess links from another.
+
+    A user at the second address must be able to sign in.
+    """
 
     def guess(number: int) -> None:
         person = Person(stage.server, source="127.0.0.9")
@@ -175,7 +178,7 @@ def sign_ins(stage: Stage) -> None:
 
 
 def slow_files(stage: Stage) -> None:
-    """Request the details of slow PDFs as one agent, and meanwhile of small files as another agent."""
+    """Request the details of slow PDFs as one agent, and at the same time those of small files as another agent."""
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:

@@ -1,7 +1,7 @@
 """Three servers that share PostgreSQL, Redis and S3. Each of these engines is stopped and started under load.
 
-Meanwhile a process is killed, the configuration is changed, a key is revoked and a budget is spent. The test measures
-how long it takes until all processes agree. At the end it checks that nothing acknowledged was lost.
+Meanwhile, a process is killed, the configuration is changed, a key is revoked and a budget is spent. The test measures
+how long it takes until all processes agree. At the end, it checks that nothing acknowledged was lost.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Machines:
         self.wait_for_agreement("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """Run `push` and meanwhile spend a budget through all processes.
+        """Run `push`, and at the same time spend a budget through all processes.
 
         No more than the budget may be granted.
         """

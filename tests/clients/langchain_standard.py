@@ -114,7 +114,7 @@ class Standard(ChatModelIntegrationTests):
         return {"invoke": ["cache_read_input"], "stream": ["cache_read_input"]}
 
     def invoke_with_cache_read_input(self, *, stream: bool = False) -> AIMessage:
-        """Call the model. The lab reports three cached tokens for every prompt."""
+        """Call the model. The fault lab reports three cached tokens for every prompt."""
         model = self.chat_model_class(**self.chat_model_params)
         if not stream:
             return model.invoke("Hello")

@@ -2,11 +2,11 @@
 
 The suites are LangChain's standard tests, openai-python's own tests (from its source distribution), agents of
 pydantic-ai and of OpenAI, `llm`, the clients for Node, llm-comply, and the recipes in docs/recipes.md. They run in a
-separate environment, `.venv-clients`, which `make test-clients` installs. Our server runs in a separate process, with
-the lab's capable model behind each protocol. Known differences are listed with their reasons in `differences.toml`. The
-run fails if there is a new difference or if a listed difference no longer occurs.
+separate environment, `.venv-clients`, which `make test-clients` installs.
 
-`ARGS="--write docs/compatibility.md"` writes the run's table to that document.
+Our server runs in a separate process, with the fault lab's capable model behind each protocol. Known differences are
+listed with their reasons in `differences.toml`. The run fails if there is a new difference or if a listed difference no
+longer occurs. `ARGS="--write docs/compatibility.md"` writes the run's table to that document.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def test_table_has_the_results_of_a_run() -> None:
 
 
 def test_example_follows_its_schema() -> None:
-    """The example follows references, alternatives and enumerations.
+    """The fault lab's model builds an example of a JSON schema from its references, alternatives and enumerations.
 
-    Values without an example are words and numbers from the question.
+    All other values are words and numbers from the question.
     """
     city = {"type": "object", "properties": {"name": {"type": "string"}, "people": {"type": "integer"}}}
     schema = {
@@ -82,7 +82,10 @@ TOOLS = {
 
 @pytest.mark.parametrize("protocol", REQUESTS)
 def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
-    """A tool call has the number from the question. Without a tool, the model answers in text."""
+    """The arguments of the tool call contain the number from the question.
+
+    Without a tool, the model answers in text.
+    """
     path, body = REQUESTS[protocol]
     reply = choose_reply(read(path, json.dumps(body | {"tools": TOOLS[protocol]}).encode()))
     assert reply is not None

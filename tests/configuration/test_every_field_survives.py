@@ -1,4 +1,4 @@
-"""Export and import, revisions, rows and undo preserve every field of the configuration."""
+"""Export and import, revisions, database rows and undo preserve every field of the configuration."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def export_texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[s
 
 
 def without_unexported(configuration: Configuration) -> Configuration:
-    """Return the configuration without the values that exports omit: stored keys and the terms of agent keys."""
+    """Return the configuration without what exports omit: stored keys, and the changed settings of agent keys."""
     agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 

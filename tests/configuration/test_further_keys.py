@@ -1,4 +1,4 @@
-"""A provider's additional keys in exports, imports, rows and undo."""
+"""A provider's additional keys in exports, imports, database rows and undo."""
 
 from __future__ import annotations
 

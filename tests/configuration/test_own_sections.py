@@ -1,4 +1,4 @@
-"""Parts that only this program has (aliases, agents, languages, budgets) in exports and imports."""
+"""Configuration parts that only this program has (aliases, agents, languages, budgets) in exports and imports."""
 
 from __future__ import annotations
 

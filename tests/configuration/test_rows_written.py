@@ -1,4 +1,4 @@
-"""Writing a configuration to rows: changes are found by comparing JSON, and values must be storable."""
+"""Writing a configuration to database rows: changes are found by comparing JSON, and values must be storable."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_order_of_languages_is_no_change() -> None:
 
 
 def test_value_that_reads_back_differently_is_rolled_back() -> None:
-    """For example, a number as a key in JSON is read back as a string."""
+    """For example, a number that is a key in JSON is read back as a string."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))

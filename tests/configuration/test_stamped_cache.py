@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=Tr
 
 T = TypeVar("T")
 CALLERS = 12
-# This is longer than `FRESH_SECONDS`, so the next call has to read the version stamp.
+# The delay is longer than `FRESH_SECONDS`, so the next call has to read the version stamp.
 PAUSE = 5.0
 NEXT_STAMP = "UPDATE routing_admin_installation SET version = version + 1"
 REVOKED = "UPDATE capabilities_agentkey SET revoked_at = '2026-11-20 00:00:00'"

@@ -297,7 +297,7 @@ class Control(Part):
 
 
 class Page(Part):
-    """A response, or the text of one."""
+    """A page, given as a response or as the text of one."""
 
     def __init__(self, answer: Any) -> None:
         reader = _Reader()

@@ -46,7 +46,7 @@ def make_link(client: Client, agent: str = "text-agent", **fields: str) -> str:
 
 
 def call_page(address: str, pk: str = "r1") -> str:
-    """Return the URL of a call's page below an agent's page."""
+    """Return the URL of a call's page, which is below the agent's page."""
     return address.replace("/agent-page/", f"/agent-page/calls/{pk}/")
 
 

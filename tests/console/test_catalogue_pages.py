@@ -30,12 +30,12 @@ API = {
         }
     }
 }
-"""A model list of models.dev that agrees with LiteLLM's, unlike the list that is shipped."""
+"""A models.dev list that agrees with LiteLLM's list, unlike the list that is shipped."""
 
 
 @pytest.fixture
 def flash_service() -> Service:
-    """A service not filled in from the catalogue, whose model two catalogue sources describe differently."""
+    """A service that was not filled in from the catalogue, and whose model two sources describe differently."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )

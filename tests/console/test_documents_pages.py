@@ -116,7 +116,7 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
 
 
 def test_the_search_has_the_sections_of_the_pages() -> None:
-    """Search and pages parse documents differently, so their headings and anchors could differ."""
+    """The search and the pages parse documents differently, so their headings and anchors could differ."""
     found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
     assert found == [
         (document.title, url, section.heading, section.anchor)
@@ -145,7 +145,7 @@ def test_every_page_that_an_alert_names_exists(viewer: Client, kind: AlertKind) 
 
 
 def test_examples_for_clients_use_this_installations_url(admin: Client, settings: Any) -> None:
-    """Documents for operators keep the example's address, because the server listens on it."""
+    """Documents for operators keep the example's address, because the server listens on that address."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))
     assert recipes.shows('base_url = "https://llm.example.org/v1"')

@@ -52,7 +52,7 @@ def vision_service(demo: None, lab: Lab) -> Service:
 
 
 def refuse_once(key: str) -> str:
-    """Send a request with an image that a fallback answers; return its id after the journal is written."""
+    """Send a request with an image that a fallback answers. Return the request's id after the journal is written."""
     answer = post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
     journal().flush()

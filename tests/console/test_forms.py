@@ -73,7 +73,7 @@ EMPTY: dict[str, tuple[str, dict[str, str], list[str]]] = {
         ["Model service", "Task route"],
     ),
 }
-"""Maps forms to their URL, the posted data, and the labels of the fields with errors."""
+"""Maps each form to its URL, the posted data, and the labels of the fields with errors."""
 DJANGO_MESSAGES = re.compile(
     "This field is required|Enter a valid|Select a valid|Ensure this|Ensure that"
     "|这个字段是必填项|输入一个|选择一个有效|确保"
@@ -108,7 +108,7 @@ SAVED: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 def form_values(admin: Client, address: str) -> dict[str, Any]:
-    """Return what the page's main form posts when nothing has been changed."""
+    """Return the form data that the page's main form posts if nothing was changed."""
     form = admin.get(address).context["form"]
     data: dict[str, Any] = {}
     for bound in (*form, *(getattr(form, "price", None) or ())):

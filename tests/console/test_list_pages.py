@@ -112,18 +112,18 @@ LISTS: dict[str, Callable[[int], None]] = {
     "/requests/": add_requests,
     "/usage/": add_requests,
 }
-"""Maps the URL of a list to the function that adds a number of rows to it."""
+"""Maps the URL of a list to a function that adds a given number of rows to the list."""
 NOTHING = {
     **dict.fromkeys(LISTS, "q=no-such-thing"),
     "/history/audit/": "object=no-such-thing",
     "/requests/": "q=agent:no-such-thing",
 }
-"""Maps the URL of a list to a search that finds nothing."""
+"""Maps the URL of a list to a search without results."""
 TIMES = ("/users/", "/tokens/", "/artifacts/", "/history/", "/history/audit/", "/requests/")
 
 
 def count_rows(page: Page) -> int:
-    # The list is the last table of its page; charts contain tables, too.
+    # The list is the page's last table. Charts contain tables, too.
     tables = [control for control in page.controls if control.tag == "table"]
     return len(tables[-1].rows)
 

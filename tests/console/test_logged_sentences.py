@@ -1,4 +1,4 @@
-"""The log stores error messages as a code with values, called facts.
+"""The request log stores error messages as a code with values, called facts.
 
 Pages render these messages in the user's language. Earlier versions stored English text, which is shown unchanged
 (docs/decisions/0007).
@@ -70,8 +70,7 @@ def string_value(node: ast.expr) -> str | None:
 
 
 TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and (text := string_value(call.args[0]))})
-"""Every message template outside the pages, and therefore every message that the program itself can write to the log.
-"""
+"""Every message template outside the pages, and thus every message that the program itself can write to the log."""
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -43,14 +43,14 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_artifacts(count: int) -> None:
-    """Create artifacts without stored bytes; the first one is `a0`."""
+    """Create artifacts without stored bytes. The first one is `a0`."""
     for number in range(count):
         values = {"sha256": "0" * 64, "size": 1, "kind": "text", "mime_type": "text/plain", "is_binary": False}
         Artifact.objects.update_or_create(id=f"a{number}", defaults=values)
 
 
 def add_everything() -> None:
-    """Create thirty more rows of each kind, related to those whose pages are tested."""
+    """Create thirty more rows of each kind, related to the rows whose pages are tested."""
     echo, vision = Provider.objects.get(name="echo"), Service.objects.get(service_id="echo-vision")
     caller = Agent.objects.get(agent_id="text-agent")
     for number in range(30):

@@ -28,7 +28,7 @@ PAGES = ["/", "/requests/", "/requests/?q=agent:text-agent", "/requests/req_kept
 
 @pytest.fixture
 def key(key: str) -> str:
-    """A key of an agent. The log contains one request of the agent, with its recorded body."""
+    """An agent's key. The request log contains one request by the agent, with its recorded body."""
     message = {"role": "user", "content": [{"type": "text", "text": MARKER}]}
     row = RequestLog.objects.create(
         id="req_kept",

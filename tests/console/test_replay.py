@@ -43,7 +43,7 @@ def test_a_recorded_request_is_simulated_without_a_deleted_file(key: str, admin)
 
 
 def test_an_unrecorded_request_is_simulated_with_its_files(key: str, admin, viewer):
-    """The log contains the artifacts even if messages are not recorded.
+    """The request log names the artifacts even if messages are not recorded.
 
     A viewer gets placeholders of the same kind and size.
     """

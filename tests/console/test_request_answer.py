@@ -1,4 +1,4 @@
-"""The page of a request shows what the provider's response contained besides its text."""
+"""The page of a request shows what the provider's response contained besides text."""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 OUTCOMES = (OK, OK, OK, OK, OK, "http_503", "invalid_json", "client_cancelled")
-"""Of eight requests, five are answered, one of them by a fallback; one fails, one is rejected and one is cancelled."""
+"""Five of the eight requests are answered, one of them by a fallback.
+
+One fails, one is rejected, and one is cancelled.
+"""
 EXPECTED_MIX = {Outcome.ANSWERED: 4, Outcome.FALLBACK: 1, Outcome.FAILED: 1, Outcome.REFUSED: 1, Outcome.CANCELLED: 1}
 request_numbers: Iterator[int] = iter(range(100_000))
 
@@ -36,7 +39,7 @@ request_numbers: Iterator[int] = iter(range(100_000))
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     """Fix the current time at 14:45 of yesterday.
 
-    On each of the last 20 days there are eight requests at 09:10 and one more.
+    On each of the last 20 days, there are eight requests at 09:10 and one at 13:45.
     """
     moment = timezone.now().astimezone(UTC).replace(hour=14, minute=45, second=0, microsecond=0) - DAY
     RequestLog.objects.all().delete()

@@ -74,7 +74,7 @@ def admin(demo: None, admin: Client) -> Client:
 
 
 def add_requests(count: int) -> None:
-    """Create failed requests that began now, each with two attempts; `r0` is the first."""
+    """Create failed requests that began now, each with two attempts. The first one is `r0`."""
     now = timezone.now()
     for number in range(count):
         values = {"started_at": now, "surface": "v1", "outcome": "http_500", "task_type": "design", "fell_back": True}
@@ -95,7 +95,7 @@ def add_attempts(row: RequestLog, count: int) -> None:
 
 
 def add_everything() -> None:
-    """Create thirty more rows of each kind, related to those whose pages are tested."""
+    """Create thirty more rows of each kind, related to the rows whose pages are tested."""
     echo, first = Provider.objects.get(name="echo"), Revision.objects.get(number=first_revision())
     design = TaskRoute.objects.get(task_type="design")
     for number in range(30):
@@ -115,7 +115,7 @@ def add_everything() -> None:
 
 
 def first_revision() -> int:
-    """Return the number of the demo's revision, which depends on how many numbers earlier tests used."""
+    """Return the number of the demo's revision, which depends on the number of revisions in earlier tests."""
     return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
 
 

@@ -20,7 +20,7 @@ STAMP = f'FROM "{Installation._meta.db_table}"'
 def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return the number of queries that a page makes to one database, as `query_counts` does."""
+    """Return the number of queries that a page makes to one database. `query_counts` explains how they are counted."""
     return query_counts(client, address, post=post)[(DEFAULT_DB_ALIAS, LOGS).index(using)]
 
 

@@ -36,7 +36,7 @@ DASHBOARDS: Mapping[str, Any] = {path.name: json.loads(path.read_text()) for pat
 RULE_TESTS = sorted(HERE.glob("alert_rules*_test.yaml"))
 
 SCRAPED = {"up": {"job", "instance"}}
-"""Labels that Prometheus adds to every scraped series."""
+"""The labels that Prometheus adds to every scraped series."""
 METRIC = re.compile(r"\b((?:routing_admin|gen_ai|process)_[a-z0-9_]+|up)\b(?:\{([^}]*)\})?")
 MATCHER = re.compile(r'(\w+)\s*(=~|!~|!=|=)\s*"([^"]*)"')
 GROUPED = re.compile(r"\b(?:by|on|without|ignoring)\s*\(([^)]*)\)")
@@ -76,7 +76,7 @@ def metrics_in(query: str) -> list[tuple[str, str]]:
 
 
 def read_labels() -> dict[str, set[str]]:
-    """Return every series' labels by its name in `/metrics`, whether or not it has a value now."""
+    """Return the labels of every series in `/metrics` by the series' name, whether or not it has a value now."""
     counted, pids = board().collect()
     found = {name: set(labels) for name, labels in SCRAPED.items()}
     for family in (*counted, *read_sources(server_hooks().families), *list_process_families(pids)):

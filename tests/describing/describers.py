@@ -32,7 +32,7 @@ def describing_lab(
     policy: str = POLICY,
     retries: int | None = None,
 ) -> Iterator[Lab]:
-    """Run the lab with the model `seer` on the route `describe`, `blind` on the route `blind`, and both on `both`.
+    """Run the fault lab with the models `seer` on the route `describe`, `blind` on `blind`, and both on `both`.
 
     The arguments `seer` and `blind` are the protocols of these models. The process starts and ends with an empty run
     context. `retries` are the retries of the describing model: use 0 if the test does not need to wait for retries.

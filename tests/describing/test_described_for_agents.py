@@ -1,7 +1,7 @@
-"""get_artifact and /messages/route describe a file only on request, with `describe`, and only for a key that may call
-models.
+"""get_artifact and /messages/route describe a file only on request, and only for a key that may call models.
 
-A file's facts are its name, type and size. A model that cannot read the file receives them instead.
+The request has the parameter `describe`. A file's facts are its name, type and size. A model that cannot read the file
+receives them instead.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""A describer is a model that describes files for models that cannot read them. It must read files and has no describer
-itself.
+"""A describer is a model that describes files for models that cannot read them.
 
-If it stops reading files later, that is only a warning.
+A describer must read files, and has no describer itself. If it stops reading files later, that is only a warning.
 """
 
 from __future__ import annotations

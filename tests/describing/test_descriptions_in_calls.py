@@ -55,7 +55,7 @@ SLOW = ("silent", "drip")
 OTHERS = sorted(
     name for name, scenario in SCENARIOS.items() if scenario.plain and "openai" in scenario.needs and name not in FAULTS
 )
-"""All other faults that the lab plays in OpenAI's protocol without streaming."""
+"""All other faults that the fault lab plays in OpenAI's protocol without streaming."""
 
 
 def picture(colour: str) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> 
 
 
 WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
-"""The call is answered, the header reports the failure, and the candidate receives the facts without a description."""
+"""The call is answered, the header reports the failure, and the candidate receives only the file's facts."""
 
 
 @pytest.mark.parametrize(

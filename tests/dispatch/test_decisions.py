@@ -1,4 +1,4 @@
-"""Values that depend only on the configuration are computed once per snapshot and never mixed up."""
+"""Values that depend only on the configuration are computed once per configuration snapshot and never mixed up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
 
 
 def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None:
-    """Drafts are short-lived, so a new draft may have a deleted draft's memory address."""
+    """Drafts are short-lived, so a new draft may get the memory address of a deleted one."""
     cache = cached_decisions(state)
     for number in range(50):
         draft = RouteSpec(f"draft-{number}", (CandidateSpec("echo", f"echo-{number}"),))

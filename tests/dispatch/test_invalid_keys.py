@@ -27,7 +27,7 @@ TEN_MINUTES = 600
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """Yield a lab with a provider that has five keys and rejects one of them."""
+    """Yield a fault lab with a provider that has five keys and rejects one of them."""
     with Lab({f"pool/{DEAD}": 401}) as lab:
         provider = {
             "providerName": "pool",

@@ -54,21 +54,21 @@ class RouterHarness:
 
     @property
     def limits(self) -> list[dict[str, int]]:
-        """The token limits that the lab received, by parameter name, in order."""
+        """The token limits that the fault lab received, by parameter name, in order."""
         bodies = [{**received.json, **received.json.get("generationConfig", {})} for received in self.lab.requests]
         return [{name: body[name] for name in sorted(NAMES & set(body))} for body in bodies]
 
 
 @pytest.fixture
 def harness(request: pytest.FixtureRequest, demo: None) -> Iterator[RouterHarness]:
-    """Yield a harness for the lab with the script that the decorator `lab` sets."""
+    """Yield a harness for the fault lab with the script that the decorator `lab` sets."""
     with Lab(request.param) as lab:
         yield RouterHarness(lab)
         run_sync(process_upstream().close())
 
 
 def lab(**script: str) -> pytest.MarkDecorator:
-    """Return a decorator that sets the lab's script, which maps a provider to its fault."""
+    """Return a decorator that sets the fault lab's script, which maps a provider to its fault."""
     return pytest.mark.parametrize("harness", [script], indirect=True, ids=["lab"])
 
 
@@ -206,7 +206,7 @@ def test_limit_in_extra_body_is_renamed_too(harness: RouterHarness) -> None:
 
 @lab(picky=f"parameter:param={OLD}+temperature")
 def test_simulation_uses_the_remembered_limit_name(harness: RouterHarness) -> None:
-    """A simulation stores nothing in this process's memory."""
+    """A simulation does not change what this process remembers."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     harness.ask("picky", warm)

@@ -30,7 +30,7 @@ UNSUPPORTED = Failure(Fault.UNSUPPORTED_PARAMETER, "no seed here", 400, param="s
 
 @pytest.fixture
 def lab(demo: None) -> Iterator[Lab]:
-    """Yield a lab with a host for Anthropic's protocol, which has no `seed`, and one for OpenAI's, which has it."""
+    """Yield a lab with a host for Anthropic's protocol, which lacks `seed`, and one for OpenAI's, which has it."""
     with Lab({"claude": "ok", "gpt": "ok"}) as lab:
         for name, protocol in (("claude", "anthropic"), ("gpt", "openai")):
             url = lab.url(protocol, name)

@@ -1,4 +1,4 @@
-"""Test helpers: a request journal with its own spool, and a wait until its entries are written."""
+"""Test helpers: a request journal with its own spool, and a function that waits until its entries are written."""
 
 from __future__ import annotations
 

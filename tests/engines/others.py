@@ -15,7 +15,7 @@ from routing_admin.platform.databases.router import LOG_MODELS
 from tests.engines.databases import database_environment, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
-"""Names of an installation's SQLite files. On PostgreSQL they stand for the tables in these files."""
+"""The names of an installation's SQLite files. On PostgreSQL, they stand for the tables in these files."""
 TABLES = (
     "SELECT relname FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace"
     " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"

@@ -85,12 +85,12 @@ BYTES_DIFFER = frozenset(
         *("reset_mid_body", "stall", "bytes", "held_open", "reset_after_finish"),
     }
 )
-"""Scenarios of the lab whose bytes differ by protocol. The others are the same in every protocol."""
+"""Scenarios of the fault lab whose bytes differ by protocol. All others are the same in every protocol."""
 
 
 @dataclass(frozen=True)
 class ExpectedFault:
-    """A row's values. Cooldowns are in seconds, or None if there is none."""
+    """The values of a row. Cooldowns are in seconds, or None if there is none."""
 
     fault: str
     seed: str
@@ -146,4 +146,4 @@ KEY_COOLDOWNS = {
     "http_429_wait": NAMED_WAIT,
     "http_429_bad_header": 60,
 }
-"""The cooldown in seconds of one of several keys. Every other fault concerns the provider or the request."""
+"""The cooldown in seconds of one of several keys. All other faults concern the provider or the request."""

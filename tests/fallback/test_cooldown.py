@@ -124,7 +124,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
 
 
 def test_processes_draw_different_jitter():
-    """With equal jitter, all processes would call the provider again at the same moment."""
+    """If all processes had equal jitter, they would call the provider again at the same moment."""
     lengths = []
     for chance in (0.0, 0.5):
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)

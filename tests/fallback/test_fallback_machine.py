@@ -1,4 +1,4 @@
-"""A state machine over routes, faults and time: runs, waits and outages in any order, checked against the rules."""
+"""A state machine over routes, faults and time: runs, waits and outages in any order follow the fallback rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_M
 
 
 class FallbackMachine(RuleBasedStateMachine):
-    """Providers fail and recover, time passes, and requests run. Attempts and calls always follow the rules."""
+    """Providers fail and recover, time passes, and requests run.
+
+    Attempts and calls always follow the fallback rules.
+    """
 
     @initialize()
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""The fallback run, candidate by candidate."""
+"""The fallback run, which calls one candidate after another."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_last_resort_is_tried_once():
 
 
 def test_retry_budget_of_a_failing_provider_runs_out():
-    """Other providers keep their retry budgets, and answers refill the provider's budget."""
+    """Each provider has its own retry budget, and answers refill it."""
     stage = Stage()
     plan = Plan(chain("a", "b"))
     stage.run_context.budget.refund("b", 0)

@@ -115,7 +115,10 @@ async def test_unreachable_provider_has_its_own_fault_and_the_next_one_answers(l
 
 
 def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
-    """The lab plays every fault except those without a response, such as a missing key, which other tests cover."""
+    """The fault lab plays every fault except those without a response, such as a missing key.
+
+    Other tests cover these.
+    """
     shown = {scenario.plain for scenario in SCENARIOS.values()} | {scenario.stream for scenario in SCENARIOS.values()}
     without_bytes = {
         *(Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL, Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT),

@@ -48,7 +48,7 @@ NOT_SENT = ("origin_refused", "key_missing")
 """`OUT_OF_REACH` are connection faults, and `NOT_SENT` are faults for which no request is attempted."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
-"""Faults whose stream only the request's total deadline ends."""
+"""Faults with a stream that only the request's total deadline ends."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,10 @@ class FaultCase:
 
     @property
     def step(self) -> str:
-        """Return the lab's script step. A provider that refuses the request repeats the received key in its message."""
+        """Return the fault lab's script step.
+
+        A provider that refuses the request repeats the received key in its message.
+        """
         return f"{self.scenario}:message=No to {PLANTED_KEY}" if self.scenario.startswith("http_") else self.scenario
 
 
@@ -157,7 +160,7 @@ in one protocol.
 
 @dataclass
 class CaseResult:
-    """The result of a case: the response, the log rows, and the number of requests that the lab received."""
+    """The result of a case: the response, the log rows, and the number of requests that the fault lab received."""
 
     case: FaultCase
     status: int

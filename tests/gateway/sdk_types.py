@@ -1,8 +1,7 @@
-"""The gateway's responses, validated by the vendors' own SDKs: their types in strict mode and their stream
-accumulators.
+"""The gateway's responses, validated by the vendors' own SDKs: their types in strict mode and stream accumulators.
 
-The patterns list the keys that a vendor may send as null. The SDKs' Python types do not say which keys these are, but
-their TypeScript types do. The patterns were taken from openai 6.49 (chat/completions, responses, shared) and
+The patterns below list the keys that a vendor may send as null. The SDKs' Python types do not say which keys these are,
+but their TypeScript types do. The patterns were taken from openai 6.49 (chat/completions, responses, shared) and
 @anthropic-ai/sdk 1.13 (messages) on 2026-11-24.
 """
 
@@ -154,9 +153,7 @@ def accumulate_message(stream: bytes) -> Any:
 
 @dataclass(frozen=True)
 class SdkApi:
-    """How an SDK reads one API: the type of a response, its nullable keys, and a function that reads a stream's
-    text.
-    """
+    """How an SDK reads one API: the type of a response, its nullable keys, and a function that reads a stream."""
 
     whole: Any
     nulls: re.Pattern[str]

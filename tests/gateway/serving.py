@@ -217,7 +217,7 @@ def served(
     options: Sequence[str] = (),
     prefix: Sequence[str] = (),
 ) -> Iterator[Server]:
-    """Start a server with the demo configuration and the lab's providers.
+    """Start a server with the demo configuration and the fault lab's providers.
 
     `configured` returns the configuration to import, `settings` are environment variables without their prefix,
     `options` are options of the command `serve`, and `prefix` is a command that runs the server.
@@ -230,8 +230,9 @@ def served(
 
 
 def usual_port() -> int:
-    """Return the same port for each lab of this process, so that files that name it are equal, or 0 if it is taken.
-    The port is below the range from which systems assign ephemeral ports.
+    """Return the same port for each fault lab of this process, so that files that name the port are equal.
+
+    Return 0 if the port is taken. It is below the range from which systems assign ephemeral ports.
     """
     port = 20_000 + os.getpid() % 10_000
     with socket.socket() as probe:
@@ -267,7 +268,10 @@ def serving(
 
 
 def server_environment(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return the server's environment: its own data directory, and the lab as the only private address it may call."""
+    """Return the server's environment.
+
+    It has its own data directory, and may call only one private address, that of the fault lab.
+    """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]
     settings = {"ROUTING_ADMIN_DATA_DIR": str(directory), "ROUTING_ADMIN_ALLOWED_ORIGINS": origin}

@@ -22,9 +22,10 @@ from tests.gateway.stream_readers import ParsedAnswer, read_chat, read_gemini, r
 
 Json = dict[str, Any]
 Step = tuple[str, int, str]
-"""One chunk of an answer: `text`, `reasoning`, or `call` with the number of the tool call. The first chunk of a call
-is empty and represents its name. Vendors send calls one after another. The generated chunks may be mixed, but the
-arguments of a call begin no later than those of the calls named after it.
+"""One chunk of an answer: `text`, `reasoning`, or `call` with the number of the tool call.
+
+The first chunk of a call is empty and represents its name. Vendors send one call after another. The generated chunks
+may be mixed, but the arguments of a call begin no later than the arguments of calls that were named after it.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
@@ -51,8 +52,9 @@ def joined(pieces: Iterable[str]) -> str:
 
 @st.composite
 def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
-    """Generate tool calls, and the chunks of an answer in any order that keeps each call's own chunks in sequence. A
-    call without input may have no argument chunks, because some hosts send none for tools without parameters.
+    """Generate tool calls, and the chunks of an answer in any order that keeps each call's own chunks in sequence.
+
+    A call without input may have no argument chunks, because some hosts send none for tools without parameters.
     """
     inputs = draw(st.lists(st.dictionaries(st.text(max_size=4), VALUES, max_size=3), max_size=3))
     calls = [(f"tool_{number}", arguments) for number, arguments in enumerate(inputs)]

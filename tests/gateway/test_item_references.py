@@ -208,8 +208,9 @@ def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
 
 @pytest.mark.parametrize("how", ["broke", "disconnected"])
 def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
-    """The client has seen the ids of complete items and may refer to them. A tool call that was cut off has incomplete
-    arguments and is not stored.
+    """The client has seen the ids of complete items and may refer to them.
+
+    A tool call that was cut off has incomplete arguments and is not stored.
     """
     kept: list[Any] = []
     call = ChatCall(parse({"model": "m", "input": "x"}, lambda _: None).chat, "m")

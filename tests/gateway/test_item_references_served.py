@@ -59,10 +59,10 @@ def test_references_reach_the_provider_as_the_items_would(server: Server, upstre
 
 
 def without_ids(value: Any) -> Any:
-    """Return the request without call ids, which the lab generates for each answer, and without Gemini's call
-    signatures.
+    """Return the request without the fault lab's call ids and without Gemini's call signatures.
 
-    No item contains these signatures, so only the worker that received them knows them.
+    The lab generates call ids for each answer. No item contains the signatures, so only the worker that received them
+    knows them.
     """
     if isinstance(value, dict):
         return {

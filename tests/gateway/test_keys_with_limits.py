@@ -34,7 +34,7 @@ def key_row(key: str) -> AgentKey:
 
 
 def forbids(key: str) -> bool:
-    """Return whether the key may not use models outside the planning route."""
+    """Return whether the key may not use models outside the route `planning`."""
     return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
 

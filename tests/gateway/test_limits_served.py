@@ -38,13 +38,13 @@ BUDGET = (
     "row.price = {'currency': 'USD', 'input': 10, 'output': 100}; save_service(SYSTEM, row); "
     "save_budget(SYSTEM, LabelKind.TEAM, 'search', {'moneyPerDay': '0.30', 'currency': 'USD'})"
 )
-"""Code that sets a price of the lab's model and a team's spending limit."""
+"""Code that sets a price for the fault lab's model and a team's spending limit."""
 
 
 def limit(server: Server, **limits: Any) -> None:
     """Set the text agent's limits from another process, and wait until no call uses the previous limits."""
     manage(server_environment(server.directory, server.lab), "shell", "-c", SET % json.dumps(limits))
-    # The snapshot that calls use is never older than `FRESH_SECONDS`. The agents' API reads the rows themselves.
+    # Calls use a snapshot that is at most `FRESH_SECONDS` old. The agents' API reads the database rows instead.
     refreshed_at = time.monotonic() + FRESH_SECONDS
     reported: list[dict[str, Any]] = []
     while time.monotonic() <= refreshed_at:
@@ -198,7 +198,7 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
             server.lab.play({})
             statuses = Counter(answer.status_code for answer in answers)
             assert statuses.keys() <= {200, 503}
-    # All shares together are at most the limit, and each share is extended by one withdrawal from the ledger's pool.
+    # All shares together are at most the limit, and each process extends its share once, by the size of a regular draw.
     assert statuses[200] <= 2 * 20_000 / 2000
     refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.json()["error"]["code"] == "unavailable"

@@ -30,7 +30,7 @@ from tests.lab import SCENARIOS, Lab
 
 CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
-"""Scenarios only for chat: the lab's strict hosts, and an answer that is empty in chat but complete in these calls."""
+"""Scenarios only for chat: strict hosts, and an answer that is empty in chat but complete in these calls."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
 """The numbers of tries that differ from chat.
 

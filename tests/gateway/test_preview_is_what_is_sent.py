@@ -1,12 +1,15 @@
-"""A previewed payload is what is sent: the page, the agents' API, the page Simulate and the upstream request agree byte
-for byte.
+"""A previewed payload is what is sent.
 
-Files of many types go to five model services in OpenAI's protocol and to two in each other protocol: what a service
-receives of a file is decided by what it reads, and each form is written once in each protocol. The calls use the model
-`auto`, and the service is the candidate of the default route. The lab stores the requests. A payload is compared whole,
-including its language directive, after each file's data has been inserted in place of `<N bytes>`. Inline files must
-arrive as the stored files do. API, Simulate and upstream request are compared for every file and service, the page and
-inline files for every file, and for every service with each kind of file in each form.
+The payload on the artifact's page, in the agents' API, on the page Simulate and in the upstream request agree byte for
+byte. Files of many types go to five model services in OpenAI's protocol and to two in each other protocol: what the
+service reads decides what it receives of a file, and each protocol writes each form of delivery in its own way.
+
+The calls use the model `auto`, and the service is the candidate of the default route. The fault lab stores the
+requests. Whole payloads are compared, including the language directive, after each file's data has been inserted in
+place of `<N bytes>`. Inline files must arrive as the stored files do.
+
+API, Simulate and upstream request are compared for every file and every service. The page and inline files are compared
+for every file, and for every service with each kind of file in each form.
 """
 
 from __future__ import annotations
@@ -121,7 +124,7 @@ Audio and video are also measured by a separate process.
 
 
 def files() -> dict[str, bytes]:
-    """Return one sample of each type. For images and documents, return only the types named above."""
+    """Return one sample of each type. For images and documents, return only the types named in the constants above."""
     types: dict[str, tuple[str, bytes]] = {}
     kinds: dict[Kind, list[str]] = {kind: [] for kind in Kind}
     for sample in SAMPLES:
@@ -235,7 +238,7 @@ async def send(key: str, parts: Sequence[Mapping[str, Any]], lab: Lab) -> list[b
 
 @pytest.fixture
 def services(demo: None, lab: Lab) -> list[ReaderService]:
-    """Create services at a provider for each protocol of the lab. They replace the demo's services."""
+    """Create services at a provider for each protocol of the fault lab. They replace the demo's services."""
     Service.objects.update(enabled=False)
     made = []
     for protocol in PROTOCOLS:

@@ -1,4 +1,4 @@
-"""Both kinds of secrets are rotated while calls are running, and no call fails."""
+"""The secret key and the encryption keys are rotated while calls are running, and no call fails."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ HELLO = [{"role": "user", "content": "hello"}]
 
 
 def scenario(server: Server, **script: object) -> None:
-    """Give the lab a new script, and clear the requests that it received under the old script."""
+    """Give the fault lab a new script, and clear the requests that it received under the old script."""
     server.lab.play(script)  # type: ignore[arg-type]
 
 

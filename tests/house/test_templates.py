@@ -220,7 +220,7 @@ ANSWERS = {"All", "Dark", "It", "Light", "System"}
 
 
 def button_verbs(source: str) -> set[str]:
-    """Return the first words of submit buttons, and of the verbs in dialogs that ask for confirmation."""
+    """Return the first words of submit buttons, and of the verbs in confirmation dialogs."""
     submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 

@@ -40,7 +40,7 @@ OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "ui": "every page in a real browser",
     "upgrade": "installations of earlier versions",
 }
-"""Test folders that concern the whole repository."""
+"""Folders of tests that concern the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
 CONVENTIONS = {"_meta", "_replace", "_exit"}
