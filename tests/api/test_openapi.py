@@ -120,9 +120,8 @@ def test_generated_call_gets_a_documented_response_and_never_5xx(
     """Status, content type and schema of the response are documented, whether or not the input is valid."""
     operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
-    checks = [
-        check for check in CHECKS if check is not negative_data_rejection or not has_form
-    ]  # A text field of a form accepts any text, so no generated form is invalid.
+    # A text field of a form accepts any text, so no generated form is invalid.
+    checks = [check for check in CHECKS if check is not negative_data_rejection or not has_form]
     path_parameters = {name: path_values[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)
     if path_parameters:

@@ -239,9 +239,8 @@ def box(name: bytes, *content: bytes) -> bytes:
 
 
 def iso_media(brand: bytes, *tracks: bytes, compatible: bytes = b"") -> bytes:
-    traks = [
-        box(b"trak", box(b"mdia", box(b"hdlr", bytes(8), track, bytes(12), b"\0"))) for track in tracks
-    ]  # The version, flags and pre_defined fields precede the handler.
+    # In `hdlr`, the version, flags and pre_defined fields (8 bytes) precede the handler type.
+    traks = [box(b"trak", box(b"mdia", box(b"hdlr", bytes(8), track, bytes(12), b"\0"))) for track in tracks]
     head = box(b"ftyp", brand, be32(0), brand + compatible)
     return head + (box(b"moov", box(b"mvhd", bytes(100)), *traks) if tracks else b"") + box(b"mdat", bytes(range(256)))
 

@@ -195,11 +195,10 @@ def test_text_of_a_streamed_completion_is_counted_without_reported_usage() -> No
     ("value", "counts"),
     [
         ({"usage": {"prompt_tokens": 9, "total_tokens": 9}}, (9, None)),
-        ({"usage": {"total_tokens": 21}}, (21, None)),  # Jina and Voyage report only the total.
-        (
-            {"meta": {"tokens": {"input_tokens": 30, "output_tokens": 2}}},
-            (30, 2),
-        ),  # Cohere and SiliconFlow report both.
+        # Jina and Voyage report only the total.
+        ({"usage": {"total_tokens": 21}}, (21, None)),
+        # Cohere and SiliconFlow report both.
+        ({"meta": {"tokens": {"input_tokens": 30, "output_tokens": 2}}}, (30, 2)),
         ({"usage": {"type": "duration", "seconds": 9}}, (None, None)),
         ({"usage": 7, "meta": []}, (None, None)),
     ],

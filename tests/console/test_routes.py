@@ -299,9 +299,8 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
     admin.post(route_url("design"), {**draft(*cards, version=route_version("design"), **fields), "act": "save"})
     named = [one for one in Page(admin.get(route_url("design"))).controls if one.attributes.get("name")]
     assert '{"seed": true}' in [one.value.strip() for one in named if "extra_body" in one.attributes["name"]]
-    moved = draft(
-        cards[1], cards[0], cards[2], version=route_version("design")
-    )  # A page without the field keeps the stored value.
+    # If a page does not post the field, the stored value is kept.
+    moved = draft(cards[1], cards[0], cards[2], version=route_version("design"))
     admin.post(route_url("design"), {**moved, "act": "save"})
     route = snapshot.current().configuration.route("design")
     assert route is not None

@@ -101,9 +101,8 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
-    (backups / "2020-02-01.part" / "artifacts").mkdir(
-        parents=True
-    )  # An earlier version of the program left this directory when it was killed during a backup.
+    # An earlier version of the program left such a directory when it was killed during a backup.
+    (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)
     for line in read_unit(DEPLOY / "routing-admin-daily.service")["ExecStart"].splitlines():
