@@ -230,7 +230,9 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """Redis and artifact store are reported after ten seconds, request log and configuration after a minute."""
+    """An outage of Redis or the artifact store is reported after ten seconds, a stale log or configuration after a
+    minute.
+    """
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()

@@ -103,7 +103,7 @@ def test_invalid_notebook_yields_none(read, data: bytes) -> None:
 
 
 def test_presentation_without_text_yields_none(read) -> None:
-    """Such a presentation is described instead of being sent as a list of empty slides."""
+    """A presentation without text is described instead of being sent as a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 

@@ -138,7 +138,7 @@ def test_id_that_is_not_a_string_is_no_id(ref: object) -> None:
 
 
 def test_short_result_has_only_the_id() -> None:
-    """Such a result contains no data. A caller with access to the artifact store adds the content."""
+    """A short tool result has no data. A caller with access to the artifact store adds the content."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))

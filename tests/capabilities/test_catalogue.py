@@ -111,7 +111,7 @@ def test_entry_has_token_limits_sources_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_model_that_does_not_chat_does_not_match_its_family(model: str) -> None:
-    """These models are for speech, embeddings, reranking and transcription."""
+    """Models for speech, embeddings, reranking and transcription do not chat."""
     assert lookup(None, model) is None
 
 

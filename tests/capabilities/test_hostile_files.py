@@ -27,7 +27,7 @@ SPEAKING = [name for name in PROTOCOLS if name != "echo"]
 
 
 def draw(name: str) -> FilePart:
-    """Return an image that shows the hostile text, in a scanned page for every fifth file."""
+    """Return an image that shows the hostile text. For every fifth file, it is part of a scanned page."""
     image = Image.new("RGB", (640, 240), "white")
     ImageDraw.Draw(image).text((8, 8), HOSTILE[name][:400].encode("ascii", "replace").decode(), fill="black")
     scanned, buffer = list(HOSTILE).index(name) % 5 == 4, io.BytesIO()

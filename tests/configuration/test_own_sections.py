@@ -154,7 +154,7 @@ PROBED = ServiceSpec(
 
 
 def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
-    """These capabilities are removed if the model changes, and replaced by capabilities that the file declares."""
+    """Capabilities from probes or the catalogue are removed if the model changes, and replaced by declared ones."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {
@@ -185,7 +185,7 @@ def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
 
 
 def test_seed_export_includes_capabilities_found_by_probes() -> None:
-    """Other programs that read the seed files rely on these capabilities."""
+    """Other programs that read the seed files rely on capabilities found by probes."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, Mode.SEED).text)["services"][0]
     assert entry["capabilities"] == {"input": ["text", "vision"], "output": ["text"]}

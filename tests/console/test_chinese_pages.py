@@ -92,7 +92,7 @@ def test_english_on_a_page_is_found() -> None:
 
 @pages
 def test_every_page_of_the_demo_is_in_chinese(admin: Client) -> None:
-    """This includes lists, detail pages, settings and the log. Descriptions that a user entered are exempt."""
+    """Lists, detail pages, settings and the log are in Chinese. Descriptions that a user entered are exempt."""
     key = record_demo_request()
     journal().flush()
     lists = ("dashboard", "providers", "provider_new", "services", "service_new", "agents", "agent_new", "matrix")

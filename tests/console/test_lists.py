@@ -115,7 +115,7 @@ def test_a_long_name_is_shortened_only_visually() -> None:
 
 
 def test_long_names_within_a_sentence_are_short() -> None:
-    """A name in two parts has a slash. A sentence without spaces, as in Chinese, is not shortened like a name."""
+    """A slash separates two names. A sentence without spaces, as in Chinese, is not shortened like a name."""
     name = "wide" * 20
     sentence = f"<{name}/short> 拒绝了其密钥，" * 2 + "提供商" * 20
     assert short_names(sentence) == f"&lt;{short_name(name)}/short&gt; 拒绝了其密钥，" * 2 + "提供商" * 20

@@ -173,7 +173,7 @@ def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -
 
 
 def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
-    """Nothing changes either if the model does not even answer plain text."""
+    """The same applies if the model does not even answer plain text."""
     lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)

@@ -81,7 +81,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
 
 
 def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
-    """If so, the page offers to restore the revision before the first of the two, which reverts both."""
+    """The page then offers to restore the revision before the first of the two, which reverts both."""
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)

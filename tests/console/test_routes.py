@@ -414,7 +414,7 @@ def test_many_aliases_are_listed_in_pages_in_natural_order(admin: Client, demo: 
 def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:
     """At most twenty options are suggested, first those that begin with the typed text.
 
-    An alias leads to a route or service.
+    An alias can lead to a route or to a service, so both are suggested.
     """
     for number in range(30):
         TaskRoute.objects.create(task_type=f"re-{number}", position=100 + number)

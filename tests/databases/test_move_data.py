@@ -92,7 +92,7 @@ def test_installation_in_use_cannot_be_moved(move_case: Move) -> None:
     ("address", "sentence"), [("ftp://host", "must be files or a bucket"), ("files", "already there")]
 )
 def test_artifact_target_must_be_another_bucket_or_directory(address: str, sentence: str) -> None:
-    """Such a target is rejected before it is contacted."""
+    """An invalid or unchanged target for artifacts is rejected before it is contacted."""
     with pytest.raises(MoveError, match=sentence):
         open_target_store(address)
 

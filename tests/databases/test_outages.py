@@ -1,4 +1,4 @@
-"""No logged request is lost if a database is read-only, lacks a privilege, or has another schema version."""
+"""No logged request is lost if a database is read-only, refuses a privilege, or has another schema version."""
 
 from __future__ import annotations
 

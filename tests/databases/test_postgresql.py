@@ -142,7 +142,7 @@ def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
 
 
 def test_connection_closed_by_the_server_is_discarded_at_the_end_of_a_request(key: str) -> None:
-    """It is discarded without opening a new connection."""
+    """The connection is discarded without opening a new one."""
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
     with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)

@@ -76,7 +76,7 @@ FILE = """{"providers": [{"providerName": "odd", "endpoint": "https://api.exampl
 
 @pytest.mark.parametrize("odd", [r'"\ud83d"', r'"a\u0000"', r'{"\ud83d": 1}', "1e300", "9223372036854775808", "-1e19"])
 def test_import_rejects_an_unstorable_value_with_its_path(odd: str, demo: None) -> None:
-    """This applies even to values of unknown fields."""
+    """A value that cannot be stored is rejected even in an unknown field."""
     with pytest.raises(InvalidError) as refusal:
         import_configuration(SYSTEM, [FILE % odd])
     assert refusal.value.problems[0].field.startswith("providers[0].note.deep[0]")

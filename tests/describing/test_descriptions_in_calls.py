@@ -127,7 +127,7 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    # Retries are awaited in only one combination, which is enough.
+    # Waiting for retries in one of the combinations is enough.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}

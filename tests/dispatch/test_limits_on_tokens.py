@@ -120,7 +120,7 @@ def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(harness
 
 @lab(picky="parameter:param=temperature")
 def test_omitted_parameter_is_listed_by_every_attempt(harness: RouterHarness) -> None:
-    """This includes parameters that were omitted because of an earlier refusal."""
+    """Parameters that were omitted because of an earlier refusal are also listed."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
     dropped = [harness.ask("picky", chat)[0].dropped_params for chat in (warm, warm, HELLO)]

@@ -30,6 +30,6 @@ def test_generated_image_is_stored_for_the_calling_agent() -> None:
     "media", [Media(Kind.VIDEO, "video/mp4", url="https://example.org/v"), Media(Kind.IMAGE, "", "?")]
 )
 def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
-    """Such media is only a URL, or its base64 is invalid."""
+    """Media that is only a URL or has invalid base64 is returned unchanged."""
     assert store_generated(ACTOR, media, "echo/draws") is media
     assert not Artifact.objects.exists()

@@ -116,7 +116,7 @@ def delete(row: Service) -> None:
 def test_refusals_are_forgotten_when_model_or_address_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """They are forgotten in running processes and in new ones, and their rows are deleted."""
+    """Refused parameters and values are forgotten in running and in new processes, and their rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)

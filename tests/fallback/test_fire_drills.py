@@ -31,7 +31,7 @@ def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
 def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
-    """A route that raises a 503 also raises here, but a route that retries a 503 does not retry."""
+    """A route that raises a 503 also raises the drill's fault, but a route that retries a 503 does not retry it."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)

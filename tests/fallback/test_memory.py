@@ -93,7 +93,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
 
 
 def test_refused_limit_is_renamed_and_never_dropped() -> None:
-    """The next call uses the accepted name."""
+    """The next call uses the limit name that the model accepted."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", "ok"]})
     for _ in range(2):
         stage.run(Plan(chain("a")), upstream)

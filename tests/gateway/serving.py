@@ -232,7 +232,7 @@ def served(
 def usual_port() -> int:
     """Return the same port for each fault lab of this process, so that files that name the port are equal.
 
-    Return 0 if the port is taken. It is below the range from which systems assign ephemeral ports.
+    Return 0 if the port is taken. The port is below the range from which systems assign ephemeral ports.
     """
     port = 20_000 + os.getpid() % 10_000
     with socket.socket() as probe:
@@ -268,9 +268,9 @@ def serving(
 
 
 def server_environment(directory: Path, lab: Lab) -> dict[str, str]:
-    """Return the server's environment.
+    """Return the server's environment variables.
 
-    It has its own data directory, and may call only one private address, that of the fault lab.
+    The server has its own data directory, and may call only one private address, that of the fault lab.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     origin = lab.url("openai").split("/lab")[0]

@@ -48,9 +48,9 @@ def test_call_of_a_custom_tool_has_its_input_as_text():
 
 
 def test_caller_that_offered_functions_gets_a_function_call():
-    """A caller that sent `functions` gets only the first tool call, as `function_call`.
+    """A caller that sent `functions` gets only the first tool call.
 
-    The finish reason is the same word.
+    The call arrives as `function_call`, which is also the finish reason.
     """
     choice = first_choice(Answer(tool_calls=CALLS, finish_reason="tool_calls"), old_calls=True)
     assert choice["message"]["function_call"] == {"name": "look", "arguments": '{"a": 1}'}

@@ -77,7 +77,8 @@ async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Ca
     """Make a call after another call has filled the caches.
 
     Repeat it if the configuration's version stamp was read meanwhile: the stamp is read every second, no matter which
-    call is running, so reading it is not a cost of the call. Neither is a limit share that arrives late.
+    call is running, so reading it is not a cost of the call. A share of a limit that arrives late is not a cost of the
+    call either.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):

@@ -84,7 +84,7 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Inline and stored documents are therefore delivered in the same way."""
+    """Inline and stored documents are delivered in the same way, since their page counts are equal."""
     data = pdf(*["x"] * 610)
     inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))

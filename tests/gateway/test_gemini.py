@@ -344,7 +344,7 @@ def test_a_picture_for_a_text_model_is_described(key):
 
 
 def test_reasoning_of_every_vendor_survives_in_a_signature():
-    """google-genai sends the signature back. It is URL-safe base64."""
+    """google-genai sends back the signature, which is URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
         ReasoningBlock(ThoughtForm.ENCRYPTED, "", "xyz", 2, 0, dialect="google-gemini-v1"),

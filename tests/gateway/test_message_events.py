@@ -88,7 +88,7 @@ def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
 
 
 def test_stream_without_thinking_has_only_text():
-    """This is the case if a call requests neither thinking nor tools: clients of such calls read `content[0]`."""
+    """If a call requests neither thinking nor tools, the response is only text, since its client reads `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]

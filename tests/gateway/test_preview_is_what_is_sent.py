@@ -291,7 +291,8 @@ def choose_services(
 ) -> Iterator[tuple[PreviewedFile, list[ReaderService]]]:
     """Yield each file with the services whose cards are opened.
 
-    These are one service, in turn, and each service that is the first to receive this kind of file in this form.
+    For each file, these are the next service in turn, and every service that has not yet received this kind of file in
+    this form.
     """
     seen = set()
     for number, artifact in enumerate(artifacts):

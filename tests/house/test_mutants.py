@@ -111,5 +111,5 @@ def test_functions_are_swapped_although_collecting_froze_them(tmp_path: Path) ->
     exec(compile(path.read_bytes(), str(path), "exec"), module)
     gc.freeze()
     assert swap_functions(path, b"def answer():\n    return 2\n")
-    gc.freeze()  # pytest's collection of tests ends in this state.
+    gc.freeze()  # The test run is in this state after pytest has collected the tests.
     assert module["answer"]() == 2
