@@ -201,7 +201,7 @@ def test_probing_a_row_returns_the_updated_row(admin: Client) -> None:
 
 
 def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
-    """After the page has loaded, the rows request their probes one by one. A viewer's rows request none."""
+    """The rows request their probes after the page has loaded. A viewer's rows request none."""
     page = Page(admin.get("/matrix/?provider=echo&probe=1"))
     assert len(page.rows) > 1
     assert all(page.row(name).attributes["hx-sync"] == "closest table:queue all" for name in page.rows)

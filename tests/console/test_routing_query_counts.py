@@ -52,7 +52,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/matrix/catalogue/{edition}/": (6, 0),
     "/usage/": (3, 2),
     "/usage/budgets/": (4, 0),
-    "/settings/": (5 + is_postgresql(), 0),  # Reading the size of a PostgreSQL database takes a query.
+    "/settings/": (5 + is_postgresql(), 0),  # On PostgreSQL, reading the size of the database takes a query.
     "/alerts/": (5, 0),
     "/docs/": (3, 0),
     "/docs/runbook/disk-full/": (3, 0),

@@ -191,7 +191,7 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
         # A process that has just returned its share of the limit has none to extend.
         while not statuses[200]:
             await ask_until(server, 200, max_tokens=2000)
-            # No call is settled before all calls are accepted or refused.
+            # The delay keeps all calls running until each call has been accepted or refused.
             server.lab.play({"one": ["delay:seconds=8"] * CALLS})
             with locked(server.directory):
                 answers = await ask_together(server, CALLS, max_tokens=2000)
