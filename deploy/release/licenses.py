@@ -1,7 +1,7 @@
 """Print the licenses of all packages in this interpreter's environment: `python licenses.py > LICENSES.txt`.
 
-All license files of a package are printed, because many wheels contain libraries with licenses of their own. For wheels
-without license files, `missing-licenses/` has the text from the project's repository.
+All license files of a package are printed, because many wheels bundle libraries that have their own licenses. If a
+wheel contains no license file, the text is read from `missing-licenses/`, which has it from the project's repository.
 """
 
 import importlib.metadata
@@ -31,7 +31,7 @@ def decoded(text: bytes) -> str:
 
 
 def license_name(package: importlib.metadata.Distribution) -> str:
-    """Return the SPDX expression or, if there is none, the license that the package's metadata states."""
+    """Return the package's SPDX license expression, or the license in its older metadata fields if it has none."""
     metadata = package.metadata
     classifiers = [line.rsplit(" :: ", 1)[1] for line in metadata.get_all("Classifier", []) if "License ::" in line]
     return metadata.get("License-Expression") or " or ".join(classifiers) or metadata["License"].splitlines()[0]

@@ -1,12 +1,15 @@
-"""Adapt pages to the site: links out of the documentation become text, and code blocks retain only their language."""
+"""Adapt Markdown pages to the documentation site.
+
+Links to files outside the documentation become plain text, and code blocks keep only their language.
+"""
 
 import posixpath
 import re
 from typing import Any
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
-# In the runbook, words for its tests follow a code block's language, as in `sh run agent`. MkDocs would not recognise
-# such a code block, so remove them.
+# In the runbook, a code block's language is followed by words for the tests, as in `sh run agent`. MkDocs would not
+# recognise such a code block, so these words are removed.
 FENCE = re.compile(r"^( *```\w+) [^\n`]*$", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""A model for tests of clients. It calls the offered tools and answers with JSON that fits the schema."""
+"""A simulated model for tests of client libraries. It calls the offered tools and returns JSON that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from tests.lab.shapes import ReplyText
 Schema = Mapping[str, Any]
 
 FORCED = frozenset({"required", "any", "ANY"})
-"""The values with which the vendors' APIs force a tool call."""
+"""Values of the tool choice that force a tool call, in any vendor's API."""
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
 THINKING = frozenset({"reasoning_effort", "reasoning", "thinking", "thinkingConfig"})
-"""The fields with which reasoning is requested in the vendors' APIs."""
+"""Names of the request fields that enable reasoning, in any vendor's API."""
 
 AT_ONCE, IN_WORDS = "at once", "in words"
-"""Words in a question that request several tools at once, or none."""
+"""A question that contains `AT_ONCE` requests several tools in one answer. One with `IN_WORDS` requests no tool
+call.
+"""
 
 QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"|`([^`]+)`")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -34,11 +36,11 @@ TEXTS_BY_FORMAT = {
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
 SCHEMA_IN_WORDS = re.compile(r"schema\b[^{]*(?=\{)", re.I)
-"""The text before a schema in a prompt, for protocols that have no field for a schema."""
+"""Matches the text that introduces a schema in a prompt, since some protocols have no field for a schema."""
 
 
 def choose_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a tool call if a tool fits, JSON if it was requested, or None if the answer is plain text."""
+    """Return a tool call if a tool fits, JSON if the request asks for it, or None if the answer is plain text."""
     tools = _choose_tools(request)
     if tools:
         first, *more = ((tool, example(request.parameters.get(tool, {}), request.question)) for tool in tools)
@@ -54,9 +56,10 @@ def wants_thought(request: ReceivedRequest) -> bool:
 
 
 def _choose_tools(request: ReceivedRequest) -> list[str]:
-    """Return the required tool, else the tools that the question mentions or the first tool that was not called.
+    """Return the required tool, or else the tools that the question mentions, or else the first tool not called yet.
 
-    Return several tools if the question requests them together, and none if it requests text or a tool has answered.
+    Several tools are returned only if the question requests them together. No tool is returned if the question requests
+    text or the last message is a tool result.
     """
     if request.tool_choice in request.tools:
         return [str(request.tool_choice)]
@@ -74,8 +77,10 @@ def _choose_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _find_schema(request: ReceivedRequest) -> Schema | None:
-    """Return the request's schema, a schema in its text, or an object schema with the names that the question
-    quotes.
+    """Return the request's schema, or the schema in its system prompt.
+
+    If JSON is requested without a schema, return an object schema whose properties are the words quoted in the
+    question.
     """
     if request.schema:
         return request.schema
@@ -90,7 +95,7 @@ def _find_schema(request: ReceivedRequest) -> Schema | None:
 
 
 def example(schema: Schema, question: str, root: Schema | None = None) -> Any:
-    """Return a value that fits the schema. Where possible, it uses numbers and quoted words from the question."""
+    """Return a value that fits the schema, with numbers and quoted words from the question where possible."""
     root = schema if root is None else root
     if "$ref" in schema:
         return example(_definition(schema["$ref"], root), question, root)

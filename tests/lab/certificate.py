@@ -1,4 +1,4 @@
-"""A certificate that no client trusts."""
+"""A self-signed certificate, which no client trusts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from cryptography.x509.oid import NameOID
 
 @functools.cache
 def self_signed() -> tuple[str, str]:
-    """Create a self-signed certificate. Return the paths of the certificate and its key, which are removed at exit."""
+    """Create a self-signed certificate and return the paths of its file and of its key's file. Both are removed at
+    exit.
+    """
     folder = tempfile.mkdtemp(prefix="lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     key = ec.generate_private_key(ec.SECP256R1())

@@ -1,6 +1,6 @@
-"""Responses that violate HTTP itself, written out as bytes: without a status line, or with an invalid head or body.
+"""Responses that violate HTTP itself, written as bytes: without a status line, or with an invalid head or body.
 
-Their row in the fault table is 72, `bad_http`, which docs/faults.md adds to the 71 of the catalogue.
+In docs/faults.md, they belong to row 72, `bad_http`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ BROKEN: dict[str, tuple[str, bytes]] = {
         SIZED + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     ),
 }
-"""Response heads that an HTTP client must reject, with a description and their bytes."""
+"""Maps each scenario with an invalid response head to its description and the head's bytes."""
 LARGE: dict[str, tuple[str, bytes]] = {
     "head_large_line": ("a status line of 100 KB", LINE.rstrip() + b"x" * 100_000 + b"\r\n\r\n"),
     "head_large_header": ("a header of 100 KB", LINE + b"x-odd: " + b"x" * 100_000 + b"\r\n\r\n"),
 }
-"""Response heads that exceed the size limit, with a description and their bytes."""
+"""Maps each scenario with an oversized response head to its description and the head's bytes."""
 CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_size_word": ("a chunk whose size is no number", b"size\r\n{}\r\n"),
     "chunk_size_negative": ("a chunk of less than nothing", b"-2\r\n{}\r\n"),
@@ -44,7 +44,7 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_unended": ("a chunk longer than it said", b"2\r\n{}and more\r\n"),
     "chunk_trailer": ("a trailer that is none", b"2\r\n{}\r\n0\r\nno trailer at all\r\n\r\n"),
 }
-"""Response bodies that violate their own framing, after a valid head."""
+"""Maps each scenario whose chunked body is invalid after a valid head to its description and the body's bytes."""
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:
@@ -71,4 +71,3 @@ for _name, (_meaning, _data) in CHUNKS.items():
     _chunk(_name, _meaning, _data)
 
 MALFORMED = (*BROKEN, *LARGE, *CHUNKS)
-"""The names of the scenarios in this module."""

@@ -1,4 +1,4 @@
-"""Answers with values that a database column or an encoding cannot hold: negative and huge counts, lone surrogates."""
+"""Model answers that a database column or an encoding cannot hold: negative or huge token counts, lone surrogates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def half_emojis(exchange: ScriptedExchange) -> None:
 
 
 async def _play(exchange: ScriptedExchange, recording: Recording) -> None:
-    """Send a recording with all surrogates escaped, as JSON allows."""
+    """Send the recorded answer, with surrogates as JSON escapes."""
     if exchange.request.stream:
         await exchange.stream(
             [*(b"data: %b\n\n" % json.dumps(event).encode() for event in recording.events), b"data: [DONE]\n\n"]

@@ -18,7 +18,7 @@ from tests.lab.recordings import PICTURE
 from tests.lab.shapes import Frames, OpenAI, ReplyText, pieces, sse
 
 SOUND = b"ID3\x04\x00\x00\x00\x00\x00\x0a" + bytes(range(256))
-"""The speech that the lab sends: the tag of an mp3 file, followed by bytes that no encoding decodes as text."""
+"""A fake MP3 file: an ID3 tag, followed by bytes that are not valid UTF-8."""
 PATHS = {
     "/completions": "completions",
     "/moderations": "moderations",
@@ -34,17 +34,17 @@ PATHS = {
 CHAT = "/chat/completions"
 NEEDED = {"embeddings": "input", "rerank": "query", "speech": "input", "images": "prompt"}
 NEEDED |= {"completions": "prompt", "moderations": "input"}
-"""The required field of each operation."""
+"""Maps each operation to its required field."""
 
 
 def operation_at(path: str) -> str:
-    """Return the operation at the end of a path, or an empty string for any other path."""
+    """Return the operation that the path ends with, or an empty string if there is none."""
     plain = path.split("?")[0]
     return next((name for end, name in PATHS.items() if plain.endswith(end) and not plain.endswith(CHAT)), "")
 
 
 def read_operation(operation: str, body: bytes) -> ReceivedRequest:
-    """Read and return the request. Each field of a form becomes a list, and its files become media."""
+    """Parse the body as JSON or as a multipart form. A form's fields become lists, and its files become media."""
     request = ReceivedRequest("openai", operation=operation)
     try:
         request.data = _form(body, request) if body[:2] == b"--" else json.loads(body)
@@ -85,15 +85,16 @@ def _form(body: bytes, request: ReceivedRequest) -> dict[str, Any]:
 
 
 def vector(text: str) -> list[float]:
-    """Return three numbers that are exact in single precision. Equal texts have equal numbers, and different texts
-    usually have different ones.
+    """Return an embedding of three numbers that single precision represents exactly.
+
+    Equal texts get equal numbers, and different texts usually get different ones.
     """
     return [len(text) / 8, sum(text.encode()) % 256 / 8, -0.5]
 
 
 @dataclass
 class _Operation(OpenAI):
-    """The base class of operations. Errors have the format of all OpenAI endpoints."""
+    """Base class of the simulated operations. Their errors have the same format as those of chat completions."""
 
     request: ReceivedRequest
     kind = "application/json"
@@ -103,7 +104,7 @@ class _Operation(OpenAI):
 
 
 class Completions(_Operation):
-    """Returns `n` choices for each prompt. A stream includes usage only if it is requested."""
+    """Returns `n` choices for each prompt. A stream contains usage only if the request asks for it."""
 
     def plain(self, reply: ReplyText, model: str) -> Any:
         choices = [self._choice(index, reply.text, reply.finish) for index in range(self._count)]
@@ -138,7 +139,7 @@ class Completions(_Operation):
 
 
 class Moderations(_Operation):
-    """Flags the word `harm` as harassment, and nothing else."""
+    """Flags a text that contains the word `harm` as harassment, and flags nothing else."""
 
     def plain(self, reply: ReplyText, model: str) -> Any:
         inputs = self.request.data["input"]
@@ -266,4 +267,4 @@ OPERATIONS: dict[str, Callable[[ReceivedRequest], _Operation]] = {
     "images": Images,
     "edits": Edits,
 }
-"""The class that answers each operation."""
+"""Maps each operation to the class that simulates it."""

@@ -1,5 +1,6 @@
-"""A model that reads the files with which the product probes models: images, pages, audio recordings and films. The
-model's code is independent of the code that creates these files.
+"""A simulated model that reads the product's probe files: images, pages, audio recordings and videos.
+
+It shares no code with the functions that create these files.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from tests.lab.received_requests import Media
 
 SIDE = 16
 PCM_BYTES, COLOUR_BYTES, TYPE_BYTES = 256, 128, 2
-"""Byte counts in a macroblock of raw samples: luma, chroma, and the bytes before the samples."""
+"""Sizes in bytes of the parts of a macroblock of raw samples: luma, chroma, and the header before them."""
 
 
 def word_in(media: Media) -> str:
-    """Return the word that the file shows or plays, or an empty string if there is none."""
+    """Return the word that the file shows or speaks, or an empty string if there is none."""
     if media.data.startswith(b"\x89PNG"):
         return _read_grey(_rows_of_png(media.data))
     if media.data.startswith(b"%PDF"):
@@ -39,7 +40,10 @@ def _rows_of_png(data: bytes) -> list[bytes]:
 
 
 def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
-    """Return the pixel rows of an MP4's first frame. Its macroblocks are read from last to first."""
+    """Return the pixel rows of the first frame of an MP4 file.
+
+    The macroblocks are located from the end of the frame, so that the headers before them need not be parsed.
+    """
     start = data.index(b"mdat") + 4
     size = int.from_bytes(data[start : start + 4], "big")
     unit = data[start + 4 : start + 4 + size].replace(b"\x00\x00\x03", b"\x00\x00")[:-1]
@@ -64,7 +68,7 @@ def _read_grey(rows: Sequence[bytes]) -> str:
 
 
 def _letters(grid: Sequence[Sequence[bool]]) -> str:
-    """Split the dots at blank columns and return the letters. Narrow letters are centred in five columns."""
+    """Return the letters in the grid of dots, which are separated by blank columns."""
     names = {_trim(_dots(rows)): name for name, rows in LETTERS.items()}
     letters, letter = [], list[tuple[bool, ...]]()
     for column in [*zip(*grid, strict=True), (False,) * 7]:
@@ -86,7 +90,7 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 def _hear(data: bytes) -> str:
     with wave.open(io.BytesIO(data)) as sound:
-        samples = sound.readframes(sound.getnframes())[1::2]  # This is the upper byte of each sample.
+        samples = sound.readframes(sound.getnframes())[1::2]  # The upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:
         clips = bytes((sample - 128) % 256 for sample in recorded.readframes(recorded.getnframes()))
     length, positions = len(clips) // 10, []

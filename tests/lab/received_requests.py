@@ -1,4 +1,4 @@
-"""Read requests as each vendor documents them, independently of the product's encoders."""
+"""Read requests according to each vendor's documentation, independently of the product's encoders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 @dataclass
 class Media:
-    """A file in a request: its field, its type, and its bytes or URL."""
+    """A file in a request: the field that contains it, its type, and its bytes or URL."""
 
     slot: str
     mime_type: str = ""
@@ -22,11 +22,12 @@ class Media:
 
 @dataclass
 class ReceivedRequest:
-    """A request as its vendor understands it. `turns` are pairs of role and text, and tool results have the role
-    `tool`.
+    """A request as its vendor reads it.
 
-    `names` are the names of its fields, including Gemini's options. `parameters` are the schemas of the tools. `json`
-    is true if JSON is requested, `results_last` if the last message is a tool's result. `operation` is empty for chat.
+    `turns` are pairs of role and text; tool results have the role `tool`. `names` are the names of the request's
+    fields, including those within Gemini's options. `parameters` maps each tool to its schema. `json` is true if the
+    request asks for JSON, and `results_last` is true if the last message is a tool result. `operation` is empty for
+    chat requests.
     """
 
     protocol: str = "openai"
@@ -56,11 +57,11 @@ class ReceivedRequest:
 
 
 COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
-"""Maps the path suffix of each token-counting endpoint to the suffix of the endpoint whose tokens it counts."""
+"""Maps the path suffix of each token-counting endpoint to the suffix of the endpoint whose requests it counts."""
 
 
 def counted_call(path: str) -> str:
-    """Return the path of the call whose tokens this path counts, or an empty string for any other path."""
+    """Return the path of the endpoint whose requests this path counts. For any other path, return an empty string."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 
@@ -74,7 +75,7 @@ def protocol_at(path: str) -> str:
 
 
 def read(path: str, body: bytes) -> ReceivedRequest:
-    """Read and return the request to a path. If a request cannot be read, its `problem` says why."""
+    """Parse a request that was sent to the path. If it cannot be read, its `problem` is set to the reason."""
     path = counted_call(path) or path
     protocol = protocol_at(path)
     try:
@@ -260,7 +261,7 @@ def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """Return the MIME type. Its key may have either of the spellings that protocol buffers allow in JSON."""
+    """Return the MIME type. JSON for protocol buffers allows its key in camel case and in snake case."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 
@@ -270,4 +271,4 @@ READERS: Mapping[str, Callable[[dict[str, Any], ReceivedRequest], None]] = {
     "anthropic": _anthropic,
     "gemini": _gemini,
 }
-"""The function that reads the request body of each protocol."""
+"""Maps each protocol to the function that reads its request body."""

@@ -1,6 +1,6 @@
-"""Answers beyond plain text in each vendor's format, complete and as the events of a stream.
+"""Answers that contain more than plain text, in each vendor's format, complete and as stream events.
 
-The formats follow the vendors' documents and SDKs. The contents are made up.
+The formats follow the vendors' documentation and SDKs. The contents are invented.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Recording:
-    """An answer in a vendor's format, complete and streamed."""
+    """A complete answer in a vendor's format, and the same answer as stream events."""
 
     whole: Json
     events: list[Json]
@@ -23,7 +23,9 @@ class Recording:
 def openai_answer(
     message: Json, deltas: list[Json], *, finish: str = "stop", choice: Json | None = None, **more: Json | str
 ) -> Recording:
-    """Return a completion and its chunks. `choice` is merged into the last choice, and `more` into the response."""
+    """Return a completion and its chunks. `choice` adds fields to the last choice, and `more` adds fields to the
+    response.
+    """
     head: Json = {"id": "chatcmpl-lab2", "created": 1_790_000_000, "model": "lab-model"}
     usage, fields = more.pop("usage", None), more
     ending = {"finish_reason": finish, **(choice or {})}
@@ -42,7 +44,9 @@ def openai_answer(
 def anthropic_answer(
     blocks: list[tuple[Json, list[Json]]], *, end: Json, start_usage: Json, end_usage: Json
 ) -> Recording:
-    """Return a message made of blocks, each with its deltas. A stream has usage at its start and at its end."""
+    """Return a message made of content blocks, each given with its deltas. The stream reports usage at its start and
+    end.
+    """
     head: Json = {"id": "msg_lab2", "type": "message", "role": "assistant", "model": "lab-model"}
     whole = {**head, "content": [block for block, _ in blocks], **end, "usage": start_usage | end_usage}
     start = {**head, "content": [], "stop_reason": None, "usage": start_usage | {"output_tokens": 1}}
@@ -58,7 +62,9 @@ def anthropic_answer(
 
 
 def gemini_answer(parts: list[Json], *, usage: Json, reason: str = "STOP", **candidate: Any) -> Recording:
-    """Return a response and one chunk for each part. The candidate's other fields are in the last chunk."""
+    """Return a response, and its stream with one chunk per part. `candidate` adds fields to the last chunk's
+    candidate.
+    """
     head: Json = {"modelVersion": "lab-model", "responseId": "lab2"}
 
     def response(contents: list[Json], **more: Any) -> Json:
@@ -139,7 +145,7 @@ COUNTS = {
         },
     ),
 }
-"""Token counts of all kinds that each vendor counts, in total 140 input and 30 output tokens."""
+"""All kinds of token counts that each vendor reports. They add up to 140 input tokens and 30 output tokens."""
 
 REFUSED = {
     "openai": openai_answer({"refusal": "No."}, [{"refusal": "No."}], finish="content_filter"),
@@ -158,9 +164,9 @@ REFUSED = {
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-"""A PNG image of one pixel."""
+"""A PNG image of a single pixel."""
 SOUND = bytes(range(256)) * 3
-"""Raw audio without a recognizable header."""
+"""Raw audio, which has no recognizable header."""
 
 
 def b64(data: bytes) -> str:
@@ -185,10 +191,10 @@ IMAGE = {
     "anthropic": COUNTS["anthropic"],
     "gemini": gemini_answer([inline("image/png", PICTURE)], usage={"promptTokenCount": 3, "candidatesTokenCount": 4}),
 }
-"""An image without text. Anthropic's models do not generate images."""
+"""Answers that consist of an image. Anthropic's models do not generate images."""
 
 PHOTO = PICTURE + bytes(range(256)) * 12 * 1024
-"""The PNG image with 3 MiB appended, which makes a line of the stream longer than 1 MiB."""
+"""The PNG image followed by 3 MiB, so that a line of the stream exceeds 1 MiB."""
 LARGE = {
     "openai": openai_answer({"images": [image_part(PHOTO)]}, [{"images": [image_part(PHOTO)]}]),
     "anthropic": COUNTS["anthropic"],
@@ -214,7 +220,7 @@ SPEECH = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""Audio, which is streamed in chunks. Anthropic's models do not generate audio."""
+"""Answers that contain audio, which is streamed in chunks. Anthropic's models do not generate audio."""
 
 PAGE = {"url": "https://example.org/wien", "title": "Wien"}
 WHERE = {"type": "web_search_result_location", "cited_text": "Wien ist schön.", "encrypted_index": "x", **PAGE}
@@ -251,7 +257,7 @@ CITED = {
         },
     ),
 }
-"""The text `So: Wien, schön.` with a citation for everything after the colon."""
+"""The text `So: Wien, schön.` with a citation that covers everything after the colon."""
 
 BROKEN_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,n0 base64!"}}
 BROKEN_MESSAGE: Json = {"content": "Look:", "images": [BROKEN_PART]}
@@ -261,7 +267,7 @@ BROKEN = {
         {"content": "Look:", "images": [BROKEN_PART]}, [{"content": "Look:", "images": [BROKEN_PART]}]
     ),
 }
-"""An image whose data is not valid."""
+"""Answers that contain an image with invalid base64 data."""
 
 HALF_CALL: Json = {
     "id": "call\ud83d",
@@ -314,7 +320,7 @@ HALVES = {
         usage={"promptTokenCount": 3, "candidatesTokenCount": 4},
     ),
 }
-"""Lone surrogates in every text. The next chunk completes some of them, and the others remain alone."""
+"""Answers with a lone surrogate in every text. The next chunk completes some of them, and others stay incomplete."""
 
 RECORDINGS = {
     "broken_image": BROKEN,

@@ -1,4 +1,4 @@
-"""The recordings of recordings.py in the format of OpenAI's Responses API, complete and as the events of a stream."""
+"""The answers of recordings.py in the format of OpenAI's Responses API, complete and as stream events."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ COUNT = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
 def response(
     items: list[Json], deltas: list[Json], *, usage: Json = COUNT, cut: str | None = None, **more: Any
 ) -> Recording:
-    """Return a response made of items, and its stream: deltas, then whole items. `cut` is the reason why the response
-    is incomplete.
+    """Return a response made of output items, and its stream: the deltas, then the complete items.
+
+    `cut` is the reason why the response is incomplete.
     """
     head: Json = {"id": "resp_lab2", "object": "response", "model": "lab-model", "error": None, **more}
     ending = {"status": "incomplete" if cut else "completed", "incomplete_details": {"reason": cut} if cut else None}
@@ -61,7 +62,7 @@ ARGUMENTS = ('{"x": "\ud83d', HALF_END)
 
 RESPONSE_RECORDINGS: dict[str, Recording] = {
     "counts": COUNTS,
-    "speech": COUNTS,  # The Responses API has no audio output.
+    "speech": COUNTS,  # The Responses API has no audio output
     "broken_image": COUNTS,
     "refused": response(
         [message({"type": "refusal", "refusal": "No."})],

@@ -1,4 +1,6 @@
-"""The fault lab's scenarios. Each plays a fault and names the faults that a plain call and a streamed call report."""
+"""The fault lab's scenarios. Each simulates a fault and names the faults that a plain and a streamed call must
+report.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ SSE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a script: a scenario's name and its parameters, which are all text."""
+    """A step of a script: the name of a scenario and its parameters, as text."""
 
     name: str
     params: dict[str, str] = field(default_factory=dict)
@@ -41,7 +43,7 @@ class Step:
 
 @dataclass
 class ScriptedExchange:
-    """The context of a scenario: the connection, the request, the vendor's format and the step's parameters."""
+    """What a scenario works with: the connection, the request, the vendor's format and the step's parameters."""
 
     connection: Connection
     request: ReceivedRequest
@@ -60,7 +62,7 @@ class ScriptedExchange:
         return float(self.params.get(name, default))
 
     def reply_text(self, **changes: Any) -> ReplyText:
-        """Return the model's answer: the step's `text`, or an echo of the question and its files."""
+        """Return the step's `text`, or else an echo of the question and its files."""
         files = "".join(f" [{media.mime_type or media.url}, {len(media.data)} bytes]" for media in self.request.media)
         return ReplyText(**{"text": self.params.get("text") or f"You said: {self.request.question}{files}", **changes})
 
@@ -71,14 +73,14 @@ class ScriptedExchange:
         return dump(self.vendor.plain(reply or self.reply_text(), self.request.model))
 
     async def speak(self, reply: ReplyText) -> None:
-        """Send an answer in the requested form, complete or streamed."""
+        """Send an answer as the request asks for it, complete or streamed."""
         if self.request.stream:
             await self.stream(self.frames(reply).all())
         else:
             await self.connection.reply(200, self.body(reply), self.kind)
 
     async def stream(self, frames: list[bytes], *, end: bool = True) -> None:
-        """Send frames one by one. With `end`, the body is closed properly."""
+        """Send the frames one by one. If `end` is true, terminate the chunked body."""
         await self.connection.start(200, SSE)
         for frame in frames:
             await self.connection.chunk(frame)
@@ -95,10 +97,10 @@ Play = Callable[[ScriptedExchange], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named scenario: what happens, its row in the fault table, and the faults that a plain and a streamed call
+    """A named scenario: its description, its row in the fault table, and the faults that a plain and a streamed call
     report.
 
-    If a fault is None, the call succeeds. `needs` lists the protocols in which the scenario exists.
+    A fault of None means that the call succeeds. `needs` lists the protocols that have this scenario.
     """
 
     name: str
@@ -118,7 +120,9 @@ SAME = object()
 def scenario(
     name: str, meaning: str, plain: Fault | None = None, stream: Any = SAME, row: str = "", needs: tuple[str, ...] = ALL
 ) -> Callable[[Play], Play]:
-    """Return a decorator that registers a scenario. `stream` is a streamed call's fault if it differs from `plain`."""
+    """Return a decorator that registers a scenario. `stream` is given if a streamed call reports a fault other than
+    `plain`.
+    """
 
     def enter(act: Play) -> Play:
         SCENARIOS[name] = Scenario(name, meaning, act, plain, plain if stream is SAME else stream, row, needs)
@@ -128,11 +132,10 @@ def scenario(
 
 
 def dump(value: Any) -> bytes:
-    """Return the value as JSON-encoded bytes. A bytes value is returned unchanged."""
     return value if isinstance(value, bytes) else json_bytes(value)
 
 
-# Scenarios with valid answers.
+# Scenarios in which the answer is valid.
 
 
 @scenario("ok", "answers: `text`, else what it heard")
@@ -249,7 +252,7 @@ async def crlf(exchange: ScriptedExchange) -> None:
     return await exchange.stream([frame.replace(b"\n", b"\r\n") for frame in exchange.frames().all()])
 
 
-# Scenarios with faults of timing or of the connection.
+# Scenarios in which the connection fails or the response is late.
 
 
 @scenario("silent", "takes the request and never answers", Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, row="6")
@@ -312,7 +315,7 @@ async def drip(exchange: ScriptedExchange) -> None:
             return
 
 
-# Scenarios whose faulty body has status 200.
+# Scenarios with status 200 and an invalid body.
 
 
 def _body(name: str, meaning: str, data: bytes, fault: Fault, row: str, kind: str = JSON) -> None:
@@ -331,7 +334,7 @@ _body("empty_body", "a body of no bytes", b"", Fault.BAD_JSON, "11")
 _body("null", "the JSON value null", b"null", Fault.BAD_SHAPE, "12")
 _body("list", "a JSON list", b"[1, 2, 3]", Fault.BAD_SHAPE, "12")
 _body("other_object", "a JSON object of another kind", b'{"status": "ok"}', Fault.BAD_SHAPE, "12")
-# A stream without any bytes is an empty stream, not broken JSON.
+# A stream without any bytes counts as an empty stream, not as invalid JSON.
 SCENARIOS["empty_body"] = Scenario(
     **{**SCENARIOS["empty_body"].__dict__, "stream": Fault.STREAM_EMPTY, "row": "11, 48"}
 )
@@ -391,7 +394,7 @@ async def huge_body(exchange: ScriptedExchange) -> None:
 
 @scenario("gzip_bomb", "a few KiB that unpack to `bytes` (64 MiB)", Fault.TOO_LARGE, row="38")
 async def gzip_bomb(exchange: ScriptedExchange) -> None:
-    # 31 makes zlib write a gzip header.
+    # A value of 31 makes zlib write a gzip header.
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = packer.compress(b"data: " if exchange.request.stream else b'{"choices": ["')
     for _ in range(int(exchange.number("bytes", 64 * 1024 * 1024)) // 65536):
@@ -410,12 +413,12 @@ async def gzipped(exchange: ScriptedExchange) -> None:
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
 async def redirect(exchange: ScriptedExchange) -> None:
-    # This is the URL of the metadata service on cloud machines. A redirect to it must not be followed.
+    # This is the metadata service of cloud machines. A client must not follow a redirect to it.
     location = exchange.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await exchange.connection.reply(int(exchange.number("status", 302)), b"", JSON, {"location": location})
 
 
-# Scenarios that answer with an error status.
+# Scenarios with an error status.
 
 KINDS = {
     400: "invalid_request_error",
@@ -591,7 +594,7 @@ _error("policy", "refuses the content", Fault.CONTENT_POLICY, "18", 400, ALL, _p
 _error("capability", "cannot read images, in `status` (400)", Fault.CAPABILITY_MISMATCH, "26", 400, ALL, _capability)
 
 
-# Scenarios with faulty streams. A plain call gets a normal answer, unless stated otherwise.
+# Scenarios with an invalid stream. Unless stated otherwise, a plain call gets a valid answer.
 
 
 def _stream(name: str, meaning: str, fault: Fault | None, row: str) -> Callable[[Play], Play]:
@@ -655,7 +658,7 @@ async def reset_after_finish(exchange: ScriptedExchange) -> None:
 
 
 def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
-    """Return the frames without the end of the stream (`[DONE]`, `message_stop` and usage), which some hosts omit."""
+    """Return the frames without those that end the stream (`[DONE]`, `message_stop`, usage), which some hosts omit."""
     frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 
@@ -740,7 +743,7 @@ async def slow_stream(exchange: ScriptedExchange) -> None:
 async def endless(exchange: ScriptedExchange) -> None:
     frames = exchange.frames()
     await exchange.stream(frames.head, end=False)
-    # These protocols announce a block before its first delta.
+    # In these protocols, a content block is announced before its first delta.
     opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(exchange.request.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:
@@ -751,7 +754,7 @@ async def endless(exchange: ScriptedExchange) -> None:
 
 
 async def perform(step: Step, connection: Connection, request: ReceivedRequest) -> None:
-    """Play a step on a connection until it ends or the caller disconnects."""
+    """Run the step's scenario on a connection. It ends early if the caller disconnects."""
     try:
         await SCENARIOS[step.name].act(ScriptedExchange(connection, request, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):

@@ -1,4 +1,4 @@
-"""The fault lab's server on the loopback interface. It runs in a thread, plays a script and records all requests."""
+"""The fault lab's server on the loopback interface. It runs in a thread, follows a script and records all requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 class Received:
     """A received request, its scenario, and how it ended. Times are in seconds of `time.monotonic()`.
 
-    `closed_at` is when the caller closed its socket, or None if it did not. `sent` is the number of bytes sent.
+    `closed_at` is when the caller closed its socket, or None if it did not. `sent` counts the response bytes sent.
     `started` is true once part of the response was sent, and `done` once the scenario has ended. `connection` is the
     caller's port.
     """
@@ -73,18 +73,19 @@ def parse_step(word: str | int) -> Step:
 
 
 def key_in(headers: Mapping[str, str]) -> str:
-    """Return the caller's key from the header that its vendor uses, or an empty string if there is none."""
+    """Return the key from the header that the vendor uses for it, or an empty string if there is none."""
     bearer = headers.get("authorization", "").removeprefix("Bearer ")
     return bearer or headers.get("x-api-key", "") or headers.get("x-goog-api-key", "")
 
 
 @dataclass
 class Lab:
-    """A provider on the loopback interface.
+    """A simulated provider on the loopback interface.
 
-    Example: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`. The script has an entry
-    per provider name (the first segment of the path) or per `name/key`. A list is played once in order, followed by
-    `ok`. A single step is repeated. A model named `fault:STEP` (`fault:http_429:retry_after=2`) takes precedence.
+    Example: `with Lab({"deepseek": ["http_503", "ok"]}) as lab: lab.url("openai", "deepseek")`. The script maps a
+    provider name (the first segment of the path) or `name/key` to steps. The steps of a list are used once, in order,
+    followed by `ok`. A single step is used for every request. A model named `fault:STEP`, such as
+    `fault:http_429:retry_after=2`, overrides the script.
     """
 
     script: Script = field(default_factory=dict)
@@ -103,7 +104,7 @@ class Lab:
         self.tls_port = 0
 
     def play(self, script: Script) -> None:
-        """Replace the script and clear the received requests."""
+        """Replace the script and forget the received requests."""
         self.requests.clear()
         self._queues = {name: self._queue(steps) for name, steps in script.items()}
 
@@ -122,7 +123,7 @@ class Lab:
         return f"http://{self.host}:{self.port}/{name}{BASES[protocol]}"
 
     def broken_url(self, fault: str, protocol: str = "openai") -> str:
-        """Return a base URL that fails with a fault: connect_refused, connect_timeout, dns_error, tls_error or
+        """Return a base URL whose calls fail with the fault: connect_refused, connect_timeout, dns_error, tls_error or
         tls_cert_error.
         """
         base = BASES[protocol]
@@ -137,12 +138,12 @@ class Lab:
     def _dead_port(self, fault: str) -> int:
         closed = socket.socket()
         self._extra.append(closed)
-        # The socket is bound without listening, so that the port remains reserved and refuses connections.
+        # A socket that is bound but does not listen keeps the port reserved and refuses connections.
         closed.bind((self.host, 0))
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)
-            for _ in range(3):  # These connections fill the backlog, so that the next SYN gets no answer.
+            for _ in range(3):  # These connections fill the backlog, so the next SYN gets no answer
                 caller = socket.socket()
                 caller.setblocking(False)
                 caller.connect_ex((self.host, port))
@@ -150,7 +151,7 @@ class Lab:
         return port
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Return whether the condition became true in time. The condition is checked after each event in the lab."""
+        """Return whether the condition becomes true within the time. It is checked after each event in the lab."""
         with self._changed:
             return self._changed.wait_for(holds, seconds)
 
@@ -211,7 +212,7 @@ class Lab:
                 if not connection.keep:
                     return
         except ConnectionAbortedError:
-            # This is a TLS handshake on a plain connection.
+            # The caller began a TLS handshake on a plain connection.
             connection.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return
@@ -228,7 +229,7 @@ class Lab:
         name = path.strip("/").split("/")[0]
         key = key_in(headers)
         step = parse_step(self.model(parsed)) if self.model else self._next(name, parsed.model, key)
-        # The vendor would reject the request, so the response is 400 with the reason.
+        # The real vendor would reject an invalid request, so respond with 400 and the reason.
         if step.name == "ok" and parsed.problem:
             step = Step("http_400", {"message": parsed.problem})
         counted = counted_call(path)

@@ -1,4 +1,4 @@
-"""Answers, streams and errors in each vendor's format, according to its documents and recorded exchanges."""
+"""Answers, streams and errors in each vendor's format, following its documentation and recorded exchanges."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 @dataclass
 class ReplyText:
-    """The answer of the lab's model. `tool` is a pair of name and arguments, and `call` is the number of that call in
-    the conversation.
+    """The simulated model's answer, before it is written in a vendor's format.
 
-    `more` are further tool calls, in parallel.
+    `tool` is the name and the arguments of a tool call, and `more` are further calls made in parallel. `call` is the
+    number of the first call within the conversation.
     """
 
     text: str = "Hello from the lab."
@@ -33,7 +33,7 @@ class ReplyText:
 
 @dataclass
 class Frames:
-    """A stream, split where faults occur: frames before the content, the content, the finish reason, and the end."""
+    """The parts of a stream between which faults occur: frames before the content, content, finish reason, and end."""
 
     head: list[bytes] = field(default_factory=list)
     content: list[bytes] = field(default_factory=list)
@@ -49,7 +49,7 @@ def pieces(text: str, size: int = 5) -> list[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the value as JSON. Like vendors, escape lone surrogates, which UTF-8 cannot encode."""
+    """Return the value as JSON. Lone surrogates, which UTF-8 cannot encode, are escaped as vendors do."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -62,7 +62,7 @@ def sse(data: Any, event: str = "") -> bytes:
 
 
 class OpenAI:
-    """The format of Chat Completions."""
+    """The format of OpenAI's Chat Completions API."""
 
     finishes = {"stop": "stop", "length": "length", "content_filter": "content_filter", "tool_calls": "tool_calls"}
 
@@ -102,7 +102,7 @@ class OpenAI:
         return {**self._envelope(model, "chat.completion"), "choices": []}
 
     def bad_events(self) -> list[bytes]:
-        """Return events that are not JSON or do not have this format."""
+        """Return events that are not JSON, or whose JSON does not have this format."""
         return [b'data: {"choices": [{"delta"\n\n', b"data: nonsense\n\n", b"data: [1, 2]\n\n"]
 
     def _envelope(self, model: str, kind: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class OpenAI:
 
 
 class OpenAIResponses:
-    """The format of the Responses API."""
+    """The format of OpenAI's Responses API."""
 
     finishes = {
         "stop": "completed",
@@ -219,7 +219,7 @@ class OpenAIResponses:
 
 
 class Anthropic:
-    """The format of the Messages API."""
+    """The format of Anthropic's Messages API."""
 
     finishes = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 
@@ -303,7 +303,7 @@ class Anthropic:
 
 
 class Gemini:
-    """The format of generateContent."""
+    """The format of Gemini's `generateContent`."""
 
     finishes = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY", "tool_calls": "STOP"}
     statuses = {

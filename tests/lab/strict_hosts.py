@@ -1,8 +1,9 @@
-"""Hosts that reject what real hosts are known to reject in a conversation with tools.
+"""Simulated hosts that reject what real hosts are known to reject in a conversation with tools.
 
-A host checks a request's complete history. It calls its tool for three rounds, with reasoning and a signature if the
-real host has them, and then answers with text. It accepts only its own ids and signatures, unchanged, and rejects
-others with the real host's message. The rules are documented by the vendors or known from reports about their APIs.
+A host checks the complete history in each request. It calls its tool for three rounds, with reasoning and signatures if
+the real host uses them, and then answers with text. It accepts only the ids and signatures that it issued itself, and
+rejects others with the real host's message. The rules are documented by the vendors or known from reports about their
+APIs.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.lab.shapes import sse
 from tests.lab.vendor_rules import find_refusals
 
 ROUNDS = 3
-# Gemini accepts this placeholder for a call whose signature it did not issue.
+# Gemini accepts this placeholder for a function call whose signature it did not issue.
 STAND_IN = "skip_thought_signature_validator"
 OPENAI_MESSAGE = {"role", "content", "name", "tool_calls", "tool_call_id", "refusal"}
 TOOL, THOUGHT = "look", "I have to look again."
@@ -29,7 +30,7 @@ Body = dict[str, Any]
 
 
 class RefusedError(Exception):
-    """A rejection with status 400. `param` is the unsupported parameter."""
+    """A rejection with status 400. `param` names the parameter that is not supported."""
 
     def __init__(self, sentence: str, param: str | None = None) -> None:
         super().__init__(sentence)
@@ -37,16 +38,15 @@ class RefusedError(Exception):
 
 
 def demand(holds: object, sentence: str, param: str | None = None) -> None:
-    """Raise `RefusedError` unless the condition holds."""
     if not holds:
         raise RefusedError(sentence, param)
 
 
 @dataclass
 class StrictHost:
-    """A fake host that rejects a payload which breaks its `rules`.
+    """A simulated host that rejects request bodies which break its `rules`.
 
-    `speak` builds the response, and `proofs` maps call ids to the signatures that the host issued.
+    `proofs` maps call ids to the signatures that the host issued. `thinks_in` is the message field with its reasoning.
     """
 
     name: str
@@ -62,12 +62,12 @@ class StrictHost:
         return SPEAKERS[self.protocol](self, body, stream)
 
     def next_call(self) -> str:
-        """Return a new call id that is unique among all hosts."""
+        """Return a new call id. Ids are unique across all hosts."""
         self.calls_made += 1
         return f"{self.name}_call-{self.calls_made}"
 
     def prove(self, call_id: str) -> str:
-        """Return a new signature for the reasoning before a call."""
+        """Issue a signature for the reasoning that led to the call."""
         self.proofs[call_id] = f"{self.name.encode().hex()}{self.calls_made:04}"
         return self.proofs[call_id]
 
@@ -76,7 +76,7 @@ class StrictHost:
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
-    """OpenAI requires that the results of all tool calls follow directly after the calls."""
+    """OpenAI requires the results of all tool calls directly after the message with the calls."""
     waiting: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -89,7 +89,7 @@ def answers_every_call(host: StrictHost, body: Body) -> None:
 
 
 def knows_its_fields_alone(host: StrictHost, body: Body) -> None:
-    """Mistral and Groq reject unknown fields in a message."""
+    """Mistral and Groq reject messages with unknown fields."""
     for message in body["messages"]:
         unknown = set(message) - OPENAI_MESSAGE
         demand(not unknown, f"property {sorted(unknown)} is unsupported")
@@ -103,7 +103,7 @@ def takes_short_call_ids(host: StrictHost, body: Body) -> None:
 
 
 def wants_reasoning_of_calls(host: StrictHost, body: Body) -> None:
-    """DeepSeek and Kimi require that an assistant message with tool calls keeps its reasoning unchanged."""
+    """DeepSeek and Kimi require that assistant messages with tool calls contain their original reasoning."""
     for message in body["messages"]:
         if message.get("tool_calls"):
             demand(
@@ -121,7 +121,7 @@ def reasons(host: StrictHost, body: Body) -> None:
 
 
 def wants_google_proofs(host: StrictHost, body: Body) -> None:
-    """Gemini's OpenAI-compatible endpoint requires the thought_signature of a function call."""
+    """Gemini's OpenAI-compatible endpoint requires the `thought_signature` of each turn's first function call."""
     for message in body["messages"]:
         calls = message.get("tool_calls") or ()
         if calls:
@@ -130,14 +130,14 @@ def wants_google_proofs(host: StrictHost, body: Body) -> None:
 
 
 def check_proof(host: StrictHost, call_id: str, proof: Any) -> None:
-    """Require the call's own signature, or the placeholder if another host issued the call."""
+    """Require the signature that was issued with the call, or the placeholder if another host issued the call."""
     own = host.proofs.get(call_id)
     demand(proof, "Function call is missing a thought_signature")
     demand(proof == own or (own is None and proof == STAND_IN), "Thought signature is not valid")
 
 
 def wants_its_details(host: StrictHost, body: Body) -> None:
-    """OpenRouter requires that a model's `reasoning_details` are sent back unmodified."""
+    """OpenRouter requires a model's `reasoning_details` to be sent back unmodified."""
     for message in body["messages"]:
         for detail in message.get("reasoning_details") or ():
             demand(detail.get("signature") in host.proofs.values(), "Invalid signature in reasoning_details")
@@ -148,7 +148,7 @@ def wants_its_details(host: StrictHost, body: Body) -> None:
 
 
 def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return a tool call with its reasoning, or the final text."""
+    """Return a tool call with its reasoning, or the final text after `ROUNDS` calls."""
     rounds = sum(bool(message.get("tool_calls")) for message in body["messages"])
     reason, message = "stop", Body(role="assistant", content="done")
     if rounds < ROUNDS:
@@ -178,14 +178,16 @@ def speak_openai(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
-    """Each function call needs its output, and each output its call."""
+    """Each function call needs an output, and each output needs a function call."""
     calls = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
     results = [item["call_id"] for item in body["input"] if item["type"] == "function_call_output"]
     demand(sorted(calls) == sorted(results), f"No tool output found for function call {set(calls) ^ set(results)}")
 
 
 def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
-    """Reject a reasoning item that lacks the item which followed it, or whose encrypted content is invalid."""
+    """Reject a reasoning item whose encrypted content is invalid, or which is not followed by its original function
+    call.
+    """
     for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
         if item["type"] == "reasoning":
             proof = item["encrypted_content"]
@@ -193,7 +195,7 @@ def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
             own = host.proofs.get(following.get("call_id", ""))
             demand(own == proof, "'reasoning' was provided without its required following item", "input")
     if "reasoning.encrypted_content" in body.get("include", ()):
-        # Each call id occurs twice: in the call and in its output.
+        # Each call id occurs twice, in the call and in its output, so every second one is taken.
         own = [host.proofs[item["call_id"]] for item in body["input"] if item.get("call_id") in host.proofs][::2]
         proofs = [item["encrypted_content"] for item in body["input"] if item["type"] == "reasoning"]
         demand(proofs == own, "thoughts of calls were left out")
@@ -247,7 +249,7 @@ def alternates(host: StrictHost, body: Body) -> None:
 
 
 def wants_signed_thoughts(host: StrictHost, body: Body) -> None:
-    """A `thinking` block needs its valid signature, and must be unchanged and before the turn's tool calls."""
+    """The `thinking` block before a tool call must be sent back with the signature that was issued for this call."""
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
         proofs = [block.get("signature") for block in blocks if block["type"] == "thinking"]
@@ -299,7 +301,7 @@ def _block_events(index: int, block: Body) -> Iterator[Body]:
 
 
 def takes_turns(host: StrictHost, body: Body) -> None:
-    """The turn after function calls must have as many function responses as there were calls."""
+    """A turn with function calls must be followed by the same number of function responses."""
     waiting = 0
     for content in body["contents"]:
         responses = sum("functionResponse" in part for part in content["parts"])
@@ -308,7 +310,7 @@ def takes_turns(host: StrictHost, body: Body) -> None:
 
 
 def wants_signed_calls(host: StrictHost, body: Body) -> None:
-    """A function call needs its own thought_signature."""
+    """The first function call of a turn needs its own `thoughtSignature`."""
     for content in body["contents"]:
         calls = [part for part in content["parts"] if "functionCall" in part]
         if calls:
@@ -316,7 +318,9 @@ def wants_signed_calls(host: StrictHost, body: Body) -> None:
 
 
 def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
-    """Return the parts of a tool call with its thought, or of the final text. A streamed thought has its own part."""
+    """Return a thought and a function call, or the final text after `ROUNDS` calls. A stream sends each part as a
+    chunk.
+    """
     parts: list[Body] = [{"text": "done"}]
     if sum("functionCall" in part for content in body["contents"] for part in content["parts"]) < ROUNDS:
         call_id = host.next_call()
@@ -337,7 +341,7 @@ def speak_gemini(host: StrictHost, body: Body, stream: bool) -> bytes:
 
 
 def takes_its_own_requests(host: StrictHost, body: Body) -> None:
-    """Reject requests that the vendor's SDK cannot produce or that its API reference rules out."""
+    """Reject requests that the vendor's SDK cannot produce or that the vendor's API reference rules out."""
     for sentence in find_refusals(host.protocol, body):
         raise RefusedError(sentence)
 
@@ -367,16 +371,16 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "openrouter": ((wants_its_details,), ""),
     "gemini-openai": ((wants_google_proofs,), ""),
 }
-"""The rules of particular hosts in addition to those of their protocol, and the name of their reasoning field."""
+"""For each host with rules beyond those of its protocol: these rules, and the field in which it sends its reasoning."""
 
 
 PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
     "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
 }
-"""The protocol and the compatibility options (quirks) of every preset and of Gemini's OpenAI-compatible endpoint."""
+"""The protocol and the compatibility options (quirks) of each preset and of Gemini's OpenAI-compatible endpoint."""
 OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
-"""The tool that every host calls, in the form in which a client offers it."""
+"""The definition of the tool that all simulated hosts call, as a client sends it."""
 
 
 def strict_host(name: str, protocol: str) -> StrictHost:
@@ -386,5 +390,5 @@ def strict_host(name: str, protocol: str) -> StrictHost:
 
 @cache
 def known_host(name: str, protocol: str) -> StrictHost:
-    """Return the host with this name. All tests in this process share it."""
+    """Return the simulated host with this name, which all tests of this process share."""
     return strict_host(name, protocol)

@@ -1,6 +1,6 @@
-"""A model that calls the tools that the user names, one after another, and then repeats the last tool's result.
+"""A simulated model that calls the tools named by the user one after another, and then repeats the last tool result.
 
-If a tool is required, as for typed output, the model calls that tool with the values in the user's message.
+If the request forces a tool, as for typed output, the model calls this tool with the text of the user's message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call to the next tool that the user named, or else the last result. Return None if no tool was named."""
+    """Return a call of the next tool that the user named, or the last result if all were called. None if none was
+    named.
+    """
     files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in request.media)
     if request.tool_choice in request.parameters:
         required = str(request.tool_choice)
@@ -33,7 +35,7 @@ def next_reply(request: ReceivedRequest) -> ReplyText | None:
 
 
 def _named_tools(request: ReceivedRequest) -> list[str]:
-    """Return the tools named in the user's text, in order. Some clients add a prefix to the names."""
+    """Return the offered tools that the user's text names, in order. Some clients add a prefix to tool names."""
     words = (word for role, text in request.turns if role == "user" for word in NAME_OF_TOOL.findall(text))
     offered = (
         next((tool for tool in request.tools if tool == word or tool.endswith(f"_{word}")), "") for word in words
@@ -42,7 +44,7 @@ def _named_tools(request: ReceivedRequest) -> list[str]:
 
 
 def _arguments(request: ReceivedRequest, tool: str) -> dict[str, object]:
-    """Return arguments for the tool: null where allowed, and for a reference, the first reference in the last
+    """Return arguments for the tool. Nullable ones are null, and `ref` is the first artifact reference in the last
     result.
     """
     schema = request.parameters[tool]

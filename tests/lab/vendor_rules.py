@@ -1,4 +1,4 @@
-"""Requests that each vendor's service rejects, apart from the rules for conversations with tools.
+"""Finds what a vendor would reject in a request, apart from the rules for conversations with tools (strict_hosts.py).
 
 Fields and types come from the vendor's SDK. Limits come from its reference (2026-11) and its error messages.
 """
@@ -20,7 +20,7 @@ IMAGES = {"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 
 def find_refusals(protocol: str, body: Body) -> Iterator[str]:
-    """Yield a message for each reason why the vendor rejects the request."""
+    """Yield a message for each reason why the vendor would reject the request."""
     if misfit_found := find_misfit(protocol, body):
         yield misfit_found
     yield from RULES[protocol](body)

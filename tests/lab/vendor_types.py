@@ -1,4 +1,4 @@
-"""Check with the types of a vendor's SDK whether that SDK could have written a request."""
+"""Check by the types of a vendor's SDK whether that SDK could have produced a request."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ TYPES: Mapping[str, Any] = {
 
 
 def literals_in(annotation: Any) -> set[str]:
-    """Return the strings of all `Literal` types within a type."""
+    """Return the strings of all `Literal` types that the annotation contains."""
     arguments = typing.get_args(annotation)
     return {argument for argument in arguments if isinstance(argument, str)}.union(*map(literals_in, arguments))
 
 
 def find_misfit(protocol: str, body: Any) -> str:
-    """Return the path of the value that the vendor rejects in the body and the reason, or an empty string if nothing
-    is rejected.
+    """Return the path and the error of the first invalid value in the request body, or an empty string if it is
+    valid.
     """
     if protocol != "gemini":
         return misfit(body, TYPES[protocol])
@@ -64,7 +64,7 @@ def find_misfit(protocol: str, body: Any) -> str:
 
 
 def misfit(value: Any, kind: Any, at: str = "") -> str:
-    """Return what the type does not allow in the value, or an empty string if it allows the value."""
+    """Return why the value does not have the type, or an empty string if it does."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Required, typing.NotRequired, typing.Annotated):
         return misfit(value, inner[0], at)
@@ -106,8 +106,9 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _best(mismatches: Iterable[str]) -> str:
-    """Return an empty string if an alternative fits. Otherwise return the deepest mismatch, since the intended
-    alternative matches furthest.
+    """Return an empty string if any alternative of a union fits.
+
+    Otherwise return the mismatch at the deepest path, which most likely belongs to the alternative that was meant.
     """
     messages = list(mismatches)
     return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))

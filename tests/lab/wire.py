@@ -1,4 +1,4 @@
-"""The lab's side of a connection: HTTP/1.1 written by hand, so that any part of it can be broken."""
+"""The lab's side of a connection: HTTP/1.1 is written by hand, so that any part of it can be invalid."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from http import HTTPStatus
 from typing import Any
 
 TLS_GREETING = b"\x16"
-"""The first byte of a TLS handshake. No HTTP method begins with it."""
+"""The first byte of a TLS handshake, with which no HTTP method begins."""
 
 NAMED = frozenset(HTTPStatus)
-"""The HTTP statuses for which the lab knows a reason phrase."""
+"""The HTTP statuses that have a standard reason phrase."""
 
 
 class Watched(asyncio.StreamReaderProtocol):
-    """Records when the caller disconnects, even while nothing is read from the connection."""
+    """Records when the caller disconnects, even while nothing is being read from the connection."""
 
     closed_at: float | None = None
 
     def note(self) -> None:
-        """Record the disconnect, unless it was already recorded."""
+        """Record when the caller disconnected. Later calls change nothing."""
         if self.closed_at is None:
             self.closed_at = time.monotonic()
             self.disconnected.set()
@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Connection:
-    """A connection from which a request was read. Each method has one effect that the caller can observe."""
+    """A connection after its request was read. Each method does one thing that the caller can observe."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched
@@ -56,7 +56,7 @@ class Connection:
         return self.watched.disconnected.is_set()
 
     def gone_away(self) -> None:
-        """Treat a failed write as the caller's disconnect."""
+        """Treat a failed write as a disconnect by the caller."""
         self.watched.note()
         self.keep = False
 
@@ -64,7 +64,7 @@ class Connection:
         return time.time()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait, and return whether the caller disconnected in the meantime."""
+        """Wait for the given seconds or until the caller disconnects. Return whether it disconnected."""
         try:
             await asyncio.wait_for(self.watched.disconnected.wait(), seconds)
         except TimeoutError:
@@ -92,7 +92,7 @@ class Connection:
     async def reply(
         self, status: int, body: bytes, kind: str, headers: Mapping[str, str] | None = None, slow: float | None = None
     ) -> None:
-        """Send a complete response. With `slow`, the body is sent byte by byte with that many seconds in between."""
+        """Send a complete response. If `slow` is given, wait this many seconds after each byte of the body."""
         fixed = {"content-type": kind, "content-length": str(len(body)), "x-request-id": "lab-request"}
         await self.head(status, {**fixed, **(headers or {})})
         if slow is None:
@@ -103,7 +103,7 @@ class Connection:
             await asyncio.sleep(slow)
 
     async def start(self, status: int, kind: str) -> None:
-        """Send the head of a chunked response, unless it was already sent."""
+        """Send the head of a chunked response, unless it has been sent already."""
         if not self.started:
             await self.head(status, {"content-type": kind, "transfer-encoding": "chunked"})
 
@@ -124,15 +124,16 @@ class Connection:
         """Close the connection with a reset (RST)."""
         self.keep = False
         raw = self.writer.get_extra_info("socket")
-        # Closing with a linger time of zero sends a reset.
+        # With a linger time of zero, closing the socket sends a reset.
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Return method, path, headers (in lower case) and body of the next request, or None at the end of the connection.
+    """Return the method, path, headers (names in lower case) and body of the next request. None if the connection
+    ended.
 
-    Raise `ConnectionAbortedError` for a TLS handshake on a plain connection.
+    Raise `ConnectionAbortedError` if the caller starts a TLS handshake on a plain connection.
     """
     try:
         first = await reader.readexactly(1)
