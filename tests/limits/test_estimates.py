@@ -1,4 +1,4 @@
-"""Estimates of the usage that a provider does not report or reports only in part."""
+"""Token usage is estimated if the provider reports none or only part of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.wire import Answer, Media, Usage
 from routing_admin.core.limits.estimates import IMAGE_TOKENS, answer_tokens, estimate_usage
 
 TEXT = "x" * 40
-"""A string of ten tokens."""
+"""A text that is estimated at ten tokens."""
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,9 @@ def test_missing_counts_are_estimated(usage: Usage | None, expected: tuple[int, 
 
 
 def test_output_of_an_interrupted_stream_is_estimated() -> None:
-    """The output of an interrupted stream is estimated, since Anthropic reports one output token at its beginning."""
+    """Anthropic reports one output token at the beginning of a stream, so this count is too low if the stream
+    breaks.
+    """
     estimated = estimate_usage(Usage(5, 1), 7, Answer(TEXT), is_cut=True)
     assert (estimated.prompt_tokens, estimated.completion_tokens) == (5, 10)
 

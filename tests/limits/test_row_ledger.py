@@ -1,6 +1,7 @@
-"""The ledger in database rows. Together, several processes can use up a limit and never exceed it.
+"""The ledger of limits in database rows: several processes together can use up a limit, but never exceed it.
 
-A ledger grants parts of a limit, called shares, to processes. Each process then reserves from its share in memory.
+The ledger grants parts of a limit, called shares, to processes. Each process then makes reservations from its share in
+memory.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LIMIT = 1000
 
 @dataclass
 class Process:
-    """What the ledger granted one process of a limit, and what the process has used."""
+    """A process with its share of a limit: what the ledger granted, and how much of it was used."""
 
     name: str
     window: Window = DAY
@@ -43,7 +44,7 @@ class Process:
         return booking
 
     def use(self, amount: int) -> int:
-        """Use up to `amount`, as far as the ledger grants it, and return the amount used."""
+        """Use up to `amount`, or less if the ledger does not grant it, and return the amount used."""
         if self.held - self.used < amount:
             self.exchange(want=amount - (self.held - self.used))
         taken = max(0, min(amount, self.held - self.used))
@@ -52,7 +53,7 @@ class Process:
 
 
 def spend(*processes: Process) -> int:
-    """Let the processes take turns until the limit is used up. Return their total use."""
+    """Let the processes take turns until the limit is used up, and return their total usage."""
     total = 0
     while taken := sum(process.use(7) for process in processes):
         total += taken
@@ -109,23 +110,21 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
-    """A starting process sends many orders together, so 200 orders must need about as many SQL statements as one."""
+    """A starting process sends many orders together, so the number of SQL statements must not grow with them."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
         with CaptureQueriesContext(connections[LOGS]) as statements:
             bookings = ledger.exchange("1", orders, NOW)
-        # A draw grants 1/16 of what is left (`GRANT_DIVISOR`).
+        # Each exchange grants 1/16 of what is left of the limit (`GRANT_DIVISOR`).
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts
-    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement.
+    assert counts[1] <= counts[0] + 3, counts  # More than one, since SQLite accepts 999 parameters per statement
 
 
 def test_slots_that_a_killed_process_used_are_free_once() -> None:
-    """When a killed process's lease expires, its slots can be granted exactly once more. Slots that other processes
-    hold are not granted.
-    """
+    """When the lease of a killed process expires, its slots are granted again, once. Slots in use elsewhere are not."""
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):
         process.exchange(want=4, limit=9)

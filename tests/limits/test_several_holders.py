@@ -1,4 +1,4 @@
-"""A call under several limits reserves from all of them or from none, and the tightest limit is reported."""
+"""A call to which several limits apply reserves from all of them or from none. The tightest limit is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder
 
 
 async def call(limited: tuple[LimitHolder, ...], tokens: int) -> Reservation | None:
-    """Return the reservation of a call with the given tokens, or None if the call was rejected."""
+    """Return a reservation for a call with this many tokens, or None if a limit rejected the call."""
     reservation = make_reservation(limited)
     assert reservation is not None
     try:
@@ -71,7 +71,7 @@ async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
-"""One dollar per million input or output tokens is 1,000 nano-dollars per token."""
+"""One US dollar per million tokens, which is 1,000 nano-dollars per token."""
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -106,7 +106,7 @@ async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
 async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
     db: None, is_cut: bool | None, tokens: int
 ) -> None:
-    """The provider's token count of a complete answer is used, even if it is lower than the estimate."""
+    """For a complete answer, the provider's token count applies, even if it is lower than the estimate."""
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {})
     reservation = await call(limited, 10)
     assert reservation is not None
@@ -121,7 +121,9 @@ async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
 def test_uses_are_shown_without_this_process_while_its_report_has_to_wait(
     db: None, monkeypatch: pytest.MonkeyPatch, error: Exception, is_shown: bool
 ) -> None:
-    """While the ledger is locked, the usage shown lacks this process's last report. Other errors are not hidden."""
+    """While the ledger is locked, this process's latest usage is missing from the usage shown. Other errors are
+    raised.
+    """
 
     def report() -> None:
         raise error

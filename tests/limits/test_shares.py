@@ -1,6 +1,4 @@
-"""Properties of shares, the parts of a limit that a ledger grants to processes. Together, the processes never exceed
-the limit.
-"""
+"""Properties of shares, the parts of a limit that the ledger grants to processes. The total never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ DAY = Window("2026-11-22", datetime(2026, 11, 23, tzinfo=UTC))
 
 @dataclass
 class Installation:
-    """A ledger and the processes that draw from it, one exchange at a time."""
+    """A ledger and the processes that draw shares from it. Exchanges do not overlap."""
 
     limit: int
     drawn: int = 0
@@ -39,13 +37,15 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """End the process's lease. The part of its grant that it has not committed returns to the ledger."""
+        """Let the lease of a process expire. The part of its share that it has not reported as used returns to the
+        ledger.
+        """
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.reported[process]
 
 
 def test_negative_usage_counts_as_zero():
-    """A negative usage would otherwise refill a budget."""
+    """Otherwise, a negative usage would refill a budget."""
     assert Share(100, DAY, granted=100, used=40, reserved=10).settle(10, -1_000_000).used == 40
 
 
@@ -101,9 +101,7 @@ def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, late
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
 def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn, want, minimum):
-    """A grant is at most what is left of the limit and, if possible, at least what is wanted. It exceeds what is
-    wanted only if much is left.
-    """
+    """A grant never exceeds what is left of the limit. It exceeds the wanted amount only if much is left."""
     remaining, grant = limit - drawn, grant_size(limit, drawn, want, min(minimum, want))
     assert 0 <= grant <= max(0, remaining)
     assert grant == 0 or grant >= min(want, remaining)

@@ -1,6 +1,6 @@
-"""With a slow ledger, calls wait only while waiting can help, and are rejected only if the limit is used up.
+"""While the ledger is slow, calls wait only if waiting can help. They are rejected only if the limit is used up.
 
-A ledger grants parts of a limit, called shares, to processes.
+The ledger grants parts of a limit, called shares, to processes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ LIMIT, CALLS = 1000, 200
 
 @dataclass
 class SlowLedger:
-    """A ledger that responds once `gate` is set. `drawn` is the total that all processes drew. A request sets
-    `called`.
+    """A ledger that sets `called` at each exchange and blocks until `gate` is set.
+
+    `drawn` is the total of all shares, and `held` is the share of the process.
     """
 
     drawn: int = 0
@@ -95,7 +96,7 @@ def test_200_concurrent_calls_wait_for_the_ledger_and_are_all_accepted(
 
 
 def first_share(keeper: QuotaClient, ledger: SlowLedger) -> int:
-    """Draw a first share, then block the ledger. Return how much of the share is unused."""
+    """Draw a share, and let the ledger block all later exchanges. Return the unused part of the share."""
     ledger.gate.set()
     (waiter,) = begin(keeper, 1)
     assert isinstance(waiter, Waiter)
@@ -117,7 +118,7 @@ def test_share_is_extended_within_the_limit_before_a_call_is_refused(
             accepted += keeper.give_up(waiter) is not None
         except TimeoutError:
             break
-    # An extension is as large as the last draw, which was 1/16 of the limit (`GRANT_DIVISOR`).
+    # While the ledger is slow, a share may grow by as much as the last grant, 1/16 of the limit (`GRANT_DIVISOR`).
     assert accepted == LIMIT // 16
 
 
@@ -139,7 +140,7 @@ def test_calls_on_extended_shares_are_logged_in_two_lines_with_their_number(
 
 @dataclass
 class ReadOnlyLedger(SlowLedger):
-    """A ledger whose database is read-only during the first exchanges."""
+    """A ledger whose database rejects writes during the first `failures` exchanges."""
 
     failures: int = 5
 
@@ -165,7 +166,7 @@ def test_read_only_ledger_and_its_recovery_are_logged_in_one_line_each(caplog: p
 
 @dataclass
 class RecordingLedger(SlowLedger):
-    """A ledger that records the holders of each exchange."""
+    """A ledger that records whose limits were exchanged each time."""
 
     holders: list[set[str]] = field(default_factory=list)
 
@@ -175,9 +176,7 @@ class RecordingLedger(SlowLedger):
 
 
 def test_usage_is_reported_later_unless_a_report_is_asked_for() -> None:
-    """Drawing a share for one holder does not report what another holder has just used, since that would write a row
-    for every call.
-    """
+    """Drawing a share for one agent does not report the usage of another, since each call would then write a row."""
     ledger = RecordingLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)

@@ -1,4 +1,4 @@
-"""Limit windows (minutes, days, months) follow each other without gaps."""
+"""The windows of limits (minutes, days, months) follow each other without gaps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_window_ends_where_the_next_begins(now, period, zone):
     ],
 )
 def test_day_is_in_the_time_zone_of_the_installation(zone, day, ends):
-    """Days begin in the installation's time zone: at 20:00 UTC, the next day has begun in Shanghai."""
+    """At 20:00 UTC, the next day has already begun in Shanghai."""
     window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 

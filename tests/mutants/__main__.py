@@ -1,8 +1,8 @@
-"""`python -m tests.mutants`: change the source code in one place at a time, and see whether a test fails.
+"""Mutation testing: `python -m tests.mutants` makes small changes to the source code and checks that a test fails.
 
-A mutant that no test notices either behaves like the original or lacks a test. One process loads all tests and judges
-each mutant in a fork, in which it replaces the code of functions. A mutant that takes effect during imports is judged
-in a copy of the files, one at a time.
+A change (mutant) that no test notices has no effect or shows that a test is missing. One process imports all tests. For
+each mutant, it forks a child that replaces the code of functions and runs the tests. A mutant that takes effect during
+imports is instead judged in a copy of the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.bench.table import show
 from tests.mutants.choice import AREAS, ROOT, Mutant, choose, group_tests, imports
 
 SEED, COUNT, SECONDS = 1, 100, 60
-# The exit codes of timeout(1), and those of pytest for "all passed" and "nothing selected".
+# Exit codes: of timeout(1), and of pytest if all tests passed or none was selected.
 HUNG, NOTHING_FAILED = 124, (0, 5)
 FAILED = re.compile(r"^(?:FAILED|ERROR) (tests/\S+?(?:::.+?)?)(?: - .*)?$", re.MULTILINE)
 COUNTS = re.compile(r"\d+ (?:passed|failed|skipped|errors?)\b[^\n]*")
@@ -41,7 +41,7 @@ STARTED: list[subprocess.Popen[bytes]] = []
 class Verdict:
     mutant: Mutant
     noticed_by: str | None
-    """The test that failed, or how the child process ended without one. None if the mutant survived."""
+    """The test that failed, or how the child process ended if it reported none. None if the mutant survived."""
     ran: Sequence[str]
     seconds: float
 
@@ -53,12 +53,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the tracked files, which contains one mutant at a time."""
+    """A copy of the tracked files, in which one mutant at a time is made."""
 
     folder: Path
 
     def judge_all(self, mutants: Sequence[Mutant], seconds: float) -> list[Verdict]:
-        """Judge the mutants in forks, and then, one at a time, those that take effect during imports."""
+        """Judge mutants in forks. Those that take effect during imports are then judged one by one in changed files."""
         answers = list(self.answers(mutants, seconds))
         verdicts = []
         for mutant, answer in zip(mutants, answers, strict=True):
@@ -68,7 +68,7 @@ class Copy:
         return verdicts
 
     def answers(self, mutants: Sequence[Mutant], seconds: float) -> Iterator[Verdict | None]:
-        """Yield each mutant's verdict, or None if the mutant changes more than the code of functions."""
+        """Yield the verdict on each mutant, or None if the mutant changes more than the code of functions."""
         plan: list[dict[str, Any]] = [
             {
                 "path": mutant.path,
@@ -98,7 +98,7 @@ class Copy:
         host.wait()
 
     def judge(self, mutant: Mutant, seconds: float, unsound: Sequence[str] = ()) -> Verdict:
-        """Run the mutant's tests on the changed file until one fails, all have passed or the time is up."""
+        """Run the mutant's tests on the changed file until a test fails, all have passed or the time is up."""
         began, ran, left, noticed = time.monotonic(), [], seconds, None
         skipped = [word for test in unsound for word in ("--deselect", test)]
         with self.mutated(mutant):
@@ -114,7 +114,7 @@ class Copy:
         return Verdict(mutant=mutant, noticed_by=noticed, ran=ran, seconds=time.monotonic() - began)
 
     def failing(self, tests: Sequence[str]) -> list[str]:
-        """Return which of these tests fail without any mutant."""
+        """Return those of the tests that fail even without a mutant."""
         code, output = self.run(tests, 10 * SECONDS) if tests else (0, "")
         return [] if code in NOTHING_FAILED else FAILED.findall(output)
 
@@ -129,7 +129,7 @@ class Copy:
             _write(path, original)
 
     def run(self, words: Sequence[str], seconds: float) -> tuple[int, str]:
-        """Run pytest and return its exit code and output. If it hangs, kill it with the servers that it started."""
+        """Run pytest and return its exit code and output. If it hangs, kill it and the servers that it started."""
         child = self.start([f"--seconds={seconds:.0f}", *words])
         try:
             code = child.wait(seconds + 2 * SECONDS)
@@ -161,7 +161,9 @@ def test_folders(groups: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _copy_bytecode(source: Path, copy: Path) -> None:
-    """Copy the bytecode of an unchanged module, since compiling all modules takes longer than judging most mutants."""
+    """Copy the bytecode of an unchanged module, because compiling all modules would take longer than judging most
+    mutants.
+    """
     compiled = Path(cache_from_source(str(source)))
     if source.suffix == ".py" and compiled.exists():
         target = Path(cache_from_source(str(copy)))
@@ -170,8 +172,8 @@ def _copy_bytecode(source: Path, copy: Path) -> None:
 
 
 def _write(path: Path, source: bytes) -> None:
-    """Write a module and remove its bytecode, which would count as up to date if its size and second of modification
-    were unchanged.
+    """Write a module and delete its bytecode. Python would use the old bytecode if size and modification time
+    matched.
     """
     path.write_bytes(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)
@@ -179,7 +181,7 @@ def _write(path: Path, source: bytes) -> None:
 
 @contextmanager
 def copies(count: int) -> Iterator[list[Copy]]:
-    """Yield `count` copies of the files that git tracks, or would track after `git add`."""
+    """Yield `count` copies of the files that git tracks or would track after `git add`."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -200,7 +202,7 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
-    """Judge the mutants in parallel. Judge again those noticed by a test that also fails without a mutant."""
+    """Judge the mutants in parallel. If the test that failed also fails without a mutant, judge the mutant again."""
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)
@@ -237,7 +239,7 @@ def changed_lines(before: bytes, after: bytes) -> list[str]:
 
 
 def stop(*_: object) -> None:
-    """Kill every pytest, so that threads stop waiting for it and the copies are removed."""
+    """Kill all pytest processes, so that no thread waits for them and the copies are removed."""
     for process in STARTED:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

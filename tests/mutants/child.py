@@ -1,6 +1,6 @@
-"""A pytest plugin that judges mutants: one in a changed file, or many in forks that replace the code of functions.
+"""A pytest plugin that judges mutants: a single one in a changed file, or many in forks that replace code of functions.
 
-Cheap tests run first, property tests use the same examples each time, and no test starts after the mutant's time is up.
+Cheap tests run first, property tests repeat the same examples, and no test starts after the mutant's time is up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hypothesis import settings
 from tests.mutants.mutations import Mutation
 
 HANGS_AFTER = 60.0
-"""Seconds between the end of a mutant's time and the moment when a running test counts as failed."""
+"""A test that still runs this many seconds after the mutant's time counts as failed."""
 DEADLINE = pytest.StashKey[float]()
 Key = tuple[str, int]
 
@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.conftest import NEEDS_MORE  # This is imported here because it needs Django's settings.
+    from tests.conftest import NEEDS_MORE  # Imported here because it needs Django's settings
 
     items.sort(key=lambda item: bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))))
     settings.register_profile("mutants", settings.get_profile("default"), derandomize=True, database=None)
@@ -51,7 +51,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
-    """With `--mutants`, judge each mutant in a fork instead of running the collected tests."""
+    """If `--mutants` is given, judge each of these mutants in a fork instead of running the collected tests."""
     if session.config.getoption("--mutants") is None:
         return None
     for mutant in json.loads(Path(session.config.getoption("--mutants")).read_text("utf-8")):
@@ -61,18 +61,18 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
 
 def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
-    """Return the test that failed (`by`), how many tests ran, and whether functions could be replaced (`swapped`)."""
+    """Return the test that failed (`by`), the number of tests run, and whether functions were replaced (`swapped`)."""
     began, seconds = time.monotonic(), session.config.getoption("--seconds")
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setsid()  # A process group of its own allows a hanging test to be killed with its servers.
+        os.setsid()  # With a process group of its own, a hanging child can be killed together with its servers
         session.config.stash[DEADLINE] = began + seconds
         try:
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # No test raised this error, so the mutant is judged in a changed file.
+        except BaseException:  # Not a test's error: judge the mutant in a changed file
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())
@@ -116,17 +116,16 @@ def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
 
 
 def swap_functions(path: Path, source: bytes) -> bool:
-    """Replace the code of the module's functions with the mutated source's.
-
-    Return False if the two sources differ in anything else.
+    """Replace the code of the module's functions by that of the mutated source. Return False if anything else
+    differs.
     """
     old, new = (compile(text, str(path), "exec", dont_inherit=True) for text in (path.read_bytes(), source))
     if _skeletons(old) != _skeletons(new):
         return False
     keys = Counter(_key(code) for code in _functions(new))
     codes = {_key(code): code for code in _functions(new) if keys[_key(code)] == 1}
-    gc.unfreeze()  # The frozen objects, which tests/conftest.py leaves out of collections, are not listed.
-    # `isinstance` would evaluate lazy objects.
+    gc.unfreeze()  # `get_objects` omits the objects that tests/conftest.py has frozen
+    # Compare types, since `isinstance` would evaluate lazy objects.
     live = [function for function in gc.get_objects() if type(function) is FunctionType]
     known = {_key(code): code for code in _functions(old)}
     changed = {key for key in known if key not in codes or known[key] != codes[key]}
@@ -152,7 +151,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
     for nested in _nested(code):
-        if nested.co_flags & 1:  # `CO_OPTIMIZED` is set for functions, not for class bodies.
+        if nested.co_flags & 1:  # Bit 1 is `CO_OPTIMIZED`, which functions have and class bodies do not
             yield nested
         yield from _functions(nested)
 

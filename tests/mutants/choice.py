@@ -1,4 +1,4 @@
-"""Choose the mutants to judge, and the tests for each: those of its area, beginning with the nearest by imports."""
+"""Choose mutants and the tests that judge them: those of the same area, nearest by imports first."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AREAS = (
     *("artifacts/core", "routing_admin/core", "routing_admin/limits", "routing_admin/platform/auth"),
     *("routing_admin/dispatch", "routing_admin/upstream", "routing_admin/gateway"),
 )
-"""The files and folders that are mutated. A file belongs to the first area that contains it."""
+"""Files and folders to mutate. Each file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""The test folders for modules after which no test folder is named."""
+"""Test folders of modules whose own name and packages match no test folder."""
 Graph = Mapping[str, Sequence[str]]
-"""Maps each of the project's modules to the project's modules that it imports."""
+"""Maps each module of the project to the project's modules that it imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 
@@ -35,9 +35,9 @@ class Mutant:
 
 
 def choose(seed: int, count: int, only: str = "") -> list[Mutant]:
-    """Return `count` mutants, spread evenly over areas and then files.
+    """Return `count` mutants, spread evenly over the areas and over the files in each area.
 
-    The choice within an area does not depend on other areas.
+    The choice within one area does not depend on other areas.
     """
     queues = [_iterate_mutants(area, only, random.Random(f"{seed} {area}")) for area in AREAS]
     chosen: list[Mutant] = []
@@ -75,7 +75,9 @@ def _iterate_mutants(area: str, only: str, chance: random.Random) -> Iterator[Mu
 
 
 def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutation | None:
-    """Remove and return a mutation. Each kind is equally likely, although most candidates change an integer."""
+    """Remove a mutation from the list and return it. All kinds are equally likely, although most mutations change an
+    integer.
+    """
     while left:
         kind = chance.choice(sorted({mutation.kind for mutation in left}))
         taken = next(mutation for mutation in left if mutation.kind == kind)
@@ -86,11 +88,11 @@ def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutatio
 
 
 def group_tests(path: str, graph: Graph) -> list[list[str]]:
-    """Return the test files of a module's area: those that import the module, those of its package, and the others.
+    """Return three groups of test files: those that import the module, those that import from its package, and the
+    others.
 
-    The area is the test folder with the name of the module or of the innermost package that has one. If no test in it
-    imports the module, the nearest tests of other folders are added. Each group begins with the nearest test by
-    imports.
+    The tests are those in the folder that is named like the module or like its innermost package. If none of them
+    imports the module, the nearest tests of other folders are added. Each group is sorted by distance in imports.
     """
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     near = _distances(module, graph)
@@ -113,7 +115,7 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether a module is in the package. A package that is too large (a whole core or app) returns False."""
+    """Return whether the module is in the package. False for whole apps and their `core`, which are too large."""
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 

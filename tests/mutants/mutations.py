@@ -1,4 +1,4 @@
-"""Find the mutations of a source file: small edits of one syntax node that a test should notice."""
+"""Find the mutations of a source file: small changes of one syntax node, which a test should notice."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SWAPPED: Mapping[type[ast.AST], tuple[str, str]] = {
     ast.Add: (r"\+", "-"),
     ast.Sub: ("-", "+"),
 }
-"""Each operator's source text and its replacement."""
+"""For each operator: a pattern of its source text, and its replacement."""
 
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 TRANSLATORS = {"_", "gettext", "gettext_lazy", "ngettext", "pgettext", "message", "translatable"}
 UNTESTED_NAMES = {"__all__", "__slots__", "__version__"}
 TEXTS = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
-"""Operand types that `+` concatenates. With `-` they would only raise TypeError."""
+"""Operand types that `+` concatenates. Replacing it by `-` would only raise a TypeError."""
 
 
 NUMERIC = (ast.Constant, ast.BinOp, ast.operator)
@@ -41,7 +41,7 @@ class Mutation:
     kind: str
     line: int
     edits: tuple[tuple[int, int, bytes], ...]
-    """Start, end and replacement of each edit, as offsets into the encoded source."""
+    """Start offset, end offset and replacement of each edit, in the encoded source."""
 
     def apply(self, source: bytes) -> bytes:
         for start, end, new in sorted(self.edits, reverse=True):
@@ -50,13 +50,13 @@ class Mutation:
 
 
 def find_mutations(source: bytes) -> list[Mutation]:
-    """Return the mutations in source order. No mutation changes the line numbers."""
+    """Return all mutations in the order of the source. They leave the line numbers unchanged."""
     found = _Finder(source).visit(ast.parse(source), in_test=False)
     return sorted(found, key=lambda mutation: (mutation.line, mutation.kind, mutation.edits))
 
 
 def is_sound(mutation: Mutation, source: bytes) -> bool:
-    """Return whether the mutated source can be parsed and differs by more than its layout."""
+    """Return whether the mutated source can be parsed and differs in more than its layout."""
     try:
         return ast.dump(ast.parse(mutation.apply(source))) != ast.dump(ast.parse(source))
     except SyntaxError:
@@ -73,7 +73,9 @@ class _Finder:
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
     def visit(self, node: ast.AST, *, in_test: bool) -> Iterator[Mutation]:
-        """Yield the mutations of a node and its descendants. With `in_test`, only the node's truth value matters."""
+        """Yield the mutations of a node and of its descendants. If `in_test` is true, only the node's truth value
+        matters.
+        """
         if _is_skipped(node):
             return
         yield from self.mutations_at(node, in_test)
@@ -115,7 +117,7 @@ class _Finder:
                     yield self.blank("name removed", self.span(element)[0], self.span(following)[0])
 
     def swap(self, kind: str, operator: ast.AST, operands: Sequence[ast.expr]) -> Iterator[Mutation]:
-        """Exchange the operator between each pair of operands. Yield nothing if there is a comment between them."""
+        """Replace the operator between all operands. Yield nothing if there is a comment between two of them."""
         if type(operator) not in SWAPPED:
             return
         old, new = SWAPPED[type(operator)]
@@ -129,9 +131,9 @@ class _Finder:
         yield Mutation(kind=kind, line=operands[0].lineno, edits=tuple(edits))
 
     def guards(self, block: Sequence[ast.stmt]) -> Iterator[Mutation]:
-        """Remove each `if` that only returns, raises or continues.
+        """Remove guards: `if` statements that only return, raise or continue.
 
-        An `if` at the end of a block is not removed, since its removal may change nothing.
+        The last statement of a block is kept, since removing it may change nothing.
         """
         for guard in block[:-1]:
             match guard:
@@ -161,19 +163,21 @@ def _is_name(node: ast.expr) -> bool:
 
 
 def _is_skipped(node: ast.AST) -> bool:
-    """Return whether a node is not worth mutating: types, log lines, texts for users, f-strings, tuned numbers."""
+    """Return whether a node is not worth mutating: imports, types, log calls, translated texts, f-strings, tuned
+    numbers.
+    """
     match node:
         case ast.JoinedStr() | ast.Import() | ast.ImportFrom():
             return True
         case ast.If():
             return any(name in ast.unparse(node.test) for name in ("TYPE_CHECKING", "__main__"))
         case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
-            # A test of `MAX_BYTES = 64 * 1024` could only repeat the number.
+            # A test of a constant such as `MAX_BYTES = 64 * 1024` could only repeat the number.
             return name in UNTESTED_NAMES or (
                 name.isupper() and all(isinstance(part, NUMERIC) for part in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
-            return name[:1].isupper() and not name.isupper()  # This is a generic type with its parameters.
+            return name[:1].isupper() and not name.isupper()  # A generic type with its parameters
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return method in LOG_METHODS and "log" in name.lower()
         case ast.Call(func=ast.Name(id=name)):

@@ -1,4 +1,4 @@
-"""Which agent a key belongs to, and which header it is read from."""
+"""Agent keys: which agent a key authenticates, and which request header it is read from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
 
 
 def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
-    """A well-formed key without a row and a key with the wrong secret are refused with the same error."""
+    """A key that was never stored and a key with a wrong secret are rejected with the same error."""
     key = create_key("text-agent")
     other = make_key()[0]
     forged = "_".join((*key.split("_")[:2], *other.split("_", 2)[2:]))

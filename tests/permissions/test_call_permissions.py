@@ -1,4 +1,4 @@
-"""Scopes of API calls: the permission table contains every call with the scope that this test expects."""
+"""Scopes of API calls: the permission table lists every call with the scope that this test expects."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ SCOPE_OF = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "HEAD /v1/files/{ref}/content": "artifacts:read",
 }
-"""Every API call of an agent and the scope that it needs."""
+"""The scope that each API call of an agent requires."""
 
 BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
-"""Calls that need no key, because their URL contains a secret."""
+"""Calls that need no key because their URL contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
     "agent_id": "unknown",
@@ -124,7 +124,7 @@ def key_with(*scopes: str) -> dict[str, str]:
 
 
 def error_code(answer: Any) -> str:
-    """Return the error code, which each API has in its own format. A response to HEAD has no body."""
+    """Return the error code from the error format of the API. Empty for HEAD, whose response has no body."""
     if not answer.content:
         return ""
     error = answer.json()["error"]
@@ -135,7 +135,7 @@ def error_code(answer: Any) -> str:
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
-    """Below /v1, a call with a wrong key gets OpenAI's code `invalid_api_key`, which clients recognize."""
+    """Below /v1, a wrong key gets OpenAI's error code `invalid_api_key`, which client libraries recognize."""
     key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
@@ -156,7 +156,6 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 @pytest.mark.parametrize("name", SCOPE_OF)
 def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    """A key whose only scope is the call's scope is authorized."""
     assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
 
 
@@ -170,7 +169,7 @@ def test_the_description_lists_exactly_these_calls(client: Client) -> None:
     assert list(document["components"]["securitySchemes"]) == ["LimitedKeyAuth", "AdminTokenAuth"]
     names = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(names)) == len(names)
-    # Clients generate function names from these ids, so the ids must not contain the project's module names.
+    # Code generators name functions after these ids, so they must not contain names of the project's modules.
     assert not [name for name in names if name.startswith("routing_admin")]
     assert client.get("/api/v1/docs").status_code == 200
 
@@ -233,7 +232,7 @@ ADMIN_SCOPE_OF = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""Every call of an administrator's script and the scope that its token needs."""
+"""The scope that each call of the administrators' API requires of a script's token."""
 
 
 def token_with(account: Any, *scopes: str) -> dict[str, str]:
@@ -260,7 +259,7 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
 def machine_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield every URL in the API namespaces, as its view name and its path in the form used by the table."""
+    """Yield the view name and the path of every API URL, in the form in which the permission table writes them."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             namespace = pattern.namespace if pattern.namespace in MACHINE_NAMESPACES else space

@@ -1,4 +1,4 @@
-"""Editors may change routes, services and agents, and undo such changes. For the rest, pages tell them whom to ask."""
+"""Editors may change routes, services and agents, and undo such changes. For other changes, pages name whom to ask."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
 
 
 def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
-    """An editor can restore a revision that differs only in routes."""
     before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -81,7 +80,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
 
 
 def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
-    """An editor cannot undo a change to a key, although the key's limits are shown on the agent's page."""
+    """An agent's page shows a key's limits, but an editor cannot undo a change to the key."""
     create_key("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
     change_key(SYSTEM, key, label=key.label, terms={"team": "search"})
@@ -94,7 +93,7 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
 
 
 def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
-    """Undoing a change requires permission for the page that edits that kind of entry, so every kind needs a page."""
+    """Undo requires permission for the page that edits the changed kind of entry, so every kind needs such a page."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
     assert all(kind in changeable_kinds(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 

@@ -1,4 +1,4 @@
-"""There is always an administrator who can sign in, even if several administrators step down at the same time."""
+"""At least one administrator can always sign in, even if several give up the role at the same time."""
 
 from __future__ import annotations
 

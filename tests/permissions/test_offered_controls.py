@@ -1,4 +1,4 @@
-"""No page shows a user a form, button or link that the user's role may not use."""
+"""Pages offer no form, button or link that the user's role may not use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def link_targets(page: Page) -> list[str]:
-    """Return the URLs that links lead to and that elements load."""
+    """Return the URLs of links and of the fragments that elements load (`hx-get`)."""
     offered = (
         one.attributes
         for one in page.controls
@@ -25,7 +25,7 @@ def link_targets(page: Page) -> list[str]:
 
 
 def post_targets(page: Page) -> list[str]:
-    """Return the URLs that forms and buttons post to."""
+    """Return the URLs to which forms and buttons post."""
     forms = [form for form in page.controls if form.tag == "form"]
     owners = {id(control): form for form in forms for control in form.controls}
     by_id = {form.attributes.get("id"): form for form in forms}
@@ -70,7 +70,7 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 def test_no_page_offers_what_its_reader_may_not_do(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
-    """Links lead to pages that the role may see, and forms and buttons to URLs that it may post to."""
+    """A role may open the pages that links lead to, and may post to the URLs of forms and buttons."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for page_url in addresses(role):

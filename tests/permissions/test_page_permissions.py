@@ -1,6 +1,6 @@
-"""Permissions of pages: the permission table has every URL, with the rights that this test expects.
+"""Permissions of pages: the permission table lists every URL with the rights that this test expects.
 
-The expected rights are written in this module, not read from the table.
+The expected rights are written in this module and not derived from the table.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ANYBODY = {
     "GET": {"login", "join", "set_language", "own_page", "own_call", *CALLBACKS},
     "POST": {"login", "join", "set_language", "set_theme", "sign_in_with"},
 }
-"""URLs that do not require signing in. Every other URL redirects to the login page."""
+"""URLs that need no sign-in. All others redirect to the login page."""
 
 VIEWERS = {
     "GET": {
@@ -80,7 +80,7 @@ VIEWERS = {
         "requests_columns",
     },
 }
-"""What a viewer may do in addition. On a route's page, a viewer may only simulate requests, which stores nothing."""
+"""What a viewer may do beyond that. On a route's page, a viewer may simulate requests, which stores nothing."""
 
 EDITORS = {
     "GET": {
@@ -95,7 +95,7 @@ EDITORS = {
         *("undo", "restore", "options_chosen", "artifact_send", "artifact_describe", "alert_acknowledge", "alert_mute"),
     },
 }
-"""What an editor may do in addition: change routes, services and agents, read files, export, send requests."""
+"""What an editor may do beyond that: change routes, services and agents, read files, export, send real requests."""
 
 ADMINISTRATORS = {
     "GET": {"tokens", "config_import", "provider_new", "provider_models", "catalogue_edition"},
@@ -121,16 +121,16 @@ ADMINISTRATORS = {
         *("catalogue", "catalogue_edition"),
     },
 }
-"""What only an administrator may do: change keys, providers, users and settings, import, and change files."""
+"""What only an administrator may do: change keys, providers, users, settings and files, and import a configuration."""
 
 
 ROLES = ("anonymous", "viewer", "editor", "administrator")
 LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), strict=True))
-"""Each role, and the URLs that require at least this role. Each role may do all that the previous role may do."""
+"""Maps each role to the URLs that require at least this role. Each role includes the rights of the roles before it."""
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield the URL name and URL of every page. The objects in the URLs need not exist."""
+    """Yield the name and the URL of every page. The objects in these URLs need not exist."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINE_NAMESPACES:
@@ -146,7 +146,7 @@ ADDRESSES = dict(addresses(get_resolver().url_patterns))
 
 
 def access_result(answer: Any) -> str:
-    """Classify a response as `login`, `forbidden`, `no such method`, or `in` if the view itself answered."""
+    """Classify a response as `login`, `forbidden`, `no such method`, or `in` if the view was called."""
     if answer.status_code == 302 and answer["Location"].startswith("/login/?next="):
         return "login"
     return {403: "forbidden", 405: "no such method"}.get(answer.status_code, "in")
@@ -169,7 +169,7 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
     statuses = {}
     client = Client(raise_request_exception=False)
     for name, address in ADDRESSES.items():
-        # The visitor is signed out at first, and again after signing out.
+        # Sign in at the start, and again after the page that signs out.
         if role != "anonymous" and SESSION_KEY not in client.session:
             client.force_login(walker)
         statuses[name] = access_result(client.generic(method, address))
@@ -194,7 +194,7 @@ def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Clie
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
-    """A POST to a GET-only page returns 405 with the methods that the permission table allows."""
+    """The permission table allows only GET for this page, so POST gets a 405 although the view accepts every method."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
     assert viewer.get("/").content == b"reached"
@@ -214,12 +214,11 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
 
 
-# Parts of pages that are hidden from viewers.
+# Parts of pages that viewers do not see.
 
 
 @rows
 def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
-    """Viewers cannot read artifact bytes, recorded bodies or exports, or send requests that cost money."""
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
     assert [role_for(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []
@@ -236,7 +235,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
 def test_page_of_a_file_shows_viewers_none_of_its_content(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """The page of a file shows a viewer none of its text, regardless of the form in which models receive the file."""
+    """No matter in which form models receive the file, its page shows a viewer none of its text."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"
@@ -296,7 +295,7 @@ def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_acc
     ("method", "name", "status"), [("GET", "index", None), ("POST", "logout", None), ("POST", "index", 405)]
 )
 def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name: str, status: int | None) -> None:
-    """A superuser can only read rows and sign out on the pages of Django's admin, which a setting enables."""
+    """Django's own admin can be enabled by a setting. A superuser can only view rows there, and sign out."""
     request = RequestFactory().generic(method, "/django-admin/")
     request.user = User(username="root", is_superuser=True)
     request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[DJANGO_ADMIN])

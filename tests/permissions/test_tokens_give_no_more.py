@@ -1,4 +1,4 @@
-"""A script's token cannot be used to gain more than its own scopes: no role, no password link and no key."""
+"""With a script's token, a caller cannot gain rights beyond the token's scopes: no role, no password link, no key."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
 
 
 def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
-    """A token cannot demote a user with more rights than its own, since it could then create a password link for that
-    user and promote the user again.
+    """If a token could demote a user with more rights, it could then create that user's password link and restore the
+    role.
     """
     scopes = ["people:write", *READING]
     assert call(scopes, "PUT", "/people/ada", {"role": "viewer"}).status_code == 403
@@ -81,10 +81,9 @@ def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> 
 
 
 def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
-    """`people:write` suffices to deactivate a user, which removes rights, but not to reactivate one, which grants
-    rights.
+    """The scope `people:write` suffices to deactivate a user, but not to reactivate one, which would grant rights.
 
-    No part of a rejected body is applied.
+    No part of a rejected request is applied.
     """
     assert call(["people:write"], "PUT", "/people/ada", {"active": False}).status_code == 200
     assert call(["people:write"], "PUT", "/people/ada", {"active": True}).status_code == 403
@@ -120,7 +119,7 @@ def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> N
 
 
 def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """A role's scopes follow from what the role may change on pages."""
+    """Each role corresponds to the scopes for everything that its pages can change."""
     changed_by = {
         "services:write": "service",
         "routes:write": "route",

@@ -1,4 +1,6 @@
-"""URLs for tests: a page and a call missing from the permission table, and a page that accepts every method."""
+"""URLs for tests: a page and an API call that the permission table lacks, and a page whose view accepts every
+method.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings that lint reports about a fallback chain before any provider is called."""
+"""Problems in a fallback chain that lint finds before any provider is called."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_candidate_reports_the_capabilities_it_loses() -> None:
 
 
 def test_the_primary_is_the_first_that_is_not_skipped() -> None:
-    """A candidate without a key is never called, so it is not the primary, even if it is first in the chain."""
+    """A candidate without a key is never called, so the primary is the next candidate."""
     chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
     assert [Finding.PRIMARY in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
@@ -75,13 +75,13 @@ def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
 
 
 def test_a_repeat_is_unreachable_however_it_is_written() -> None:
-    """`provider/default-model` is the same candidate as the provider's name alone."""
+    """`provider/default-model` and the provider's name alone are the same candidate."""
     chain = checked("qwen", "qwen/qwen-model")
     assert findings(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
 def test_only_the_first_other_model_is_called_cross_model() -> None:
-    """A change to another model is reported only once, since the finding applies to every later candidate."""
+    """Later candidates with another model are not reported, since the same finding applies to all of them."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
@@ -93,7 +93,7 @@ def test_a_model_without_a_service_counts_as_text_only() -> None:
 
 
 def test_later_candidate_that_reads_more_is_reported() -> None:
-    """If a later candidate reads more kinds of content than those before it, the order of the chain may be wrong."""
+    """The chain may be in the wrong order if a later candidate reads more kinds of content than those before it."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
     assert Finding.READS_MORE in findings(chain)[1]

@@ -1,4 +1,4 @@
-"""The consequences of a configuration change for routes and agents, computed before the change is made."""
+"""Consequences of a configuration change for routes and agents, computed before the change is made."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def list_consequences(after: Configuration, before: Configuration = HERE, **unus
 
 
 def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
-    """A route whose only model is disabled cannot answer, and its two agents cannot reach any model. The other route
-    loses its last model that reads images.
+    """One route loses its only model and cannot answer, so two agents cannot either. Another loses its last image
+    reader.
     """
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert list_consequences(after) == [
@@ -79,9 +79,7 @@ def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None
 
 
 def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
-    """The provider and the model can still be called, so the chain keeps the model and loses only its ability to read
-    images.
-    """
+    """Provider and model can still be called, so the candidate remains, but is no longer known to read images."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
@@ -98,13 +96,13 @@ def test_candidate_that_reads_less_is_reported_though_others_still_read() -> Non
 
 
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
-    """A provider without a key was skipped before, so disabling it has no consequences."""
+    """A provider without a key was skipped already."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
-    """After a route is removed, its agents use the default route, and its aliases point to nothing."""
+    """Agents of a removed route use the default route from then on. Aliases that name the removed route are invalid."""
     assert list_consequences(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",

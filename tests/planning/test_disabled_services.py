@@ -1,4 +1,4 @@
-"""A disabled model service is not called, whichever name is used to reach it."""
+"""A disabled model service is never called, under whichever of its names it is requested."""
 
 from __future__ import annotations
 

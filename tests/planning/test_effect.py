@@ -1,4 +1,4 @@
-"""The effect of a configuration revision, measured by comparing the requests before and after it."""
+"""The effect of a configuration revision, measured by comparing the requests before it with those after it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
     assert trends(bad, good)[EffectMeasure.FAILURES] is EffectTrend.BETTER
     assert trends(good, [SLOW] * 100)[EffectMeasure.DURATION] is EffectTrend.WORSE
     assert trends([SLOW] * 100, good)[EffectMeasure.DURATION] is EffectTrend.BETTER
-    # One failure and one fallback in a hundred requests are too few for a trend.
+    # One failure and one fallback among a hundred requests do not show a trend.
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
@@ -82,9 +82,7 @@ def affected_routes(kind: str, name: str, field: str = "", *configurations: Conf
 
 
 def test_change_affects_the_routes_whose_chain_contains_it() -> None:
-    """A change to a route affects that route. A change to a provider affects all routes with that provider, and a
-    change to a service affects all routes that use its model, even by default.
-    """
+    """A change to a service affects all routes that use its model, even as the provider's default model."""
     assert affected_routes("route", "look", "retries") == {"look"}
     assert affected_routes("route", "gone") == {"gone"}
     assert affected_routes("provider", "deepseek", "endpoint") == {"default", "look"}

@@ -1,4 +1,6 @@
-"""Forecasts for models that a vendor retires: the affected routes, their order, and when the notice is first shown."""
+"""Forecasts for models that their vendor will retire: the affected routes, their order, and when pages first show
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,8 @@ GPT = end_date(OPENAI, "gpt-4o")
 
 
 def installed(*chain: CandidateSpec) -> Configuration:
-    """Return a configuration with two image-reading models that have an end date, and one model that neither reads
-    images nor has an end date.
+    """Return a configuration with two models that read images and have an end date, and one text model without an end
+    date.
     """
     return Configuration(
         providers=(
@@ -55,9 +57,7 @@ BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec(
 
 
 def test_route_loses_its_last_vision_model_at_the_second_end():
-    """When the first model ends, one model that reads images is left. When the second ends, the route can no longer
-    read images.
-    """
+    """After the first model's end, one model that reads images is left. After the second's end, there is none."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
     assert [consequence.sentence for consequence in first.consequences] == ["design loses sonnet."]

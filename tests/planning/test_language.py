@@ -1,4 +1,4 @@
-"""The language directive that a request gets, and where it is inserted."""
+"""The language directive that is added to a request, and the position at which it is inserted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from routing_admin.core.planning.language import (
 from routing_admin.core.planning.plan import RoutingQuery, plan_route
 
 DIRECTIVES = {"en": "Please respond in English.", "zh": "请使用中文回答。"}
-"""The directives of the built-in languages, word for word."""
+"""The directives of the built-in languages, verbatim."""
 
 messages = st.lists(
     st.builds(
@@ -48,7 +48,7 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
     ],
 )
 def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
-    """An exact match is preferred, then a match of the primary subtag, then the default language, then `en`."""
+    """The order is: exact match, match of the primary subtag, the default language, `en`."""
     assert resolve_language(language, default) == expected
     assert get_language_directive(language, default) == DIRECTIVES[expected]
 
@@ -62,8 +62,8 @@ def test_a_language_can_be_added_with_its_directive():
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
 def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
-    """A system message after an answer does not count as the first system message, since the directive was inserted
-    before that message in earlier turns.
+    """A system message after an answer is ignored: the conversation's earlier requests had the directive at the
+    start.
     """
     before = ChatRequest(turns)
     after = inject_directive(before, directive)

@@ -1,4 +1,4 @@
-"""Properties of routing over generated configurations, requests and scripted upstreams."""
+"""Properties of routing, checked with generated configurations and requests, and with scripted providers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
-# These faults are retried, and then the next candidate is called. The faults below end the request.
+# After these faults, the call is retried, and then the next candidate is called. The faults below end the request.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 
@@ -45,7 +45,7 @@ def scripts_for_all(configuration: Configuration, outcomes: list) -> dict:
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
 def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
-    """A missing or unknown task type uses the default route. `matched` is true only if the task type is missing."""
+    """`matched` is true only if the request names no task type."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
     route, matched = resolve_route(configuration, task_type)
@@ -56,7 +56,7 @@ def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_
 @pytest.mark.requirement("MMR-P6")
 @given(configurations(), st.data())
 def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configuration, data):
-    """The first candidate that is called is the route's primary, with the route's own model if it has one."""
+    """The route's first candidate is called, with the route's own model if it names one."""
     route = data.draw(st.sampled_from(configuration.routes))
     upstream = FakeUpstream(scripts_for_all(configuration, ["hello"]))
     response = router_over(configuration, upstream).send(LLMRequest("hi", task_type=route.task_type))
@@ -68,9 +68,7 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
 def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
-    """A temperature of 0 is a value. If a parameter is absent from the request, the candidate's value applies, then the
-    route's.
-    """
+    """A request's parameter takes precedence over the candidate's and the route's, even if it is a temperature of 0."""
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):
@@ -84,7 +82,9 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
 @pytest.mark.requirement("MMR-P8")
 @given(configurations(), task_types, st.data())
 def test_each_failing_provider_is_retried_before_the_next_is_called(configuration, task, data):
-    """After a 429 or 5xx, each provider before the one that answers is called three times, in chain order."""
+    """Each provider that fails with a 429 or 5xx is called three times, in chain order, before the next one is
+    called.
+    """
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     answering = data.draw(st.integers(0, len(names) - 1))
     script = {name: [data.draw(passing)] for name in names[:answering]} | {names[answering]: ["hello"]}
@@ -112,7 +112,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 @pytest.mark.requirement("MMR-P10")
 @given(configurations(), task_types, st.data())
 def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuration, task, data):
-    """The statuses 400, 401 and 403 anywhere in the chain cause neither a retry nor a call to a later candidate."""
+    """After a 400, 401 or 403, the router neither retries nor calls a later candidate."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
     script = {name: [503] for name in names[:refuser]} | {name: ["never"] for name in names[refuser + 1 :]}
@@ -148,7 +148,7 @@ def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(conf
 @pytest.mark.requirement("MMR-E5")
 @given(configurations())
 def test_the_router_names_the_default_route_s_provider_and_model(configuration):
-    """The router reports the route's model if there is one, and otherwise the provider's default."""
+    """The reported model is the route's, or the provider's default model if the route names none."""
     router = router_over(configuration, FakeUpstream({}))
     primary = configuration.route("default").primary
     assert router.get_provider_name() == primary.provider
@@ -166,8 +166,8 @@ def test_the_router_names_the_default_route_s_provider_and_model(configuration):
     )
 )
 def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
-    """LLM_API_KEY defines a provider. If it is missing, the error names the variables to set. The configuration's
-    `repr` never contains the key.
+    """LLM_API_KEY configures a provider. Without it, the error names the variables to set. A `repr` never shows the
+    key.
     """
     if not env.get("LLM_API_KEY"):
         with pytest.raises(MissingConfigurationError, match="LLM_API_KEY"):
@@ -178,7 +178,7 @@ def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env)
     assert provider.name == (env.get("LLM_PROVIDER") or "openai")
     assert provider.default_model == (env.get("LLM_MODEL") or "gpt-4")
     assert provider.endpoint == (env.get("LLM_ENDPOINT") or "https://api.openai.com/v1/chat/completions")
-    # The generated values overlap, so another variable may have the same text as the key.
+    # The generated values overlap, so another variable may happen to contain the key's text.
     assert "sk-abc" not in repr(configuration) or "sk-abc" in [
         env.get(n) for n in ("LLM_PROVIDER", "LLM_ENDPOINT", "LLM_MODEL")
     ]

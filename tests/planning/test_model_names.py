@@ -1,4 +1,4 @@
-"""Resolution of model names, in order of precedence."""
+"""How a requested model name is resolved, in order of precedence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
     ],
 )
 def test_name_resolves_as_the_table_says(name, route, matched, direct):
-    """A name is a task, an alias, a service, a `provider/model` or `auto`. An unknown task uses the default route."""
+    """A name may be a task type, an alias, a service, a `provider/model` or `auto`. Unknown task types use the default
+    route.
+    """
     resolved = resolve_model(PLAIN, name)
     assert (resolved.route.task_type, resolved.matched, resolved.direct) == (route, matched, direct)
     if direct:
@@ -63,7 +65,7 @@ def test_name_is_split_at_the_first_known_provider():
 
 @pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "unknown/x", "silicon/", "*", "constructor"])
 def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
-    """The catch-all alias is tried last, so it never hides another name."""
+    """The catch-all alias applies only if no other name matches."""
     with pytest.raises(UnknownModelError):
         resolve_model(PLAIN, name)
     catching = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, (*ALIASES, AliasSpec("*", "planning")))
@@ -72,14 +74,14 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
 
 
 def test_service_requested_by_name_gives_its_own_capabilities():
-    """If two services have the same provider and model, the capabilities of the named service are used."""
+    """Two services may have the same provider and model but different capabilities."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
 def test_a_task_type_in_the_body_wins_over_the_name():
-    """A task type takes precedence over the model's name, because clients must always send some model."""
+    """Clients always have to send some model name, so a task type in the body takes precedence over it."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
 

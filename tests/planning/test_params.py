@@ -1,4 +1,4 @@
-"""The parameters that take effect for a candidate."""
+"""The parameters that are in effect for a candidate."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ OURS = {
     "functionCallingConfig": "tool_choice",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""Maps every name that a vendor uses for a parameter in a refusal to the gateway's name."""
+"""Maps each name under which a vendor refuses a parameter to the gateway's name for it."""
 
 
 def test_table_contains_every_name_that_vendors_use() -> None:
-    """If the product learns another name that a vendor uses, that name must be added to the table above."""
+    """If the product learns a vendor's name for a parameter, the name must be added to the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 
@@ -89,13 +89,13 @@ def test_token_limit_is_never_dropped(name):
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
 def test_refused_extra_is_dropped_by_its_vendors_name_too(vendors, ours):
-    """Anthropic refuses `effort` if the caller has sent `reasoning_effort`."""
+    """Anthropic's error names `effort`, while the caller sent `reasoning_effort`."""
     chat = replace(FULL, extra={ours: 1, "n": 1})
     assert dict(drop_params(chat, {vendors}).extra) == {"n": 1}
 
 
 def test_parameter_added_by_a_protocol_can_be_refused():
-    """A host that refuses `stream_options` is called again without that parameter."""
+    """If a host rejects `stream_options`, which the protocol adds, it is called again without that parameter."""
     target = Target("old", "https://old.example/v1", "m")
     first = OpenAI().encode(FULL, target, stream=True)
     again = OpenAI().encode(drop_params(FULL, {"stream_options"}), target, stream=True)

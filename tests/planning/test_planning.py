@@ -1,4 +1,4 @@
-"""The plan for a request, before any provider is called."""
+"""The plan for a request, made before any provider is called."""
 
 from __future__ import annotations
 
@@ -72,16 +72,14 @@ def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
 
 
 def test_timeouts_of_route_win_over_service_and_provider():
-    """Each timeout is resolved separately. The route's value takes precedence over the service's, then the provider's,
-    then the default.
-    """
+    """Each timeout is resolved on its own: the route's value, else the service's, the provider's, or the default."""
     plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
 
 def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
-    """A service's longer total timeout applies unless the route sets a deadline, which applies to every candidate."""
+    """A service's longer total timeout applies unless the route sets a deadline."""
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))
@@ -93,7 +91,7 @@ def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
 
 
 def test_a_disabled_route_counts_as_not_configured():
-    """A request with the disabled route's task type uses the route `default`, and `matched` is false."""
+    """The route `default` is used, and `matched` is false."""
     plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
     assert (plan.task_type, plan.matched) == ("default", False)
 

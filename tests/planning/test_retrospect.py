@@ -1,6 +1,6 @@
-"""Simulation of a draft configuration with past requests. The result is unknown where the log has no evidence.
+"""Simulation of a draft configuration with past requests. Where the log has no evidence, the result is unknown.
 
-The walk follows one logged request through the draft's chain, candidate by candidate.
+For each logged request, the simulation follows the draft's chain, candidate by candidate.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def find_differences(past_request: PastRequest, before: WalkChain, after: WalkCh
 
 
 def test_image_is_kept_for_a_model_that_reads_images() -> None:
-    """A model that reads images receives the file itself, although the model before it received a description."""
+    """The model that reads images receives the file itself, although the model before it received a description."""
     past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
     comparison = compare_routes([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
     assert set(comparison.differences) == {
@@ -74,7 +74,7 @@ def test_image_is_kept_for_a_model_that_reads_images() -> None:
 
 
 def test_past_failure_repeats_and_the_error_policy_applies() -> None:
-    """A past failure happens again in the simulation. The draft's error policy decides what follows."""
+    """A failure in the log happens again in the simulation, and the draft's error policy decides how it continues."""
     past_request = request({SEEING: DOWN, BLIND: OK})
     assert find_differences(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
@@ -90,9 +90,7 @@ def test_past_failure_repeats_and_the_error_policy_applies() -> None:
 
 
 def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
-    """The walk ends at a model that was not called in the past. Its answer is unknown, but the form in which it would
-    receive the file is known.
-    """
+    """A model that was not called has no known answer, but the form in which it would receive the file is known."""
     past_request = request({BLIND: OK}, PICTURE)
     walked = walk(past_request, chain(SEEING, BLIND))
     assert (walked.end, walked.last, walked.forms) == (WalkEnd.UNKNOWN, "echo/vision", (DeliveryForm.AS_IS,))
@@ -114,8 +112,8 @@ def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> Non
 
 
 def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
-    """A model that was on cooldown is skipped. If all models were on cooldown, the result of the last resort is
-    unknown, since the log does not name it.
+    """A model that was on cooldown is skipped. If all models were, the last resort is unknown, since the log does not
+    name it.
     """
     cooling = PastTry(SkipReason.COOLING.value)
     walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
@@ -124,7 +122,7 @@ def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
 
 
 def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
-    """With the policy `native_only`, a candidate that needs a description is skipped, so this chain fails."""
+    """Since the policy is `native_only`, a candidate that needs a description is skipped, so this chain fails."""
     strict = WalkChain((place(BLIND, policy="native_only"),))
     past_request = request({BLIND: OK}, PICTURE)
     assert walk(past_request, strict).end is WalkEnd.UNANSWERED
@@ -132,7 +130,7 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
 
 
 def test_skipped_candidate_keeps_its_position() -> None:
-    """The log counts fallbacks by position in the chain, so a skipped candidate keeps its position."""
+    """The log counts fallbacks by their position in the chain."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
@@ -152,8 +150,8 @@ def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
 
 
 def test_logged_reasons_describe_the_file() -> None:
-    """If the log says that the file was in a tool result, too wide or unreadable, this applies to every other
-    candidate.
+    """If the log says that the file was in a tool result, too wide or unreadable, this also applies to other
+    candidates.
     """
     (file,) = files_in([[delivery("hoisted", "fits")], [delivery("described", "too_wide", actual=9000, limit=8000)]])
     assert (file.role, file.width) == (Role.TOOL, 9000)
@@ -201,8 +199,8 @@ def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequ
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Each request ends in exactly one way and is counted at most once per difference. Swapping the two chains reverses
-    every difference.
+    """Each request has exactly one result and counts once per difference at most. Swapping the chains reverses
+    differences.
     """
     forward, backward = compare_routes(requests, before, after), compare_routes(requests, after, before)
     assert [side.total() for side in forward.ends] == [len(requests)] * 2
