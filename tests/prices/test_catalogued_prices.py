@@ -1,4 +1,4 @@
-"""Prices from the catalogue's price lists, and which list's price applies to a call."""
+"""Prices from the bundled price lists (genai-prices, LiteLLM, models.dev), and which list applies to a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_a_host_that_the_package_does_not_know_has_prices() -> None:
-    """A price is found by the host's own name for the model, in upper or lower case."""
+    """The package `genai-prices` lacks this host. Its price is found under the host's name for the model, in any
+    case.
+    """
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}
     assert price.currency == "USD"
@@ -40,13 +42,13 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
     ],
 )
 def test_catalogued_price_applies_only_at_its_own_host(endpoint: str) -> None:
-    """A relay that is named like a vendor sets its own prices, and calls to a URL in China are billed in yuan."""
+    """A relay sets its own prices, even if its name resembles a vendor's. Hosts in China bill in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
 
 def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
-    """Two contested models have the prices that docs/prices.md explains."""
+    """docs/prices.md explains the prices of these two models, about which the lists disagree."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
     assert [(price.source.split()[0], price.tiers[0].rates.input) for price in (magistral, *magistral.others)] == [
@@ -62,14 +64,14 @@ def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
 
 
 def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
-    """For a service tier, another list's standard price would be half or twice the correct one, so it is not used."""
+    """Other lists only have the standard price, which is half or twice the price of a service tier."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
 def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
-    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Lists that do not distinguish hours do not
-    make these prices contested.
+    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. A list without hours contradicts neither
+    price.
     """
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
     assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]

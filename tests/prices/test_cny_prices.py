@@ -1,4 +1,4 @@
-"""The table of prices in yuan is well-formed and matches the vendors' published prices."""
+"""The price table in yuan is well-formed and matches the prices that the vendors publish."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MINIMAX = "https://platform.minimaxi.com/docs/guides/pricing-paygo.md"
 BIGMODEL = "https://docs.bigmodel.cn/cn/guide/start/pricing.md"
 
 PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
-    # The fields are page, host, model, input tokens of the request, and prices per million tokens.
+    # The fields are: page, host, model, input tokens of the request, and prices per million tokens.
     (BAILIAN, "dashscope", "qwen3.8-max", 900_000, {"input": "12", "output": "36"}),
     (BAILIAN, "dashscope", "qwen3.8-flash", 900_000, {"input": "0.8", "output": "2.7"}),
     (BAILIAN, "dashscope", "qwen3-max", 32_000, {"input": "2.5", "output": "10"}),
@@ -74,11 +74,11 @@ PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
     (BIGMODEL, "zhipu", "GLM-5.3", 900_000, {"input": "8", "output": "28", "cacheRead": "2"}),
     (BIGMODEL, "zhipu", "GLM-5.3-Flash", 1, {"input": "0.8", "output": "2.8", "cacheRead": "0.23"}),
 )
-"""The newest price of each model, copied from the vendors' pages and not from the project's table."""
+"""The current price of each model, copied from the vendor's page and not from the project's price table."""
 
 
 def find_rows(host: str, model: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the table rows whose names or patterns match a model at a host."""
+    """Yield the rows of the price table whose model names or patterns match the model at the host."""
     for row in ROWS:
         if host in row["hosts"] and any(fnmatchcase(model, pattern) for pattern in row["models"]):
             yield row

@@ -1,5 +1,6 @@
-"""The cost of usage in whole nanos, which are billionths of the currency's unit. Each kind of token has its own rate.
-The cost is None if counts or rates are missing.
+"""The cost of token usage, in whole billionths (nanos) of a currency unit. Each kind of token has its own rate.
+
+The cost is None if token counts or rates are missing.
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
     [
         (Usage(1_000_000, 0), PLAIN, "2.5", "0"),
         (Usage(1000, 100), PLAIN, "0.0035", "0"),
-        # If cached tokens have no rate of their own, they cost the input rate.
+        # Without a rate of their own, cached tokens are charged at the input rate.
         (Usage(1000, 100, cached_tokens=500), PLAIN, "0.0035", "0"),
         (Usage(1000, 100, cached_tokens=800), CACHING, "0.00234", "0.00216"),
         (Usage(1000, 0, cache_write_tokens=1000), CACHING, "0.00375", "-0.00075"),
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        # A count that exceeds the total is reduced to the total.
+        # A count of cached tokens above the total is reduced to the total.
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
 def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price, dollars: str, saved: str):
-    """The expected costs are computed by hand from the rates per million."""
+    """The expected costs were computed by hand from prices per million tokens."""
     assert calculate_cost(usage, price_of_model) == Cost(
         int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO)
     )
@@ -108,7 +109,7 @@ def test_rate_keeps_six_decimal_places(amount: Decimal):
 
 @given(st.integers(0, 2**70), st.integers(0, 2**70))
 def test_cost_is_capped_so_that_sums_fit_their_column(prompt, completion):
-    """The cost of one call is capped, so that a sum of thousands still fits its column."""
+    """The sum of thousands of capped costs still fits its database column."""
     cost = calculate_cost(Usage(prompt, completion), price(input="1000000", output="1000000"))
     assert cost is not None
     assert 0 <= cost.nanos <= MAX_NANOS

@@ -1,4 +1,4 @@
-"""Prices from the package `genai-prices` give the same costs after conversion to the gateway's rates."""
+"""After conversion to the gateway's rates, prices from the package `genai-prices` give the same costs."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
 
 
 def rates_only_ours(info: ModelInfo) -> bool:
-    """Return whether all prices are for kinds of usage that the gateway counts, which exclude pages and cached
-    audio.
-    """
+    """Return whether the model has prices only for what the gateway counts. It does not count pages or cached audio."""
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
     return names <= set(SORTS.values()) | {"requests_kcount", "web_searches_kcount", "storage_searches_kcount"}
 
@@ -57,7 +55,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
-    # If fewer models are compared, the conversion has lost some of them.
+    # A smaller number would mean that the conversion has lost models.
     assert compared > 1500
 
 

@@ -1,4 +1,4 @@
-"""The cost of a request is in its log row, and is counted once in the sums for its hour and its day."""
+"""A request's cost is stored in its log row and counted once in the hourly and the daily sums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTED = Usage(1000, 100, cached_tokens=400)
 
 @pytest.fixture
 def priced(demo: None) -> None:
-    """Create a model that an administrator has priced in yuan, and a model with a dollar price from a list."""
+    """Create a model that an administrator priced in yuan, and a model that a price list prices in dollars."""
     own = Provider.objects.create(name="own", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     price = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.5}
     Service.objects.create(service_id="own", name="own", provider=own, model="m", price=price)
@@ -41,14 +41,14 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
-    """An administrator's price applies: 600 tokens at 2, 400 cached tokens at 0.5 and 100 at 8 yuan per million."""
+    """600 input tokens at 2, 400 cached tokens at 0.5 and 100 output tokens at 8 yuan per million."""
     write([entry("r")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
 def test_list_price_counts_without_an_administrators_price(priced: None):
-    """Without an administrator's price, a list's price applies: 2.5 for input, 1.25 for cached input, 10 for output."""
+    """The list's prices per million: 2.5 for input, 1.25 for cached input, 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (3_000_000, "USD")
@@ -64,8 +64,8 @@ def test_list_price_counts_without_an_administrators_price(priced: None):
     ids=["two against one", "the first", "agreed"],
 )
 def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
-    """The first list applies, unless two others agree on a different price. Without a cache price, cached tokens cost
-    as much as other input tokens.
+    """The first price list applies unless two others agree on another price. Cached tokens without a price of their own
+    cost as much as other input tokens.
     """
     Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
     snapshot.refresh()
@@ -91,7 +91,9 @@ def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, 
 
 
 def test_the_embedded_provider_costs_nothing(demo: None):
-    """The embedded provider runs within the process at no cost, so none of its requests counts as unpriced."""
+    """The embedded provider runs in the server's process and costs nothing, so its requests do not count as
+    unpriced.
+    """
     write([entry("r", "echo", "echo-text")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (0, "XXX")
@@ -99,7 +101,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
 
 
 def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
-    """Administrators may set a price for the embedded provider, for example to try budgets."""
+    """An administrator may price the embedded provider, for example to try out budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
     snapshot.refresh()
@@ -108,7 +110,7 @@ def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
 
 
 def test_sums_grow_with_every_batch(priced: None):
-    """There is one sum per hour and per day for each currency."""
+    """For each currency, there is one sum per hour and one per day."""
     write([entry("a"), entry("b"), entry("c", "listed", "gpt-4o")])
     write([entry("d", at=NOON + timedelta(hours=1))])
     hours = UsageSum.objects.filter(span=UsageSum.HOUR, currency="CNY").order_by("start")
@@ -130,7 +132,7 @@ def failed_entry(*attempts: Attempt, answered: bool = True) -> Entry:
 
 
 def billed_attempt(provider: str, model: str) -> Attempt:
-    """Return an attempt that was billed but returned no content."""
+    """Return an attempt that was billed although its answer was empty."""
     return Attempt(provider, model, "empty_content", tries=(Try(0.0, 5.0, "empty_content", 200, usage=WASTE),))
 
 
@@ -141,7 +143,7 @@ def test_an_attempt_has_its_own_cost(priced: None):
     assert (first.cost_nanos, first.currency) == (
         1_350_000,
         "USD",
-    )  # This is the cost of 500 tokens at 2.5 and 10 tokens at 10.
+    )  # The cost of 500 tokens at 2.5 and 10 tokens at 10 per million
     assert (last.prompt_tokens, last.cost_nanos, last.currency) == (1000, 2_200_000, "CNY")
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
@@ -155,7 +157,7 @@ def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
 
 
 def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
-    """An attempt's cost includes its failed call. The request's cost is only the cost of the call that answered."""
+    """An attempt's cost includes its failed call. The request's cost is only that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([build_entry(facts, (Attempt("own", "m", "ok", tries=tries),))])
@@ -166,7 +168,7 @@ def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
 
 def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: None):
     """The row of an unanswered request has no cost, but its attempts and the sums do. Several attempts without a price
-    count as unpriced only once.
+    count as one unpriced request.
     """
     write(
         [
@@ -191,7 +193,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
 
 
 def test_entry_written_twice_is_counted_once(priced: None):
-    """An entry that is written twice, as after a crash while the spool is emptied, is counted once."""
+    """An entry is written twice if the process crashed while it emptied the spool."""
     rows = build_rows([entry("a"), entry("b")])
     write_missing(rows)
     write_missing(rows)
@@ -214,7 +216,7 @@ def test_day_begins_at_midnight_in_the_installations_time_zone():
 
 
 def test_full_sum_does_not_fail_the_batch(priced: None):
-    """A full sum stops growing, since a number too large for its column could not be written."""
+    """A sum that is too large for its column is capped, so that the row can still be written."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)
     write([entry("b")])

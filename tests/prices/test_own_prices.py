@@ -1,4 +1,4 @@
-"""Prices that administrators enter."""
+"""Model prices that administrators enter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
 
 def test_amounts_per_million_tokens_become_rates():
-    """Prices per million tokens become rates in millionths of the currency's unit."""
+    """A price per million tokens is stored as a whole number of millionths of the currency unit."""
     rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
     assert parse_price(GOOD) == Price("CNY", (Tier(0, rates),))
     assert check_price(GOOD) == ()
@@ -32,7 +32,7 @@ def test_amounts_per_million_tokens_become_rates():
     ],
 )
 def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constraint: str):
-    """An invalid price is ignored as a whole, so that no part of it is used."""
+    """An invalid price is ignored completely, including its valid amounts."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or parse_price(data) is None

@@ -1,4 +1,4 @@
-"""Comparison of the prices in several lists decides which list's price applies and which prices are contested."""
+"""The prices of a model in several lists are compared, to choose one and to find prices about which lists disagree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capabilities.core.providers.catalogue.price_verdicts import find_contested,
 
 
 def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
-    """Return a list's price from its tiers, each with a threshold and its amounts as decimal strings."""
+    """Return a list's price. Each tier has a threshold in tokens, and amounts per million tokens as decimal strings."""
     rates = [
         (above, {sort: rate_from_amount(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers
     ]
@@ -58,7 +58,7 @@ def flat(source: str, **amounts: str) -> Price:
 def test_the_first_list_counts_unless_only_others_are_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
-    """If only one list prices a kind of token, this does not contradict the other lists."""
+    """An amount that only one list states, such as for cached tokens, contradicts no other list."""
     chosen = merge_prices(prices)
     assert chosen is not None
     assert (judge_price(chosen).value, find_contested(chosen), chosen.source) == (verdict, contested, counts)
@@ -66,8 +66,8 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
 
 
 def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
-    """Tiers are compared by their amounts, because models.dev only knows the threshold "over 200k". A missing tier
-    contradicts nothing.
+    """The thresholds are not compared, because models.dev only knows "over 200k". A missing tier contradicts
+    nothing.
     """
     long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
     same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
@@ -77,7 +77,7 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
 
 
 def test_amounts_in_two_currencies_never_agree() -> None:
-    """Amounts are not converted, so two yuan never agree with two dollars."""
+    """Amounts are not converted between currencies, so two yuan never agree with two dollars."""
     chosen = merge_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
@@ -100,7 +100,7 @@ PRICES = st.builds(
     st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
 )
 def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """The order of the lists affects only which of the agreeing lists is chosen, not the verdict."""
+    """The order of the lists decides which of the agreeing lists is chosen, but not whether they agree."""
     chosen = [merge_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
     assert chosen[1] is not None
@@ -114,9 +114,7 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
 def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
-    """LiteLLM's prices per token equal models.dev's prices per million, although both are binary floating-point
-    numbers.
-    """
+    """LiteLLM states prices per token and models.dev per million tokens, both as binary floating-point numbers."""
     per_token = litellm(
         "m",
         input_cost_per_token=float(reads) / 1e6,
@@ -150,7 +148,7 @@ def test_meaningless_amounts_have_no_price() -> None:
 
 
 def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
-    """Prices are stored under the host's names for the models. Names with two prices and URLs in China are left out."""
+    """Prices are stored under the host's name for the model. Names with two prices and hosts in China are left out."""
     first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", first_price),

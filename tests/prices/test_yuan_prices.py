@@ -1,4 +1,4 @@
-"""Prices in yuan depend on the day and on the length of the input, and apply only to URLs in China."""
+"""Prices in yuan depend on the date and on the input length, and apply only at hosts in China."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
 @pytest.mark.parametrize(("count", "yuan"), [(32_000, "0.08"), (32_001, "0.128004"), (200_000, "1.4")])
 def test_a_longer_request_costs_its_tier(count: int, yuan: str):
-    """Qwen3-Max costs 2.5, 4 or 7 yuan per million for all tokens of the request."""
+    """Qwen3-Max costs 2.5, 4 or 7 yuan per million tokens, depending on the length of the request."""
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
     cost = calculate_cost(Usage(count, 0), price)
@@ -33,7 +33,7 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
     ],
 )
 def test_yuan_price_is_none_at_hosts_outside_china(endpoint: str, model: str):
-    """Prices in yuan do not apply to Bailian's URL abroad, which is billed in dollars, or to other hosts."""
+    """Alibaba's Bailian has another host abroad, which bills in dollars."""
     assert yuan_price(endpoint, model, NOW) is None
 
 

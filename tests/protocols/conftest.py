@@ -1,4 +1,4 @@
-"""The fault lab, which the tests of each module share."""
+"""The fault lab's simulated provider, one for all tests of a module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call over a real socket, encoded and decoded by a protocol, but without the upstream driver."""
+"""A call over a real socket, encoded and decoded by a protocol, without the upstream driver's timeouts and limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def join_body(request: UpstreamRequest) -> bytes:
 
 
 def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: bool) -> Answer | Failure:
-    """Send one request and decode its response. A stream is assembled into an answer."""
+    """Send a request and decode its response. A stream is assembled into one answer."""
     wire = PROTOCOLS[protocol]
     request = wire.encode(chat, Target("lab", url, model, KEY), stream=stream)
     address = urlsplit(request.url)

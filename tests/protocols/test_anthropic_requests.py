@@ -1,4 +1,4 @@
-"""How requests and responses are translated to and from Anthropic's Messages API."""
+"""Translation of requests and responses to and from Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def text(content: str) -> dict[str, str]:
 
 
 def test_the_smallest_request_names_its_version_and_a_limit() -> None:
-    """`max_tokens` is required. The request's value is sent, or else the model's limit, or else 4096."""
+    """`max_tokens` is required: it is the request's value, else the model's limit, else 4096."""
     request = encode()
     assert request.url == "https://api.anthropic.com/v1/messages"
     assert (request.headers["anthropic-version"], request.headers["x-api-key"]) == ("2023-06-01", "k")
@@ -64,9 +64,8 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
 
 
 def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
-    """Leading system messages become the system field.
-
-    Later ones move to the next user turn, since Anthropic has no such role within a conversation.
+    """Later system messages are added to the next user turn, since Anthropic allows no system role within a
+    conversation.
     """
     system = message(Role.SYSTEM, "one"), message(Role.SYSTEM, "two")
     conversation = (
@@ -81,7 +80,9 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
 
 
 def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
-    """Consecutive messages of one role are merged, and a first user turn is added if it is missing."""
+    """Consecutive messages of the same role are merged. If the first turn is not the user's, a user turn is
+    inserted.
+    """
     conversation = (
         message(Role.ASSISTANT, "I begin"),
         message(Role.USER, "a"),
@@ -97,7 +98,7 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
 
 
 def test_tool_results_come_first_in_one_user_turn() -> None:
-    """The ids of calls and results are changed to fit Anthropic's pattern."""
+    """The ids of calls and results are adapted to the pattern that Anthropic requires."""
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
     sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
@@ -112,13 +113,13 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
 
 
 def test_result_without_a_call_is_sent_as_text() -> None:
-    """A tool result without its call is sent as text, since Anthropic rejects a `tool_result` block without one."""
+    """Anthropic rejects a `tool_result` block without its call."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
     assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
 
 
 def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
-    """Files in an assistant turn move to the next user turn, since Anthropic rejects documents in assistant turns."""
+    """Anthropic rejects documents in assistant turns."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, "look", PDF), message(Role.USER, "ok"))
     assert [block["type"] for block in sent_turns[2][1]] == ["document", "text"]
 
@@ -147,14 +148,18 @@ def test_files_are_images_and_documents_with_bare_base64() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: Any) -> None:
-    """`required` becomes `any`, a tool's name becomes `tool`, and `disable_parallel_tool_use` is part of the choice."""
+    """`required` becomes `any`, a tool's name becomes `tool`, and `disable_parallel_tool_use` is set within the tool
+    choice.
+    """
     payload = encode(tools=(Tool("look"),), **chat).payload
     assert payload["tool_choice"] == choice
     assert payload["tools"] == [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
 
 
 def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
-    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, without `top_p`."""
+    """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, and `top_p` is
+    dropped.
+    """
     dropped = encode(temperature=1.5, top_p=0.5, extra={"seed": 1, "user": "u"})
     assert dropped.dropped_params == ("temperature", "top_p", "seed", "user")
     assert "temperature" not in dropped.payload
@@ -164,13 +169,13 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
 
 
 def test_stops_of_white_space_alone_are_left_out() -> None:
-    """Stop sequences that consist of white space are dropped, since Anthropic rejects them."""
+    """Anthropic rejects stop sequences that consist of white space."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
 
 def test_a_schema_is_closed_all_the_way_down() -> None:
-    """Every object in a schema gets `additionalProperties: false`, even if one of its properties is named `type`."""
+    """Every object in a schema gets `additionalProperties: false`, even if a property is named `type`."""
     schema = {"type": "object", "properties": {"type": {"type": "string"}, "a": {"anyOf": [{"type": "object"}]}}}
     shape = {"type": "json_schema", "json_schema": {"schema": schema}}
     sent_schema = encode(response_format=shape).payload["output_config"]["format"]["schema"]
@@ -180,7 +185,7 @@ def test_a_schema_is_closed_all_the_way_down() -> None:
 
 
 def test_json_without_a_schema_is_asked_for_in_words() -> None:
-    """JSON without a schema is requested in the system prompt, since Anthropic has no JSON mode."""
+    """Anthropic has no JSON mode, so the system prompt requests JSON."""
     assert "JSON" in encode(response_format={"type": "json_object"}).payload["system"]
 
 
@@ -201,7 +206,7 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
     ],
 )
 def test_effort_is_translated_for_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
-    """Models with adaptive thinking get an effort, models before 4.6 get a token budget, and unknown models get only
+    """Models with adaptive thinking get an effort, and models before 4.6 get a token budget. An unknown model gets only
     the effort.
     """
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
@@ -221,7 +226,7 @@ def test_effort_is_translated_for_the_model(model: str, effort: str, expected: d
     ],
 )
 def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
-    """An effort is dropped and reported if its token budget does not fit `max_tokens` or if a tool call is forced."""
+    """An effort is dropped and reported if its token budget does not fit `max_tokens`, or if a tool call is forced."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
     request = PROTOCOLS["anthropic"].encode(chat_request, target, stream=False)
@@ -238,7 +243,9 @@ def test_adaptive_thinking_is_left_out_if_a_tool_call_is_forced(choice: dict[str
 
 
 def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
-    """A model with thinking budgets rejects thinking within a tool round that began without signed thinking."""
+    """If a tool round began without signed thinking, models with thinking budgets reject `thinking` within this
+    round.
+    """
     conversation = (
         message(Role.USER, "hi"),
         message(Role.ASSISTANT, tool_calls=(CALL,)),
@@ -279,7 +286,9 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
 
 
 def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
-    """If the caller sends its own thinking settings, temperature is dropped, and `max_tokens` exceeds the budget."""
+    """If the caller itself sends `thinking`, temperature is dropped, and `max_tokens` is raised above the thinking
+    budget.
+    """
     thinking = {"type": "enabled", "budget_tokens": 6000}
     request = encode(temperature=0.5, extra={"thinking": thinking}, quirks={"sampling": True})
     assert (request.payload["thinking"], request.dropped_params) == (thinking, ("temperature",))
@@ -287,8 +296,8 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
 
 
 def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
-    """A cache marker lasts five minutes or an hour. A tool result is marked as a whole, and a turn with tool calls is
-    marked at its last call.
+    """A cache marker lasts five minutes or an hour. It is set on a tool result as a whole, and on a turn's last tool
+    call.
     """
     hour, plain = CacheBreakpoint(3600), CacheBreakpoint()
     conversation = (
@@ -307,7 +316,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
 
 
 def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
-    """Anthropic allows four cache markers; the last four cover the longest prefixes. Report the others as dropped."""
+    """Anthropic allows four cache markers. The last four cover the longest prefixes; others are reported as dropped."""
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
     request = encode(marked, inner=tuple(mark.path for mark in marks))
@@ -319,14 +328,14 @@ def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
 
 
 def test_only_the_tools_that_are_allowed_are_sent() -> None:
-    """Only the allowed tools are sent, since Anthropic's API has no field for a list of allowed tools."""
+    """Anthropic's API has no field for a list of allowed tools, so other tools are not sent."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
     assert [tool["name"] for tool in payload["tools"]] == ["b"]
     assert payload["tool_choice"] == {"type": "any"}
 
 
 def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
-    """A call to a custom tool in the history is sent as an object with its text under `input`."""
+    """In the history, a custom tool's call becomes an object with the text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
     assert sent_turns[1][1][0]["input"] == {"input": "select 1"}
@@ -374,8 +383,8 @@ REFUSE_PREFILL = [
     *("claude-opus-4-8", "claude-sonnet-5", "claude-opus-5-5", "claude-haiku-5-5", "claude-fable-5-1"),
     *("claude-mythos-preview", "gemini-3.5-flash-lite", "google/gemini-3.8-flash", "gemini-flash-latest"),
 ]
-"""`TAKE_PREFILL` are models that continue a last assistant message (a prefill). `REFUSE_PREFILL` are models that
-refuse it with a 400.
+"""Models in `TAKE_PREFILL` continue a final assistant message (a prefill). Those in `REFUSE_PREFILL` respond with a
+400.
 """
 UNFINISHED_CONVERSATION = (message(Role.USER, "Write a list."), message(Role.ASSISTANT, "1. Apples\n2."))
 
@@ -383,7 +392,7 @@ UNFINISHED_CONVERSATION = (message(Role.USER, "Write a list."), message(Role.ASS
 def continuation(
     protocol: str, model: str, *messages: Message, host: str = "example.com", **chat: Any
 ) -> tuple[bool, bool]:
-    """Return whether a user's request to continue was added and whether the prefill is reported as dropped."""
+    """Return whether a user message asks the model to continue, and whether the prefill is reported as dropped."""
     request = PROTOCOLS[protocol].encode(
         ChatRequest(messages or UNFINISHED_CONVERSATION, **chat),
         Target("p", f"https://{host}/v1", model, "k"),
@@ -419,9 +428,7 @@ def test_request_to_continue_follows_only_text() -> None:
 
 
 def test_thinking_schema_and_mistral_allow_no_text_to_continue() -> None:
-    """With thinking, with a response schema or through Mistral's API, even a model that accepts a prefill is asked to
-    continue instead.
-    """
+    """In these cases, even models that accept a prefill are asked to continue by a user message."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
     assert continuation("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (

@@ -1,4 +1,4 @@
-"""A failure contains the usage that the provider reported, since that usage is billed."""
+"""A failure includes the token usage that the provider reported, since the provider bills it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENT: dict[str, dict[str, Any]] = {
         "usageMetadata": {"promptTokenCount": 7, "candidatesTokenCount": 3},
     },
 }
-"""An empty answer with usage, in the format of each protocol."""
+"""An empty answer that reports usage, in the format of each protocol."""
 CUT: dict[str, list[dict[str, Any]]] = {
     "openai": [
         {"choices": [{"delta": {"content": "one"}}], "usage": {"prompt_tokens": 7, "completion_tokens": 1}},
@@ -53,7 +53,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 @pytest.mark.parametrize("name", CUT)
 def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
-    """At least the usage reported so far is billed."""
+    """The provider bills at least the usage that it reported before the stream broke."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
         decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
@@ -64,7 +64,7 @@ def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
 
 
 def test_a_response_that_failed_has_its_count():
-    """OpenAI's Responses API reports usage with the status `failed`."""
+    """OpenAI's Responses API reports usage together with the status `failed`."""
     body = {"status": "failed", "error": {"message": "down"}, "usage": {"input_tokens": 7, "output_tokens": 3}}
     failed = PROTOCOLS["openai-responses"].decode(200, HEADERS, json.dumps(body).encode())
     assert isinstance(failed, Failure)
@@ -72,7 +72,7 @@ def test_a_response_that_failed_has_its_count():
 
 
 def test_a_failure_that_says_nothing_of_tokens_has_no_count():
-    """Usage that was not reported is None, not zero."""
+    """Usage that was not reported is None and not zero."""
     failed = PROTOCOLS["openai"].decode(200, HEADERS, b'{"choices": []}')
     assert isinstance(failed, Failure)
     assert failed.usage is None

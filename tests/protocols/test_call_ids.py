@@ -1,4 +1,4 @@
-"""Tool call ids for hosts that accept only nine letters and digits."""
+"""Tool call ids for hosts that only accept nine letters and digits."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from capabilities.core.protocols.tool_calls import short_call_id
 
 @given(st.text(max_size=40))
 def test_an_id_becomes_nine_letters_and_digits_and_always_the_same(call_id: str) -> None:
-    """Every id becomes nine letters and digits. An id that already fits is unchanged, so shortening an id again
-    changes nothing.
-    """
+    """An id that already has this form is unchanged, so shortening it twice is harmless."""
     short = short_call_id(call_id)
     assert re.fullmatch("[A-Za-z0-9]{9}", short)
     assert short_call_id(short) == short == short_call_id(call_id)

@@ -1,4 +1,4 @@
-"""The embedded provider reports exactly what it received."""
+"""The embedded `echo` provider, which reports exactly what it received."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
 
 
 def test_echo_503_always_fails() -> None:
-    """The model echo-503 exists to demonstrate a fallback."""
+    """Administrators can use the model echo-503 to see a fallback."""
     (event,) = build_events(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
     assert event == failure

@@ -1,4 +1,6 @@
-"""Every vendor's stop reasons and usage are translated to one vocabulary, in complete answers and in streams."""
+"""The stop reasons and usage fields of all vendors are translated to common ones, in complete answers and in
+streams.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ def test_stop_reason_of_a_vendor_is_translated_to_openai(
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
-    """If generation failed, the answer is a failure whose code is Gemini's reason."""
+    """The code of the failure is Gemini's finish reason."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)
@@ -137,9 +139,7 @@ COUNTED = {
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
 def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
-    """The total of prompt tokens includes the tokens that Anthropic wrote to its cache and those that Gemini's own
-    tools added.
-    """
+    """Prompt tokens include those that Anthropic wrote to its cache and those that Gemini's own tools added."""
     reply = answer(lab, protocol, "recorded:name=counts", stream=stream)
     assert (reply.text, reply.usage) == ("Counted.", COUNTED[protocol])
 
@@ -155,7 +155,7 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
     ],
 )
 def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
-    """DeepSeek reports cache hits and misses, and Kimi has its own field. Invalid values are ignored."""
+    """DeepSeek reports cache hits and misses, and Kimi uses its own field. Invalid values are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
     reply = PROTOCOLS["openai"].decode(200, {}, body.encode())
     assert isinstance(reply, Answer)
@@ -164,7 +164,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 @WHOLE_AND_STREAMED
 def test_metadata_of_an_answer_is_kept(lab: Lab, stream: bool) -> None:
-    """Anthropic's service tier `standard` is reported under OpenAI's name, `default`."""
+    """Anthropic's service tier `standard` is reported as `default`, OpenAI's name for it."""
     openai, anthropic = (
         answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")
     )

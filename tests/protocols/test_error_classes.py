@@ -1,4 +1,4 @@
-"""How error responses are classified as faults: one case per rule, with messages that providers really send."""
+"""Error responses are classified as faults. There is a case for each rule, with messages from real providers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
-    """An error is classified by its message if the status allows it, and otherwise by its status."""
+    """The message determines the class where the status allows it. Otherwise, the status does."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status
@@ -96,7 +96,7 @@ def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
 FORBIDDEN = (
     "{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}"
 )
-"""A validation error as vLLM and SGLang report it: the `repr` of a Python object."""
+"""A validation error in the format of vLLM and SGLang, which is the `repr` of a Python object."""
 PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
@@ -126,7 +126,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
 def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
-    """The failure names the rejected parameter, so that the call can be repeated without it."""
+    """With the parameter's name, the call can be repeated without it."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
@@ -157,13 +157,13 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
     ],
 )
 def test_refused_value_is_distinguished_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
-    """A rejected value may be replaced by another value. A rejected parameter has to be left out."""
+    """A rejected value can be replaced by another one, while a rejected parameter must be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
 
 
 def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
-    """A path into the messages does not name a parameter that could be left out."""
+    """A path into the messages is not a parameter that can be left out."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")
     assert fail(400, body).fault is Fault.HTTP_400
 
@@ -179,9 +179,7 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
     ],
 )
 def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
-    """The failure names the capability that the rejected content needs, so that only that kind of content is replaced
-    by a description.
-    """
+    """If a capability is named, only the content that needs it is replaced by a description in the next call."""
     assert fail(400, openai(message)).param == capability
 
 
@@ -202,7 +200,7 @@ def test_a_refused_kind_of_content_names_the_capability(message: str, capability
 def test_rate_limits_are_classified_by_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """Only a `Retry-After` of up to five seconds is worth waiting for. An invalid `Retry-After` is its own fault."""
+    """A `Retry-After` of more than five seconds is not waited for. An invalid `Retry-After` has its own fault."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 
@@ -303,7 +301,7 @@ def test_every_status_has_a_fault(status: int) -> None:
     ],
 )
 def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
-    """An error in the body of a 200 is classified by its own code."""
+    """If the body of a 200 contains an error, the error's own code determines its class."""
     outcome = PROTOCOLS["openai"].decode(200, {"content-type": "application/json"}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -337,7 +335,7 @@ def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason
     ],
 )
 def test_announced_but_missing_tool_call_is_an_empty_answer(protocol: str, body: Any) -> None:
-    """Only the token limit and the content filter explain an answer without text. Otherwise, it is `EMPTY_CONTENT`."""
+    """Only the token limit and the content filter are accepted as reasons for an answer without text."""
     outcome = PROTOCOLS[protocol].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.EMPTY_CONTENT
@@ -353,5 +351,5 @@ def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() 
 
 @pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
 def test_a_code_that_is_no_number_is_an_error_all_the_same(code: Any) -> None:
-    """MiniMax's `status_code` may contain any value. The error's message is still read."""
+    """MiniMax's `status_code` may have any type. The error message is read in any case."""
     assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

@@ -1,4 +1,4 @@
-"""The fault lab is a server that simulates providers and their faults. Its scenarios do what their descriptions say."""
+"""Tests of the fault lab, a simulated provider for tests: its scenarios do what their descriptions say."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
 
 
 def test_every_play_says_what_it_does_and_names_its_row() -> None:
-    """Each scenario has a description, and each scenario that fails names its row of the fault table."""
+    """Each scenario has a description, and each scenario with a fault names its row in the fault table."""
     for scenario in SCENARIOS.values():
         assert scenario.meaning
         assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

@@ -1,4 +1,4 @@
-"""The fault lab's scenarios that need a driver's clock or limits do what their names say."""
+"""Scenarios of the fault lab that exceed a client's timeouts or size limits do what their names say."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client
 
 
 def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
-    """A few KiB decompress to a megabyte, which a client without a limit would hold in memory."""
+    """A few KiB unpack to a megabyte, which a client without a limit would hold in memory."""
     with Lab({"lab": "gzip_bomb:bytes=1048576"}) as lab:
         response = opened(lab, CHAT)
         packed = response.read()
@@ -46,7 +46,7 @@ def test_a_huge_body_is_as_long_as_it_says() -> None:
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
 def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
-    """Endless scenarios send headers, and then too little data to complete a response."""
+    """Endless scenarios send a head, but too little data for a complete response."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
         assert response.status == 200
@@ -71,7 +71,7 @@ def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, err
 
 
 def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
-    """The lab keeps a connection alive for the next request."""
+    """The lab keeps its connections alive for further requests."""
     with Lab() as lab:
         address = urlsplit(lab.url())
         connection = http.client.HTTPConnection(address.hostname or "", address.port)

@@ -1,4 +1,6 @@
-"""What OpenAI-compatible hosts return beyond text and functions: log probabilities, custom tools, stop sequences."""
+"""What OpenAI-compatible hosts return beyond text and function calls: log probabilities, custom tools, stop
+sequences.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_probabilities_of_a_whole_answer_are_kept() -> None:
-    """If a host sends less than OpenAI's log probabilities, they are completed to its format. They are dropped if no
-    token is usable.
-    """
+    """Incomplete log probabilities are completed to OpenAI's format, or dropped if no token is usable."""
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
         decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
@@ -44,7 +44,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
 
 
 def test_probabilities_of_a_stream_go_with_their_words() -> None:
-    """The log probabilities in a stream stay with their chunk, even if the chunk has no text."""
+    """Log probabilities remain in the chunk in which they arrived, even if the chunk has no text."""
     events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
         {"logprobs": PROBABLE},
@@ -56,7 +56,7 @@ def test_probabilities_of_a_stream_go_with_their_words() -> None:
 
 
 def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
-    """The input of a custom tool is text and need not be JSON."""
+    """The input of a custom tool is plain text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     assert decode_answer({"content": None, "tool_calls": [call]}).tool_calls == (
         ToolCall("c1", "sql", "select 1", custom=True),
@@ -75,7 +75,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
 def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
-    """The stop sequence is in `stop_reason` for vLLM and in `matched_stop` for SGLang.
+    """Hosts with vLLM send the stop sequence in `stop_reason`, and hosts with SGLang send it in `matched_stop`.
 
     A number in these fields is a token id and is ignored.
     """
@@ -93,7 +93,7 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
     ],
 )
 def test_every_model_reads_that_a_tool_failed(protocol: str, expected: str) -> None:
-    """A failed tool result is marked in a field if the protocol has one for this, and otherwise in the text."""
+    """A field marks a failed tool result if the protocol has one. Otherwise, the text of the result says it."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))

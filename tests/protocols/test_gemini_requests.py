@@ -1,4 +1,4 @@
-"""How requests and responses are translated to and from Gemini's API."""
+"""Translation of requests and responses to and from Gemini's API."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_smallest_request_has_contents_alone() -> None:
 
 
 def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
-    """Leading system messages become `systemInstruction`, later ones user text."""
+    """Leading system messages become `systemInstruction`, and later ones become user text."""
     conversation = (
         message(Role.SYSTEM, "one"),
         message(Role.ASSISTANT, "yes"),
@@ -72,8 +72,9 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
 
 
 def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
-    """The first call in the history that another vendor's model made gets the documented placeholder signature.
-    Results are matched by call id.
+    """For calls that another vendor's model made, the first one gets the placeholder signature that Gemini documents.
+
+    Results are matched to calls by id.
     """
     calls = ToolCall("c1", "look", '{"a": 1}'), ToolCall("c2", "hear", "")
     calling = message(Role.ASSISTANT, tool_calls=calls)
@@ -113,7 +114,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
 
 
 def test_a_refused_parameter_is_left_out_under_either_name() -> None:
-    """A provider's refusal uses the vendor's name for a parameter, while administrators use OpenAI's name."""
+    """Refusals name a parameter as the vendor does, while administrators name it as OpenAI does."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
         assert "generationConfig" not in request.payload
@@ -129,7 +130,7 @@ def test_a_refused_parameter_is_left_out_under_either_name() -> None:
     ],
 )
 def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: Any) -> None:
-    """`required` becomes `ANY`, and a tool's name becomes a list with one entry."""
+    """`required` becomes `ANY`, and a tool's name becomes a list of one allowed name."""
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA),), **chat).payload
     assert payload["toolConfig"] == {"functionCallingConfig": config}
     declared = payload["tools"][0]["functionDeclarations"][0]
@@ -137,7 +138,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: An
 
 
 def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
-    """Older models reject a schema together with tools, so both are sent only if a quirk allows it."""
+    """Older models reject a schema together with tools. Both are sent only if a quirk allows it."""
     shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     options = encode(response_format=shape).payload["generationConfig"]
     assert options["responseMimeType"] == "application/json"
@@ -160,7 +161,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
     ],
 )
 def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
-    """Gemini accepts all kinds of files in the same format, and fetches URLs itself."""
+    """Gemini accepts every kind of file in the same format, and downloads URLs itself."""
     inline = contents(message(Role.USER, NativePart(kind, mime, make_blob(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
     linked = contents(message(Role.USER, NativePart(kind, mime, url="https://h/x")))[0][1]
@@ -168,7 +169,7 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
 
 
 def test_url_of_unknown_type_is_sent_without_a_type() -> None:
-    """Gemini detects the type of a URL itself and would reject `image/*`."""
+    """Gemini detects the type itself, and would reject `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 
@@ -205,7 +206,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
 
 
 def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """The completion tokens are the sum of the candidates' tokens and the reasoning tokens."""
+    """Completion tokens are the sum of the candidates' tokens and the thinking tokens."""
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)
@@ -227,14 +228,14 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
     ],
 )
 def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
-    """Gemini 3 gets a thinking level, and Gemini 2.5 gets a token budget that the model accepts."""
+    """Gemini 3 gets a thinking level. Gemini 2.5 gets a token budget that the model accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
 
 
 def test_model_without_thinking_drops_the_effort_visibly() -> None:
-    """The effort `none` is not reported as dropped, since such a model does not think anyway."""
+    """The effort `none` is not reported as dropped, since the model does not think in any case."""
     for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
         chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
         request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-2.0-flash"), stream=False)
@@ -243,7 +244,7 @@ def test_model_without_thinking_drops_the_effort_visibly() -> None:
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
-    """A list of allowed names requires the mode `ANY`, or `VALIDATED` if a text answer is also allowed."""
+    """The mode is `ANY`, or `VALIDATED` if the model may also answer with text."""
     conversation = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)

@@ -28,7 +28,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
 def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """An image is an answer even without text. OpenRouter sends it as `images`, and Gemini as `inlineData`."""
+    """OpenRouter sends generated images as `images`, and Gemini sends them as `inlineData`."""
     reply = answer(lab, protocol, "image", stream=stream)
     (image,) = reply.media
     assert (reply.text, reply.finish_reason) == ("", "stop")
@@ -38,7 +38,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 @WHOLE_AND_STREAMED
 @MAKERS
 def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
-    """Audio alone is an answer and is streamed in chunks. OpenAI also sends a transcript."""
+    """Audio is streamed in chunks. OpenAI also sends a transcript."""
     reply = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(media.data) for media in reply.media) == SOUND
     assert {media.kind for media in reply.media} == {Kind.AUDIO}
@@ -49,7 +49,7 @@ def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> No
 
 
 def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
-    """The `repr` of media shows no base64, so that no log or error can contain it."""
+    """No log or error message can then contain the data."""
     reply = answer(lab, "openai", "image", stream=False)
     assert reply.media[0].data not in repr(reply)
 
@@ -57,7 +57,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
-    """Citations have OpenAI's form and the range of characters that they support, which Gemini gives in bytes."""
+    """Citations have OpenAI's format. Gemini's byte offsets are converted to character offsets."""
     reply = answer(lab, protocol, "cited", stream=stream)
     assert reply.text == "So: Wien, schön."
     cited = reply.annotations[0]
@@ -68,7 +68,7 @@ def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
 
 @WHOLE_AND_STREAMED
 def test_citation_of_a_file_keeps_all_its_fields(lab: Lab, stream: bool) -> None:
-    """A cited file has no URL, so it is not treated as a citation of a web page."""
+    """A cited file has no URL and is not treated as a citation of a web page."""
     cited = answer(lab, "anthropic", "cited", stream=stream).annotations[1]
     assert cited["type"] == "file_citation"
     assert cited["file_citation"].items() >= FILE.items()
@@ -107,7 +107,7 @@ def test_a_complete_image_instead_of_a_stream_is_one_image() -> None:
 
 
 def test_image_is_content_that_prevents_fallback() -> None:
-    """After an image, an error breaks the stream, since no other candidate may be called any more."""
+    """Once an image was sent, no other candidate may be called, so an error ends the stream."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())

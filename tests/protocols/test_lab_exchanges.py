@@ -1,4 +1,4 @@
-"""Every protocol exchanges requests and responses with the fault lab over real sockets."""
+"""Each protocol exchanges requests and responses with the fault lab over real sockets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NEEDS_A_DRIVER = frozenset(
         *MALFORMED,
     ]
 )
-"""Scenarios whose outcome depends on the upstream driver's clock, limits, decompression or HTTP parsing."""
+"""Scenarios whose result depends on the upstream driver's timeouts, limits, decompression or HTTP parser."""
 BYTES = [
     (protocol, name, stream)
     for name, scenario in SCENARIOS.items()
@@ -55,7 +55,7 @@ EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
 def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """Every scenario is decoded to its fault, complete and streamed."""
+    """Each scenario is decoded to its fault, complete and streamed."""
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
@@ -85,7 +85,7 @@ def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -
     assert (call.name, call.arguments) == ("get_weather", '{"city": "Zürich", "days": 2}')
     assert call.id
     assert answer.finish_reason == "tool_calls"
-    # In the lab, only Gemini adds thought signatures to its tool calls.
+    # Of the lab's simulated vendors, only Gemini adds thought signatures to tool calls.
     assert call.signature == {"gemini": "c2lnbmVk"}.get(protocol)
 
 

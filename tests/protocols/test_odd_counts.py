@@ -1,4 +1,4 @@
-"""Providers' token counts are read as bounded whole numbers or as None, so that budgets and the log can store them."""
+"""Token counts from providers become bounded whole numbers or None, so that budgets and the log can store them."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
     ],
 )
 def test_a_number_is_a_count_or_nothing(value: Any, expected: int | None) -> None:
-    """Floats are rounded down, since some hosts count in floats. Negative numbers, booleans and text are not counts."""
+    """Floats are rounded down, since some hosts send them. Negative numbers, booleans and text are not counts."""
     assert parse_count(value) == expected
 
 
 def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
-    """DeepSeek reports cache hits and misses. Only the valid ones of these counts are added up."""
+    """DeepSeek reports cache hits and misses. Invalid counts are left out of their sum."""
     usage = openai.parse_usage({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
     assert usage.prompt_tokens == 64
 
@@ -92,10 +92,10 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """Decoding stops before it builds the many small values in the response."""
+    """Decoding stops before it builds so many values in memory."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
-    # `BAD_EVENTS` malformed events break a stream.
+    # A stream breaks after `BAD_EVENTS` malformed events.
     streamed = list(PROTOCOLS[name].decoder().feed((b"data: " + bomb + b"\n\n") * BAD_EVENTS))
     refused = PROTOCOLS[name].decode(400, {"content-type": "application/json"}, bomb)
     assert isinstance(outcome, Failure)
@@ -106,5 +106,5 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
 
 
 def test_a_million_numbers_of_an_embedding_are_read() -> None:
-    """An embedding of a million numbers can be read, since numbers need far less memory than lists."""
+    """Numbers take far less memory than lists."""
     assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

@@ -1,4 +1,4 @@
-"""How requests are translated to OpenAI's chat completions, and how quirks adapt them to compatible hosts."""
+"""Translation of requests to OpenAI's chat completions, and adaptation to compatible hosts by quirks."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
     ],
 )
 def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
-    """`/v1` is never inserted into an endpoint, and the endpoint's query string is kept."""
+    """`/v1` is never inserted into the endpoint's URL, and its query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
@@ -81,7 +81,7 @@ def test_every_parameter_of_the_caller_is_sent() -> None:
 
 
 def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
-    """Every stream sends `stream_options`, unless the quirk `stream_usage` is off."""
+    """`stream_options` is sent with every stream unless the quirk `stream_usage` is off."""
     chat = ChatRequest((user("hi"),))
     with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
     assert with_count.payload["stream_options"] == {"include_usage": True}
@@ -116,7 +116,7 @@ def test_no_key_means_no_header(key: str | None) -> None:
     ],
 )
 def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
-    """Quirks determine the format of a content part for each compatible host."""
+    """For each compatible host, quirks determine the format of content parts."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
 
@@ -125,8 +125,8 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """The delivery code replaces a content part that a provider cannot accept. If such a part reaches the encoder
-    nevertheless, a text in its place says that it cannot be sent.
+    """The delivery code replaces content that a provider cannot accept. If any remains, the encoder replaces it by a
+    text.
     """
     shape = content(part, **quirks)
     assert shape["type"] == "text"
@@ -134,7 +134,7 @@ def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: di
 
 
 def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
-    """OpenAI's tool messages contain only text, and no other message may separate the results of one turn."""
+    """OpenAI's tool messages can only contain text, and no other message may come between the results of one turn."""
     calling = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
     second = Message(Role.TOOL, (TextPart("there"),), tool_call_id="call_2")
@@ -148,7 +148,7 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
 
 
 def test_text_alone_is_one_string() -> None:
-    """Content that consists only of text is sent as one string, since some hosts accept nothing else."""
+    """Some hosts accept content only as a string, so content without files is sent as one."""
     assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
 
 
@@ -161,7 +161,7 @@ def test_text_alone_is_one_string() -> None:
     ],
 )
 def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) -> None:
-    """The system prompt is always first and never dropped."""
+    """The system prompt comes first and is never dropped."""
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
     assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
 
@@ -176,7 +176,7 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     ],
 )
 def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
-    """DeepSeek requires that its reasoning is sent back with tool calls. OpenAI does not require this."""
+    """DeepSeek requires reasoning to be sent back with tool calls. OpenAI does not."""
     answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
@@ -210,7 +210,7 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
 def test_json_is_asked_for_in_the_way_the_provider_takes(
     structured: str, response_format: Any, is_asked_in_words: bool
 ) -> None:
-    """If the provider has no field for the schema, the schema is part of the system prompt."""
+    """If the provider has no field for a schema, the schema is added to the system prompt."""
     payload = encode(response_format=SHAPE, quirks={"structured": structured}).payload
     assert payload.get("response_format") == response_format
     system = [message["content"] for message in payload["messages"] if message["role"] == "system"]
@@ -225,15 +225,15 @@ def test_refused_parameters_are_left_out_and_named() -> None:
 
 
 def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
-    """OpenAI's host implies `max_completion_tokens`, which a provider's own quirk overrides."""
+    """Hosts such as OpenAI's have built-in quirks, and a provider's own quirks override them."""
     endpoint = "https://api.openai.com/v1"
     assert encode(endpoint=endpoint, max_tokens=5).payload["max_completion_tokens"] == 5
     assert encode(endpoint=endpoint, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
 
 
 def test_extra_body_and_headers_of_the_provider_come_last() -> None:
-    """Objects in `extra_body` are merged, and other values are replaced. A header configured for the provider replaces
-    the gateway's header, regardless of upper and lower case.
+    """Objects in `extra_body` are merged, and other values are replaced. A provider's header replaces the gateway's
+    header of the same name, in upper or lower case.
     """
     target = Target(
         "p",
@@ -278,14 +278,14 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
 def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
     mark_style: str, seconds: int | None, mark: Any
 ) -> None:
-    """The lifetime of a cache marker is rounded up to one that the host offers, or down to the host's longest."""
+    """A cache marker's lifetime is rounded up to one that the host offers, or down to the host's longest."""
     prompt = Message(Role.USER, (TextPart("hi", CacheBreakpoint(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
 def test_host_without_cache_marks_drops_them_visibly() -> None:
-    """Without a cache marker the content is sent as one string, and the dropped marker is reported."""
+    """Content whose cache marker was dropped is sent as one string. The dropped marker is reported."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheBreakpoint(path=path)),)), inner=(path,))
     assert (request.payload["messages"][0]["content"], request.dropped_params) == ("hi", (path,))

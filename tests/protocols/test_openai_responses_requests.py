@@ -1,4 +1,4 @@
-"""How requests are translated to OpenAI's Responses API, and how unusual responses are read."""
+"""Translation of requests to OpenAI's Responses API, and reading of unusual responses."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> Non
 
 
 def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
-    """Requests are stateless. Reasoning is returned in encrypted form, to be sent back in the next turn."""
+    """OpenAI stores nothing: reasoning is returned encrypted, and the client sends it back in the next turn."""
     request = encode()
     assert request.payload == {
         "model": "gpt-5.6",
@@ -77,8 +77,8 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """`include` is omitted for models without reasoning, which reject it. It is also omitted through `drop_params` and
-    by a null from the caller.
+    """Models without reasoning reject `include`, so it is omitted. `drop_params` and a null from the caller also omit
+    it.
     """
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
@@ -86,7 +86,7 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
 
 
 def test_words_calls_and_results_are_items_in_their_order() -> None:
-    """System messages keep their position. Calls and results of custom tools have their own item types."""
+    """System messages keep their positions. Calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
         build_message(Role.SYSTEM, "Be brief."),
@@ -123,7 +123,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
     ],
 )
 def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
-    """Unlike in chat completions, a tool result may contain images. Quirks adapt it to hosts that reject them."""
+    """Unlike in chat completions, a tool result may contain images. For hosts that reject them, there is a quirk."""
     calling = build_message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     sent_items = items(
         build_message(Role.USER, "hi"),
@@ -136,8 +136,8 @@ def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, af
 
 
 def test_tools_are_flat_and_strict_only_on_request() -> None:
-    """Unlike in chat completions, an absent `strict` means true, so `strict` is always sent. Tools and grammars are
-    not nested.
+    """Unlike in chat completions, a missing `strict` means true, so `strict` is always sent. Tools and grammars are
+    flat objects.
     """
     rule = {"syntax": "lark", "definition": "start: WORD"}
     grammar = {"type": "grammar", "grammar": rule}
@@ -157,8 +157,8 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
 
 
 def test_response_format_is_set_beside_the_verbosity() -> None:
-    """The schema is not nested. Verbosity, effort and summary are in their own objects. The token limit is 16
-    or more.
+    """The schema is a flat object. Verbosity, effort and summary are set in their own objects. The token limit is at
+    least 16.
     """
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA, "strict": True}}
     extra = {"verbosity": "low", "reasoning_effort": "high", "reasoning_summary": "auto", "logprobs": True}
@@ -186,7 +186,7 @@ def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
 
 
 def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
-    """An assistant turn cannot contain OpenAI's cache marker, so the turn's marker is reported as dropped."""
+    """An assistant turn cannot contain OpenAI's cache marker, so its marker is reported as dropped."""
     mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
     (item,) = items(build_message(Role.USER, TextPart("hi", mark)), quirks=quirks)
@@ -225,7 +225,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert outcome.fault is fault
     streamed = read_stream({"type": f"response.{response['status']}", "response": response})
     assert isinstance(streamed, Failure)
-    states = ("cancelled", "in_progress")  # No event at the end of a stream reports these statuses.
+    states = ("cancelled", "in_progress")  # A stream never ends with one of these statuses.
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 
@@ -241,7 +241,7 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
 
 
 def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
-    """Text, reasoning and calls are read even if they first appear in a complete item or in the complete response."""
+    """Some hosts send text, reasoning and calls only in complete items or in the complete response."""
     message_item = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
     call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1}'}

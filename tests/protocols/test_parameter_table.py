@@ -1,4 +1,4 @@
-"""Every row of the parameter table is tried with every protocol."""
+"""Every row of the parameter table is tested with every protocol."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ SAMPLES: Mapping[str, Sample] = {
     ),
 }
 OUR_OWN = {"model", "messages", "stream", "stream_options"}
-"""Fields of every request, for which the tests need no sample."""
+"""Fields that every request has. They need no sample value."""
 
 
 def parse_chat(body: Mapping[str, Any]) -> ChatRequest:
@@ -237,17 +237,17 @@ def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
 
 
 def test_every_row_has_a_sample():
-    """A row without a sample would be shown in the docs but not tested."""
+    """Without a sample value, the docs would list a parameter that is not tested."""
     assert set(PARAMETERS) - OUR_OWN == set(SAMPLES)
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("name", list(SAMPLES))
 def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
-    """Each protocol treats each parameter as the parameter table says.
+    """A mapped or passed parameter changes the payload and is not reported. A dropped one changes nothing and is
+    reported.
 
-    Mapped and passed parameters change the payload and are not reported. Dropped ones change nothing and are reported.
-    Refused ones cause a 400. Returned ones, which give a model back what it sent, are never reported.
+    A refused parameter causes a 400. A returned one, which gives back to the model what it sent, is never reported.
     """
     base_body, full_body, path = SAMPLES[name]
     treatment = PARAMETERS[name].by(protocol)
@@ -259,7 +259,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
     base, request = (ready(body, protocol).request for body in (base_body, full_body))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
-    # The parameters whose treatment is "returned" are covered by tests/protocols/test_reasoning.py.
+    # Parameters of the kind "returned" are tested in tests/protocols/test_reasoning.py.
     if treatment is not Treatment.RETURNED:
         assert (json.dumps(request.elide()) == json.dumps(base.elide())) is (treatment is Treatment.DROPPED)
     if treatment is Treatment.PASSED and name in TOP and protocol != "gemini":
@@ -268,7 +268,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
 def test_what_no_table_knows_is_dropped_by_name(protocol: str):
-    """A field that only one vendor knows is not sent to other vendors, and the caller is informed."""
+    """A field that only one vendor knows is not sent to the others, and the caller is told so."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
     dropped = ready(body, protocol).request.dropped_params
@@ -276,8 +276,8 @@ def test_what_no_table_knows_is_dropped_by_name(protocol: str):
 
 
 def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
-    """An unknown parameter may be a compatible host's own field, so it is sent. An unknown field of a message is
-    dropped and reported.
+    """An unknown parameter may belong to the compatible host, so it is sent. Unknown fields of messages are dropped and
+    reported.
     """
     request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
     assert request.payload["enable_thinking"] is True
@@ -286,7 +286,7 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
-    """A parameter with a value of the wrong type is passed on or dropped, and never breaks the call."""
+    """A parameter of the wrong type is passed on or dropped."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
             request = ready({**BASE, name: value}, protocol).request
@@ -318,7 +318,7 @@ def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: d
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 def test_what_says_nothing_is_not_named(protocol: str):
-    """Null, an empty list and the common default are not reported as dropped."""
+    """Null, an empty list and the common default value have no effect, so they are not reported as dropped."""
     quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}
     body = {**turn(annotations=[], audio=None, refusal=None, tool_calls=[CALL], function_call=None), **quiet}
     body["messages"][0] = image(detail="auto")["messages"][0]
@@ -326,8 +326,8 @@ def test_what_says_nothing_is_not_named(protocol: str):
 
 
 def test_names_are_few_short_and_plain():
-    """The names of dropped parameters fit in a header: at most twenty ASCII names, about a kilobyte, then a count of
-    the rest.
+    """The names must fit in a response header: at most twenty ASCII names, about a kilobyte, then the number of the
+    rest.
     """
     names = abbreviate_names([f"messages[{index}].名字" for index in range(30)])
     assert len(names) == MAX_NAMES + 1

@@ -1,4 +1,4 @@
-"""A request body's length is known before its files are read, and the body is valid JSON."""
+"""The length of a request body is known before its files are read, and the body is valid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
-    """The joined base64 blocks are the base64 of all bytes, whatever the block sizes. They can be read repeatedly."""
+    """Base64 blocks of any size join to the base64 of all bytes, and can be read more than once."""
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(content)) == expected
@@ -38,7 +38,7 @@ def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
 def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
     files: list[list[bytes]], texts: list[str], prefix: str
 ) -> None:
-    """For any texts and files, Content-Length is exact, and the JSON can be parsed and has each file in its place."""
+    """For any texts and files, Content-Length is exact, and the body is JSON with each file in its place."""
     payload = {"texts": texts, "files": [{"data": MediaData(blob(blocks), prefix)} for blocks in files]}
     request = UpstreamRequest("http://h", {}, payload)
     body = join_body(request)
@@ -49,7 +49,7 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
 
 @given(BLOCKS)
 def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
-    """File data is shown in the preview as its prefix and its size."""
+    """The preview shows the beginning of a file's data and its size."""
     size = sum(map(len, blocks))
     preview = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})
     assert preview == {"a": [f"data:image/png;base64,<{size} bytes>"]}

@@ -1,4 +1,4 @@
-"""Each vendor's protocol can be read, changed and removed without the others."""
+"""The code of each vendor's protocol can be read, changed and removed without the others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ SHARED = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
 
 
 def protocol_folder(protocol: str) -> Path:
-    """Return the protocol's folder. Hyphens in the protocol's name become underscores."""
     return FOLDER / protocol.replace("-", "_")
 
 
 def imported(path: Path) -> set[str]:
-    """Return the names of the subpackages and modules of the protocols package that a file imports."""
+    """Return the subpackages and modules of the protocols package that the file imports."""
     modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{PACKAGE}."):
@@ -60,7 +59,9 @@ def test_what_they_share_knows_none_of_them() -> None:
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 @pytest.mark.parametrize("stream", [False, True])
 def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream: bool) -> None:
-    """Encoding uses no clock and no randomness, and does not change the request, so a preview equals what is sent."""
+    """Encoding uses no clock and no random numbers, and does not modify the request, so a preview equals what is
+    sent.
+    """
     target = Target("p", "https://llm.example/v1", "m", "k")
     first, second = (PROTOCOLS[name].encode(CHAT, target, stream=stream) for _ in range(2))
     assert (first.url, first.elide(), first.content_length) == (second.url, second.elide(), second.content_length)
@@ -69,7 +70,6 @@ def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream:
 
 @pytest.mark.parametrize("name", list(VENDORS))
 def test_a_stream_of_nothing_is_empty(name: str) -> None:
-    """A stream without bytes results in the failure `STREAM_EMPTY`."""
     (event,) = PROTOCOLS[name].decoder().close()
     assert not isinstance(event, Finish)
     assert isinstance(event, Failure)

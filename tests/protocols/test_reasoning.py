@@ -1,4 +1,4 @@
-"""A model's reasoning is sent back unchanged and at its original position, and only to the model that wrote it."""
+"""A model's reasoning is sent back unchanged, in its original position, and only to the model that wrote it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
 
 
 def next_request(answer: Answer, source: Target, protocol: str, recipient: Target | None = None, **change: Any) -> Any:
-    """Return what `recipient` receives in the next request after an answer by `source`: blocks, parts, items, or
-    OpenAI's message.
+    """Return what `recipient` gets back in the next request after an answer by `source`, in the format of its
+    protocol.
     """
     origin = source.origin(protocol)
     calls = tuple(
@@ -104,7 +104,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
-    """Encrypted thinking blocks and blocks with omitted text are sent back as well."""
+    """Thinking blocks that are encrypted or whose text is omitted are sent back as well."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
     assert answer.reasoning == "first"
@@ -113,7 +113,7 @@ def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
-    """Thinking whose text is omitted is an answer, since the provider has billed its signature."""
+    """The provider bills thinking even if it omits the text, so the signature alone counts as an answer."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     response_body = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
     answer = read_stream("anthropic", anthropic_stream(blocks)) if stream else read_whole("anthropic", response_body)
@@ -121,7 +121,7 @@ def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
 
 
 def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
-    """Thinking without a signature is not sent to Anthropic, which rejects it."""
+    """Anthropic rejects thinking without a signature."""
     unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
     answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
     assert answer.reasoning == "hm"
@@ -151,7 +151,7 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
-    """`extra_content` is kept on calls and on text, complete and streamed."""
+    """`extra_content` is kept with calls and with text, complete and streamed."""
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",
@@ -192,7 +192,7 @@ DETAILS = [
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
-    """In a stream, each reasoning detail arrives as text, followed by its signature."""
+    """In a stream, the text of a reasoning detail arrives first, and its signature follows."""
     if stream:
         pieces = [
             {**DETAILS[0], "text": "first", "signature": None},
@@ -256,7 +256,7 @@ def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, st
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
 def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
-    """Through both of Google's APIs, a call without a signature gets the documented placeholder."""
+    """In both of Google's APIs, a call without a signature gets the placeholder that Google documents."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert STAND_IN in json.dumps(next_request(answer, target(protocol, host=host), protocol))
@@ -265,7 +265,7 @@ def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
 def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
-    """DeepSeek and Kimi reject a tool call in the history without `reasoning_content`, but accept an empty value."""
+    """DeepSeek and Kimi reject tool calls in the history without `reasoning_content`. An empty value is accepted."""
     recipient = target("openai", host=host)
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
     assert next_request(answer, recipient, "openai")["reasoning_content"] == ""

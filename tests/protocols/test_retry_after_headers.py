@@ -1,4 +1,4 @@
-"""Retry-After headers with seconds, dates, milliseconds or invalid values."""
+"""Headers that tell a client when to retry: seconds, milliseconds, dates and invalid values."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def dated(seconds: float) -> str:
     ],
 )
 def test_each_form_of_a_wait_is_read(headers: dict[str, str], expected: float | None) -> None:
-    """Milliseconds take precedence over seconds. A date is compared with the response's own Date header. Any other
-    value becomes None.
+    """Milliseconds take precedence over seconds. A date is relative to the response's Date header. Other values become
+    None.
     """
     assert retry_after(headers, NOW) == expected
 

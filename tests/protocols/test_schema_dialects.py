@@ -1,6 +1,6 @@
-"""JSON Schemas are translated to each vendor's dialect.
+"""JSON Schemas are translated to the subset that each vendor supports.
 
-Unsupported constraints become descriptions and are reported.
+Unsupported constraints become part of descriptions and are reported.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
 NODE = {**obj(next={"$ref": "#/$defs/Node"}, required=False)}
 CYCLE = {**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
 RING = {**CYCLE, "$defs": {"Node": {**NODE, "required": ["next"]}}}
-"""A reference cycle of required properties."""
+"""A schema whose required property refers to the schema itself."""
 EITHER: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
 EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 
@@ -143,7 +143,7 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
 
 @pytest.mark.parametrize("dialect", [CLAUDE_ENFORCED, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
 def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
-    """A reference with nothing beside it is kept.
+    """A reference without other keywords is kept.
 
     A reference with a description, as pydantic writes it, is replaced by its definition.
     """
@@ -156,7 +156,9 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
 
 
 def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
-    """Resolving a recursive reference would never end, so it is put into an `anyOf` beside its description."""
+    """A recursive reference cannot be replaced by its definition, so it is moved into an `anyOf` next to the
+    description.
+    """
     node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
     fitted, lost_paths = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
     inner = fitted["$defs"]["Node"]["properties"]["next"]
@@ -166,7 +168,7 @@ def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
 
 
 def test_all_of_one_thing_is_that_thing() -> None:
-    """An `allOf` of several object schemas is merged into one schema."""
+    """Object schemas in an `allOf` are merged into one schema."""
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
     fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
@@ -190,13 +192,13 @@ def test_all_of_one_thing_is_that_thing() -> None:
     ],
 )
 def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
-    """`fit_schema` rejects a schema that a dialect cannot express, so that its caller can leave the schema out."""
+    """`fit_schema` raises an error, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 
 
 def test_references_that_double_at_each_step_are_bounded() -> None:
-    """Thirty definitions, each of which refers to the next one twice, would expand to a billion schemas."""
+    """Thirty definitions that each refer to the next one twice would expand to a billion schemas."""
     step = {number: {"$ref": f"#/$defs/d{number + 1}", "title": "x"} for number in range(30)}
     defs: dict[str, Any] = {f"d{number}": obj(a=reference, b=reference) for number, reference in step.items()}
     defs["d30"] = {"type": "string"}
@@ -316,7 +318,7 @@ def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> No
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> None:
-    """Strict mode would require all properties, so `strict` is dropped and optional properties remain optional."""
+    """Strict mode requires all properties, so `strict` is dropped to keep optional properties optional."""
     loose = obj(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
     request = encode(protocol, response_format=schema_format(loose, strict=True), tools=(tool,))
@@ -345,7 +347,7 @@ def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
 
 
 def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
-    """Gemini has no field for a schema together with tools, so the schema is written into the prompt unchanged."""
+    """Gemini has no field for a schema if there are tools, so the unchanged schema is added to the prompt."""
     request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())

@@ -1,4 +1,4 @@
-"""Streams are decoded to the same events wherever the network splits them, and they end in exactly one way."""
+"""A stream is decoded to the same events wherever the network splits it, and it ends in exactly one way."""
 
 from __future__ import annotations
 
@@ -121,9 +121,9 @@ def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> N
 
 @EACH_PROTOCOL
 def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
-    """An error before any content is classified by its code, since another candidate may answer.
+    """Before any content, the error's code determines its class, since another candidate may still answer.
 
-    After content, the error makes the stream a broken stream.
+    After content, any error counts as a broken stream.
     """
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
@@ -137,9 +137,7 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 @EACH_PROTOCOL
 def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
-    """If a host ignores `stream`, its complete response is accepted. An error object in place of a stream is an
-    error.
-    """
+    """Some hosts ignore `stream` and return a complete response. An error object instead of a stream is an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
     answer = assembled(played(protocol, [body[:20], body[20:]]))
@@ -158,9 +156,7 @@ def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
 
 
 def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
-    """The usage chunk follows the finish reason and becomes part of the `Finish` event. The stream then ends without
-    `[DONE]`.
-    """
+    """The usage chunk follows the finish reason and is included in the `Finish` event. `[DONE]` need not follow."""
     frames = VENDORS["openai"].frames(ReplyText("hi"), "m")
     decoder = PROTOCOLS["openai"].decoder()
     assert not any(
@@ -183,7 +179,7 @@ def test_a_giant_event_is_too_large() -> None:
     offsets=st.lists(st.integers(0, 1000), max_size=6),
 )
 def test_events_come_out_as_they_went_in(events: list[str], offsets: list[int]) -> None:
-    """The parser yields the same texts in the same order for any texts and any splits."""
+    """For any texts and any splits, the parser yields the same texts in the same order."""
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
     parsed = [event for block in cut(data, offsets) for event in parser.feed(block)]

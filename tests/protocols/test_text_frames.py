@@ -1,6 +1,6 @@
-"""A fast path reads stream events that match a known template (the frame) and extracts only their text.
+"""A fast path for streams: it learns the constant text around the deltas (the frame) and then extracts only the deltas.
 
-The result is the same as with full parsing.
+The result is the same as that of parsing every event.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str,
     "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
 )
 def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
-    """An event that only resembles a known frame is parsed completely, with the same result as without the frame."""
+    """An event that only resembles the frame is parsed completely, with the same result as without the fast path."""
     before, _, after = json.dumps(chunk("a")).partition('"a"')
     reader = PROTOCOLS["openai"].decoder()
     reader.feed(f'data: {before}"a"{after}\n\n'.encode())
@@ -71,7 +71,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
 
 
 def test_text_that_occurs_twice_gives_no_frame() -> None:
-    """A text that occurs twice in an event cannot define a frame, since its position is ambiguous."""
+    """If the text occurs twice in an event, its position is ambiguous."""
     frame = EventTemplate()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -79,13 +79,13 @@ def test_text_that_occurs_twice_gives_no_frame() -> None:
 
 
 def learned(frame: EventTemplate, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and a padding that differs for each number."""
+    """Let the frame learn from an event with this text and with random padding, which the number determines."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
 def test_without_a_common_frame_the_search_for_one_stops() -> None:
-    """Without a limit, all events with random padding would be parsed twice."""
+    """If every event has random padding, no frame fits. Without a limit, each event would be parsed twice."""
     patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
         learned(patient, number, f"{number:040x}")

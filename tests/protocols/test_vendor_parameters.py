@@ -1,7 +1,7 @@
-"""Request fields in the vendors' SDKs are compared with the gateway's tables, so that a new field fails a test.
+"""All request fields in the vendors' SDKs are in the gateway's tables. A field that is new in an SDK fails a test.
 
-The fields come from the types of the installed SDKs, so an upgrade shows what a vendor has added. Each field is either
-assigned to a row or listed with the reason why it is not sent.
+The fields are read from the types of the installed SDKs. Each field is assigned to a row of the parameter table, or
+listed with the reason why it is not sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fields(kind: Any) -> set[str]:
 
 
 class NotSent(str):
-    """The reason why a vendor's field is not sent."""
+    """Why a vendor's field is not sent."""
 
 
 SERVER = NotSent("a tool that the vendor runs; it cannot be requested through chat completions")
@@ -247,7 +247,7 @@ GEMINI_THINKING: Mapping[str, str] = {
 
 
 def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
-    """Return, for each protocol, the names in the SDK's types and the gateway's table of these names."""
+    """Return, for each protocol, the field names in its SDK's types and those in the gateway's table."""
     blocks: set[str] = set()
     for kind in typing.get_args(content_block_param.ContentBlockParam):
         blocks |= literals_in(typing.get_type_hints(kind, include_extras=True)["type"])

@@ -1,4 +1,4 @@
-"""The official SDKs accept the lab's answers, and the lab understands their requests."""
+"""The vendors' SDKs accept the fault lab's answers, and the fault lab can read their requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A vendor's own tools, fields and betas reach that vendor and return unchanged. Other vendors get a short text."""
+"""A vendor's own tools, fields and betas are sent to that vendor, and its answers are returned unchanged. Other vendors
+get a short text instead.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ READ_TYPES |= {
     "additional_tools",
     *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
 }
-"""Types that every chat API of the gateway reads."""
+"""Block types that all chat APIs of the gateway accept."""
 URLS = {
     "anthropic": "https://claude.example/v1",
     "openai-responses": "https://gpt.example/v1",
@@ -81,17 +83,19 @@ def words_in(hint: Any) -> set[str]:
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
-    """A new type in an SDK fails this test, so that a person decides on its default permission."""
+    """A new type in an SDK fails this test, so that someone chooses whether it is allowed by default."""
     unknown = {
         kind: canonical_tool_name(kind)
         for kind in types_in(union) - READ_TYPES
         if canonical_tool_name(kind) not in KNOWN
     }
-    assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to.
+    assert unknown in ({}, {"server_tool_use": "server"})  # Named like the tool to which it refers
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
-    """Each Gemini tool has one name, which is a field of `Tool` and the type of the tool's calls in a conversation."""
+    """Each Gemini tool has a single name: it is a field of `Tool` and the type of the tool's calls in a
+    conversation.
+    """
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
     words_of_fields = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
     words_of_fields |= {
@@ -209,9 +213,7 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
-    """A vendor's own fields of functions are passed on, both for tools that a search finds and for tools that a
-    program calls.
-    """
+    """This applies to functions that a tool search finds and to functions that a program calls."""
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
     chat = anthropic_chat(tools=[SEARCH, {**ADD, **added}])
     body, prepared = sent_body(chat, "anthropic", ["tool_search", "code_execution"])
@@ -283,7 +285,7 @@ def claude_events() -> bytes:
 
 
 def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the blocks that a client assembles from the stream, and the reason why the message ended."""
+    """Return the content blocks that a client assembles from the stream, and the stop reason."""
     content: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
     inputs: dict[int, str] = {}
@@ -364,7 +366,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
 
 
 def test_caller_of_a_tool_is_kept_both_ways() -> None:
-    """A program that Claude runs may call a function. The `caller` field lets that program continue with the result."""
+    """A program that Claude runs may call a function. `caller` identifies the program, which gets the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps({**MESSAGE, "content": [tool_use]}).encode())
@@ -559,7 +561,7 @@ def gemini_body(parts: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 
 def gemini_events() -> bytes:
-    """Return the answer as Gemini streams it: one or several parts per chunk, with the sources in the last chunk."""
+    """Return the answer as Gemini streams it, with one or more parts per chunk and the sources in the last chunk."""
     chunks = [gemini_body(PARTS[:1]), gemini_body(PARTS[1:5]), gemini_body(PARTS[5:])]
     for chunk in chunks:
         del chunk["usageMetadata"]
@@ -632,9 +634,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
 
 
 def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
-    """The signature is not sent to another Gemini model, which rejects it. A signature of unknown origin is
-    passed on.
-    """
+    """Another Gemini model would reject the signature. A signature whose model is unknown is sent to any model."""
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
     recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
     decoded = PROTOCOLS["gemini"].decode(
@@ -669,7 +669,7 @@ def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
 
 
 def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """The fields of a tool result are sent to a Gemini model that uses a computer. Others receive them as text."""
+    """A Gemini model that uses a computer gets the fields of a tool result. Other models get them as text."""
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
@@ -694,7 +694,7 @@ def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, se
 
 
 def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
-    """Fields of an invalid type are dropped, since a client rejects a complete answer that contains one."""
+    """A client rejects the whole answer if one field has the wrong type, so such fields are dropped."""
     kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
         kinds_in(getattr(gemini_types, name), kinds_found)

@@ -1,7 +1,6 @@
-"""Values and fields of answers in the vendors' SDKs are compared with the gateway's tables, so that a new one fails a
-test.
+"""All values and fields of answers in the vendors' SDKs are in the gateway's tables. A new one in an SDK fails a test.
 
-The values come from the types of the installed SDKs, so an upgrade shows what a vendor has added.
+The values are read from the types of the installed SDKs.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 
 
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
-    """Return the names of each SDK's usage counts and the names in the gateway's table, by protocol."""
+    """Return, by protocol, the names of the usage fields in the SDK's types and those in the gateway's table."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
     tokens, input_details, output_details = (
         responses_usage,
@@ -105,11 +104,11 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     "openai choice": ({"index", "message", "delta", "finish_reason", "logprobs"}, set()),
     "openai message": (
         {"content", "refusal", "tool_calls", "audio", "annotations"},
-        {"role", "function_call"},  # The gateway never sends `functions`.
+        {"role", "function_call"},  # The gateway never sends `functions`
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # These fields repeat the request.
+        {  # These fields repeat the request
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",
@@ -127,12 +126,12 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response item": (
         {"message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"},
-        {  # These are steps of the provider's own tools, whose results are text and citations.
+        {  # Steps of the provider's own tools, whose results are text and citations
             *("file_search_call", "web_search_call", "computer_call", "code_interpreter_call", "local_shell_call"),
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # These are calls that a program makes.
+            *("function_call_output", "custom_tool_call_output"),  # Calls that a program makes
         },
     ),
     "anthropic message": (
@@ -141,7 +140,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "anthropic block": (
         {"text", "thinking", "redacted_thinking", "tool_use"},
-        {  # These are steps of the provider's own tools, whose results are text and citations.
+        {  # Steps of the provider's own tools, whose results are text and citations
             *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
             *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
             *("tool_search_tool_result", "container_upload"),
@@ -155,19 +154,19 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
         {"content", "finishReason", "finishMessage", "groundingMetadata", "citationMetadata"},
         {
             *("index", "tokenCount", "safetyRatings", "avgLogprobs", "logprobsResult", "urlContextMetadata"),
-            "continuationToken",  # The finish reason `CONTINUATION` is reported as a truncated answer.
+            "continuationToken",  # The finish reason `CONTINUATION` is reported as a truncated answer
         },
     ),
     "gemini part": (
         {"text", "thought", "thoughtSignature", "functionCall", "inlineData", "fileData"},
-        {  # These are steps of the provider's own tools, and metadata of files in the request.
+        {  # Steps of the provider's own tools, and metadata of files in the request
             *("toolCall", "toolResponse", "executableCode", "codeExecutionResult", "functionResponse"),
             *("partMetadata", "videoMetadata", "audioMetadata", "speechMetadata", "documentMetadata"),
             *("spreadsheetMetadata", "mediaResolution", "mediaProcessing", "audioTranscription"),
         },
     ),
 }
-"""For each part of an answer: the names that are read, and those that are known but not read."""
+"""For each part of an answer: the field names that are read, and those that are known and ignored."""
 
 
 def kinds(annotation: Any) -> set[str]:
@@ -178,7 +177,7 @@ def kinds(annotation: Any) -> set[str]:
 
 
 def sdk_parts() -> list[tuple[str, set[str]]]:
-    """Return the names that each SDK's types have for the parts of an answer."""
+    """Return the field names that each SDK's types have for the parts of an answer."""
     chunks, ending = chat.chat_completion_chunk, anthropic_types.raw_message_delta_event.Delta
     return [
         *(("openai answer", names(model)) for model in (chat.ChatCompletion, chat.ChatCompletionChunk)),
