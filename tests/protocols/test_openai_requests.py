@@ -161,7 +161,7 @@ def test_text_alone_is_one_string() -> None:
     ],
 )
 def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) -> None:
-    """The system prompt comes first and is never dropped."""
+    """The system prompt is always first and is never dropped."""
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
     assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
 

@@ -268,7 +268,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
 def test_what_no_table_knows_is_dropped_by_name(protocol: str):
-    """A field that only one vendor knows is not sent to the others, and the caller is told so."""
+    """A field that only one vendor knows is not sent to other vendors, and the response lists it as dropped."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
     dropped = ready(body, protocol).request.dropped_params

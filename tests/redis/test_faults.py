@@ -1,4 +1,4 @@
-"""A failure of Redis is reported in one sentence without the Redis password, and Redis is used again once it works."""
+"""A Redis outage is reported in one sentence, without the Redis password. Redis is used again once it works."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.processes import free_port, wait_until
 
 
 def outage(url: str) -> str:
-    """Return the message about the outage of the Redis server, or an empty string if the server works."""
+    """Return the message about the outage of this Redis server, or an empty string if the server works."""
     current = RedisLink(url, "test").look()
     return str(current.sentence) if current is not None else ""
 
@@ -124,7 +124,7 @@ def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog
     "url", ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "redis://host/name", "unix://"]
 )
 def test_invalid_redis_url_stops_every_command_in_one_line(monkeypatch, url):
-    """The message for an invalid `REDIS_URL` does not repeat the URL, which may contain a password."""
+    """The error about an invalid `REDIS_URL` does not repeat the URL, which may contain a password."""
     monkeypatch.setenv("REDIS_URL", url)
     with pytest.raises(SystemExit) as error:
         redis_url(environ.Env())

@@ -1,4 +1,4 @@
-"""Pages and health checks while Redis is unavailable, and the effect of a hint from another process that data
+"""Pages and health checks while Redis is unavailable, and hints from other processes that the configuration has
 changed.
 """
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def outage() -> Iterator[int]:
-    """Make this process use a port on which no Redis listens."""
+    """Set a Redis URL whose port has no listener. Yield the port."""
     port = free_port()
     link().set_url(f"redis://:hidden-word@127.0.0.1:{port}")
     link().look()
@@ -58,7 +58,7 @@ def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
 
 
 def test_hint_of_another_process_causes_a_check_at_once(demo, redis_server: RedisServer):
-    """A process ignores the hints that it has sent itself."""
+    """A process ignores its own hints, so a second connection stands in for the other process."""
     own, remote = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (own, remote):
         news.link.beat()

@@ -1,6 +1,4 @@
-"""Messages between processes are ordered and without duplicates. They also reach processes after an outage, and
-processes that subscribe later.
-"""
+"""Messages between processes arrive once and in order, even after an outage or after a late subscription."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ PREFIX = "test-news"
 
 @dataclass
 class Process:
-    """A process that follows a topic."""
+    """A simulated process that subscribes to a topic."""
 
     news: News
     heard: list[str] = field(default_factory=list)
@@ -37,7 +35,7 @@ class Process:
 
 @pytest.fixture
 def process(own_redis: RedisServer) -> Callable[[], Process]:
-    """Return a factory of processes, each with its own connection to Redis."""
+    """Return a factory of simulated processes, each with its own connection to Redis."""
 
     def make() -> Process:
         link = RedisLink(own_redis.url, PREFIX)
@@ -84,7 +82,7 @@ def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
 
 
 def test_process_without_a_background_thread_sends_at_once(process):
-    """A process without a background thread, such as a management command, sends messages immediately."""
+    """Management commands, for example, have no background thread and therefore send messages immediately."""
     sender, receiver = process(), process()
     sender.news.wake = None
     sender.tell("a")

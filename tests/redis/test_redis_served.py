@@ -1,4 +1,4 @@
-"""Two served processes share a Redis. Each receives the other's changes, and both work without Redis."""
+"""Two server processes that share a Redis receive each other's changes, and continue to work while Redis is down."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANY = 10_000_000
 
 @dataclass(frozen=True)
 class Pair:
-    """Two processes with the same data directory, and their Redis."""
+    """Two server processes with the same data directory, and their Redis server."""
 
     one: Server
     two: Server
@@ -56,7 +56,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
 
 
 def ready(server: Server) -> str:
-    """Return the state of Redis as the readiness check reports it."""
+    """Return the state of Redis according to the readiness check."""
     answer = server.get("/readyz")
     return str(answer["checks"]["redis"])
 
@@ -91,7 +91,7 @@ def test_candidate_that_cools_down_in_one_process_is_skipped_by_the_other(pair: 
 
 
 class Load:
-    """Make calls to both processes in a few threads until the block ends."""
+    """Calls both servers from several threads until the `with` block ends."""
 
     def __init__(self, pair: Pair, model: str) -> None:
         self.replies: list[Reply] = []
@@ -119,7 +119,7 @@ class Load:
 
 
 def limit(pair: Pair, tokens: int) -> None:
-    """Set the limit, and wait until both processes apply it."""
+    """Set the agent's token limit, and wait until both servers apply it."""
     pair.manage("shell", "-c", LIMIT % tokens)
     for server in (pair.one, pair.two):
         wait_until(lambda server=server: read_limit(server) == tokens)
@@ -147,7 +147,7 @@ def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: P
 
 
 def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
-    """If the budget is used up, a call gets a 429. If the database is locked, it may get a 503."""
+    """A call gets a 429 if the budget is used up, and may get a 503 if the database is locked."""
     budget = used(pair.one) + 3000
     limit(pair, budget)
     with Load(pair, "three/lab") as load:

@@ -1,4 +1,4 @@
-"""The request log: entries are written after the response, contain no file contents, and do not delay requests."""
+"""Entries of the request log are written after the response, do not delay requests, and contain no file contents."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
 
 @pytest.mark.parametrize(("entries", "statements"), [(1, 3), (3, 3), (100, 4), (125, 9), (200, 7)])
 def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
-    """After each statement, the writer has to wait for the GIL. With one statement per row, it fell thousands of
-    entries behind a busy process, and the queue overflowed. Each entry in this test has two attempts.
+    """One statement per row would be too slow: the writer waits for the GIL after each statement, so under load it fell
+    thousands of entries behind, and the queue overflowed. Each entry in this test has two attempts.
     """
     journal = Journal()
     for number in range(entries):
@@ -136,7 +136,7 @@ def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
 
 
 def described(content: Any = None) -> Prepared:
-    """Return the request as it is sent to a model that gets a description instead of the image."""
+    """Return a prepared request in which a description replaces the image."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
     reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
@@ -144,7 +144,7 @@ def described(content: Any = None) -> Prepared:
 
 
 def all_kinds() -> list[Entry]:
-    """Return entries that together contain both a value and an empty value for every optional column."""
+    """Return entries in which each optional column has a value in one entry and none in another."""
     began = datetime(2026, 11, 21, 23, 59, 59, 999_900, UTC)
     error = translatable("%(name)s refused the request: %(said)s", name="一", said="余额不足 \ud83d\ude00 é")
     tries = (Try(0.1 + 0.2, 1e-7, "http_429", 429), Try(1e16, 2.0, "read_timeout"))
@@ -169,7 +169,7 @@ def all_kinds() -> list[Entry]:
 
 
 def rows_read() -> list[Any]:
-    """Return every column of both tables as the ORM reads it, and every column other than JSON also as it is stored."""
+    """Return all columns of both tables as the ORM reads them, and all but the JSON columns also as they are stored."""
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
     for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):
@@ -182,7 +182,7 @@ def rows_read() -> list[Any]:
 
 
 def test_rows_equal_those_of_the_orm():
-    """Characters that a database engine cannot store are replaced by U+FFFD."""
+    """Characters that a database cannot store are replaced by U+FFFD."""
     rows = [({**request_columns(item), **cost_columns(item)[0]}, item) for item in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
     attempts = [(attempt_columns(item), cost_columns(item)[1]) for item in all_kinds()]
@@ -208,7 +208,7 @@ def test_json_is_valid_in_every_alphabet(value):
 
 
 class Content:
-    """A stand-in for the content of a file, which can be several megabytes long."""
+    """A substitute for the content of a file, which may be several megabytes."""
 
 
 def test_queued_entry_references_no_file_content():
@@ -270,7 +270,7 @@ def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
 
 
 def test_long_names_are_cut_to_the_length_of_their_column():
-    """A log entry must not be rejected because of a long name."""
+    """Otherwise, the database would reject the log entry."""
     journal = Journal()
     long = "x" * 5000
     journal.record(entry(long, Attempt(long, long, long, error=long), agent=long, task_type=long, error=long))

@@ -1,6 +1,4 @@
-"""When a request is refused before any model call, the response is in English, and the log stores the message id and
-its values.
-"""
+"""A request that is refused before any model call gets an English error. The log stores its message id and values."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
      "The body is not valid JSON (line %(line)s, column %(column)s).", {"line": 1, "column": 41},
      "请求正文不是有效的 JSON（第 1 行，第 41 列）。"),
 )  # fmt: skip
-"""The request body, the status, the logged message id with its values, and the beginning of the Chinese message."""
+"""Request body, status, logged message id and values, and the beginning of the Chinese message on the page."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Traces sent to a real OTLP/HTTP collector: one per request, with a child span for each candidate."""
+"""Traces as a real OTLP/HTTP collector receives them: one per request, with a child span for each candidate."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from tests.gateway.asgi_caller import Call, Loopback, chat_call
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 ROOT = Path(__file__).resolve().parents[2]
-# These are OTLP's numbers for the span kinds SERVER and CLIENT and for the status code ERROR.
+# Numbers that OTLP assigns to the span kinds SERVER and CLIENT and to the status code ERROR.
 SERVER, CLIENT, ERROR = 2, 3, 2
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
 
 
 class Receiver(ThreadingHTTPServer):
-    """An OTLP collector that stores the decoded spans."""
+    """An OTLP collector that keeps the spans that it has received."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), TraceHandler)
@@ -65,7 +65,7 @@ class TraceHandler(BaseHTTPRequestHandler):
 
 
 def attribute_values(thing: Any) -> dict[str, Any]:
-    """Return the attributes of a span, an event or a resource as Python values."""
+    """Return the attributes of a span, event or resource as Python values."""
     attributes = {}
     for attribute in thing.attributes:
         kind = attribute.value.WhichOneof("value")
@@ -81,7 +81,7 @@ def key(loopback: Loopback) -> str:
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """Start a collector and export the spans of this process to it."""
+    """Start a collector, and send the spans of this process to it."""
     server = Receiver()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -96,7 +96,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
-    """Flush all spans. Return the span of the only request and the spans of its candidates."""
+    """Send the remaining spans. Return the span of the only request, and the spans of its attempts."""
     journal().flush()
     tracing().stop()
     (request,) = [span for span in receiver.received if span.kind == SERVER]
@@ -139,9 +139,9 @@ async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key
 
 
 async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
-    """The time to the first chunk is in seconds and starts with the call that succeeds.
+    """The time to the first chunk is in seconds, measured from the start of the successful call.
 
-    The span lasts until the end of the stream.
+    The span ends with the stream.
     """
     await ask(loopback, chat_call(key, "stream", stream=True))
     _request, (attempt,) = await asyncio.to_thread(spans, receiver)
@@ -152,7 +152,7 @@ async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback,
 
 
 def make_chain() -> None:
-    """Create a route whose first candidate is disabled, whose second is unreachable, and whose third responds."""
+    """Create a route with three candidates: a disabled, an unreachable and a working one."""
     for name, port, enabled in (("off", 8, False), ("away", 9, True)):
         endpoint = f"http://127.0.0.1:{port}/v1"
         Provider.objects.create(
@@ -199,7 +199,7 @@ async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, re
 
 
 async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
-    """OpenTelemetry's default sampler obeys the caller's sampling flag."""
+    """OpenTelemetry's default sampler follows the sampling flag that the caller sends."""
     await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
     await asyncio.to_thread(journal().flush)
     await asyncio.to_thread(tracing().stop)
@@ -221,7 +221,7 @@ async def test_sampler_of_the_environment_is_respected(
 async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(
     loopback: Loopback, key: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    # Port 9 has no listener.
+    # Nothing listens on port 9.
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     tracing().start()

@@ -1,4 +1,4 @@
-"""Recording of message bodies is off by default. When it is on, it stores text, but no keys and no file contents."""
+"""Recording of request bodies is off by default. It keeps text, but neither keys nor file contents."""
 
 from __future__ import annotations
 
@@ -102,9 +102,7 @@ def test_generated_media_are_recorded_as_facts_and_their_reference():
 
 
 def test_long_body_is_cut_from_its_oldest_end():
-    """The limit on a recorded body is in bytes, regardless of the script it is written in. The newest messages and the
-    answer are kept.
-    """
+    """The limit is in bytes, whatever the script of the text. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(record_body(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES

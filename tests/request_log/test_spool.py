@@ -1,4 +1,4 @@
-"""While the log's database is locked, entries wait in a spool on disk. None is lost, and no request has to wait."""
+"""While the log database is locked, entries wait in a spool on disk. No entry is lost, and no request waits."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def entry(name: str, **facts: Any) -> Entry:
 
 
 def locked() -> AbstractContextManager[None]:
-    """Return a context manager that locks the log's database for writing with another connection."""
+    """Return a context manager that locks the log database for other writers."""
     return others.locked("logs", "IMMEDIATE")
 
 
@@ -149,7 +149,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
     with locked():
-        # A limit on the file size makes the write fail halfway, as on a full disk.
+        # A file size limit makes the write fail halfway, as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 50, usual[1]))
         try:
             journal.record(entry("second"))
@@ -165,7 +165,7 @@ def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.
 
 
 def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the disk is full, the batch that is being written is most of the backlog, so it counts as waiting."""
+    """If the disk is full, most of the backlog is in the batch that is being written."""
     counts = list[int]()
     monkeypatch.setattr(Spool, "append", lambda *_: counts.append(len(journal.waiting)))
     with locked():
@@ -178,9 +178,7 @@ def test_batch_being_written_counts_as_waiting(journal: Journal, monkeypatch: py
 def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Several processes look for orphaned spool files. One that finds none must not log that the database works
-    again.
-    """
+    """Every process looks for orphaned spool files. If it finds none, it must not log that the database works again."""
     journal.spool.append(build_rows([entry("left")]))
     other = Journal(folder=journal.folder, behind_since=timezone.now())
     with locked():
@@ -196,13 +194,13 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
 
 
 def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
-    """The time of the backlog's first entry is kept even if the spool cannot be written."""
-    # A file at the path of the spool's directory makes every write to it fail.
+    """The time at which the backlog began is kept even if the spool cannot be written."""
+    # A file in place of the spool's directory makes every write fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
         journal.record(entry("one"))
         journal.flush()
-        # The wait is long enough for a second attempt to write.
+        # This is long enough for the journal to retry the write.
         since, until = journal.behind_since, time.monotonic() + 1.2 * RETRY_SECONDS
         while time.monotonic() < until:
             journal.flush()
@@ -228,7 +226,7 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
     call_outcomes().take()
     before = counted_requests()
     if disk_is_full:
-        # A file at the path of the spool's directory makes every write to it fail.
+        # A file in place of the spool's directory makes every write fail.
         journal.folder().write_text("no folder can be made here")
     with locked():
         for number in range(BATCH + 3):
@@ -244,14 +242,14 @@ def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
 
 
 def counted_requests() -> float:
-    """Return the metric's number of requests to routes that are not configured."""
+    """Return the value of the request counter for unconfigured routes."""
     labels = {"route": OTHER, "surface": "v1", "outcome": "ok", "ending": "answered"}
     family = next(candidate for candidate in request_metrics().families() if candidate.name == "routing_admin_requests")
     return float(family.values.get(tuple(labels[name] for name in family.labels), 0))
 
 
 def refused(name: str, route: str) -> Entry:
-    """Return the log entry of a request with a file whose provider rejects the key."""
+    """Return the log entry of a request with a file, whose provider rejected the key."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
     refused_entry = build_entry(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     refused_entry.sent = {1: cast("Any", ("a file",))}
@@ -259,7 +257,7 @@ def refused(name: str, route: str) -> Entry:
 
 
 def test_spool_files_are_readable_by_their_owner_only(journal: Journal) -> None:
-    """Only the owner can read the files of the spool, since they contain the same data as the log."""
+    """The spool contains the same data as the log."""
     journal.spool.append(build_rows([entry("one")]))
     (path,) = journal.folder().iterdir()
     assert (path.stat().st_mode & 0o777, os.stat(journal.folder()).st_mode & 0o777) == (0o600, 0o700)

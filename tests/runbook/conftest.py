@@ -1,6 +1,4 @@
-"""One installation for the tests of all runbook pages: tests that only read it share it, and tests that damage it use
-a copy.
-"""
+"""Installations for the runbook's tests. Tests that only read share one, and tests that damage it get a copy."""
 
 from __future__ import annotations
 
@@ -16,14 +14,16 @@ from tests.runbook.installation import Installation, copied, installed
 
 @pytest.fixture(scope="package")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield an installation with the demo configuration and the fault lab's providers, which is never started."""
+    """Yield an installation with the demo configuration and simulated providers. It is only copied and never
+    started.
+    """
     with installed(tmp_path_factory.mktemp("template")) as installation:
         yield installation
 
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield a running copy, shared by tests that each use a different provider, key or name."""
+    """Yield a running copy that tests share. Each of them uses a provider, key or name of its own."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
         installation.start()
         yield installation
@@ -31,14 +31,14 @@ def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def installation(template: Installation, tmp_path: Path) -> Iterator[Installation]:
-    """Yield a copy for one test, which has to start the copy itself."""
+    """Yield a copy for a single test, which starts it itself."""
     with copied(template, tmp_path) as installation:
         yield installation
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 32 MiB, or skip the test if this machine does not allow it."""
+    """Mount a file system of 32 MiB. Skip the test if the machine does not allow this."""
     disk = tmp_path / "disk"
     disk.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(disk)]
@@ -52,6 +52,6 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def on_small_disk(template: Installation, small_disk: Path, tmp_path: Path) -> Iterator[Installation]:
-    """Yield a copy whose data directory is on the small disk."""
+    """Yield a copy whose data directory is on a file system of 32 MiB."""
     with copied(template, tmp_path, small_disk / "var") as installation:
         yield installation

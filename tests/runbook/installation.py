@@ -19,7 +19,7 @@ from tests.runbook.pages import SERVER, run_block
 
 @dataclass
 class Installation:
-    """An installation: its directories, its environment, the key of an agent, the lab and the running server."""
+    """An installation: its directories, environment variables, agent key, fault lab and server process."""
 
     directory: Path
     folder: Path
@@ -43,7 +43,9 @@ class Installation:
             self.running = None
 
     def play(self, page: str, name: str, **replacements: str) -> str:
-        """Run a code block of a runbook page and return its output. `replacements` maps placeholders to values."""
+        """Run a code block of a runbook page and return its output. `replacements` maps the page's placeholders to
+        values.
+        """
         all_replacements = {"/backups": f"{self.folder}/backups", "/safe": f"{self.folder}/safe", **replacements}
         if self.running is not None:
             all_replacements[SERVER] = self.running.url
@@ -53,7 +55,7 @@ class Installation:
         return manage(self.environment, *arguments)
 
     def number(self, name: str, **labels: str) -> float:
-        """Return the sum of a metric over all samples with these labels, or 0 if there are none."""
+        """Return the sum of a metric over all samples that have these labels, or 0 if there are none."""
         text = send(self.server, "GET", "/metrics").body.decode()
         return sum(
             sample.value
@@ -63,7 +65,7 @@ class Installation:
         )
 
     def call(self, model: str = "one/lab", key: str = "", name: str = "") -> Reply:
-        """Send a chat request with the id `name`, by default with the agent's key."""
+        """Send a chat request whose request id is `name`. The agent's key is used by default."""
         return chat(replace(self.server, key=key or self.key), name, model)
 
     def upload(self, content: bytes) -> Reply:
@@ -90,7 +92,9 @@ def installed(folder: Path) -> Iterator[Installation]:
 
 @contextmanager
 def copied(template: Installation, folder: Path, data: Path | None = None) -> Iterator[Installation]:
-    """Yield a copy of a stopped installation. The agent's key and the lab are shared, and the lab's script is reset."""
+    """Yield a copy of a stopped installation. The agent key and the fault lab are shared; the lab's script is
+    cleared.
+    """
     directory = data or folder / "var"
     shutil.copytree(template.directory, directory)
     directory.chmod(0o700)

@@ -1,4 +1,4 @@
-"""The pages in docs/runbook: their text, and their commands, which these functions run in a shell."""
+"""The text of the pages in docs/runbook, and a function that runs their code blocks in a shell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = ROOT / "docs" / "runbook"
 PAGES = sorted(path.stem for path in FOLDER.glob("*.md") if path.stem != "README")
 BLOCK = re.compile(r"^```sh run *(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 DATA = re.compile(r"(?<![/\w.-])var\b(?=[/ )])")
-"""The data directory that the commands on the pages use."""
+"""The data directory that the pages name in their commands."""
 SERVER = "http://127.0.0.1:8000"
 
 

@@ -1,5 +1,5 @@
-"""docs/runbook/all-cooling.md: exhausted accounts put every candidate in cooldown, and the cooldown can be ended
-immediately.
+"""docs/runbook/all-cooling.md: if every account is exhausted, all candidates are on cooldown until an administrator
+ends it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def test_server_is_inspected_without_prometheus(served: Installation) -> None:
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
-    """A 402 puts the provider in cooldown for ten minutes. The page's command and the dashboard's button end it."""
+    """A 402 starts a cooldown of ten minutes, which the page's command or the dashboard's button ends."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502
     answer = served.call(model)
     assert (answer.status, answer.json["error"]["code"]) == (502, "all_providers_failed")
-    # The second call reached no provider.
+    # The second call was not sent to the provider.
     assert len(served.lab.requests) == 1
     assert cooling(served, provider) > 500
     assert f'provider="{provider}"' in served.play("all-cooling", "over")

@@ -1,4 +1,4 @@
-"""docs/runbook/disk-full.md: clear a full disk or an exhausted quota, so that files can be stored again."""
+"""docs/runbook/disk-full.md: after a full disk or an exhausted quota is cleared, files can be stored again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MEBIBYTE = 1024 * 1024
 
 def fill(folder: Path) -> None:
     with (folder / "ballast").open("wb", buffering=0) as file:
-        # Large blocks fill the disk first, then smaller ones fill the remaining space.
+        # Fill the disk with large blocks, and the remaining space with smaller ones.
         for size in (MEBIBYTE, 4096, 1):
             try:
                 while True:

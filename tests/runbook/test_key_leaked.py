@@ -1,4 +1,4 @@
-"""docs/runbook/key-leaked.md for an agent's key, an API token and a provider's key."""
+"""docs/runbook/key-leaked.md, for an agent key, an API token and a provider key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/runbook/move.md: moving an installation to PostgreSQL and S3, and back."""
+"""docs/runbook/move.md: moving an installation to PostgreSQL and S3, and back again."""
 
 from __future__ import annotations
 

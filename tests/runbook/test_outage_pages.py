@@ -1,4 +1,4 @@
-"""The runbook pages about outages, from alert to repair: PostgreSQL, the artifact store and Redis fail and recover."""
+"""The runbook's pages about outages of PostgreSQL, the artifact store and Redis, from the alert to the recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE = 120
 
 @pytest.fixture
 def chat(installation: Installation) -> Iterator[WebhookReceiver]:
-    """Yield a simulated chat service, to which the installation sends its alerts."""
+    """Yield a simulated chat service, to which the installation sends alerts."""
     with running_receiver() as receiver:
         installation.environment |= {
             "ROUTING_ADMIN_ALERT_WEBHOOK": f"{receiver.base}/hook",
@@ -43,13 +43,13 @@ def degraded(installation: Installation) -> list[str]:
 
 
 def is_whole(installation: Installation) -> bool:
-    """Return whether every dependency works again. The dependencies recover one after another."""
+    """Return whether all dependencies work. They recover one after the other."""
     return send(installation.server, "GET", "/readyz?full").status == 200
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: WebhookReceiver) -> None:
-    """The database URL has two hosts, the first of which is never up. The alert is sent during the outage."""
+    """The database URL names two hosts, and the first never runs. The alert is sent while the database is stopped."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         installation.manage("move_data", "--to", url)
@@ -68,7 +68,7 @@ def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Install
         installation.play("database-away", "over")
         assert installation.server.timeline("meanwhile")["outcome"] == "ok"
         installation.stop()
-    # A single alert covers the whole outage.
+    # There was only one alert for the whole outage.
     assert [notice.body["kind"] for notice in chat.received].count("database") == 1
 
 

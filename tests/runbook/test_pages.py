@@ -1,6 +1,4 @@
-"""The runbook's pages all have the same structure, and the metrics, commands, options and alerts that they name exist
-in the product.
-"""
+"""All pages of the runbook have the same structure, and the metrics, commands, options and alerts they name exist."""
 
 from __future__ import annotations
 
@@ -93,7 +91,7 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_marked_block_is_run_by_a_test(page: str) -> None:
-    """A test in this directory mentions the names of the page and the block. Block names are unique on a page."""
+    """A test in this folder names the page and the block. On each page, the names of blocks are unique."""
     assert len(dict(find_blocks(page))) == len(find_blocks(page))
     for name, _commands in find_blocks(page):
         assert name

@@ -1,4 +1,4 @@
-"""docs/runbook/restore.md: a lost installation is restored from a backup and the saved secrets."""
+"""docs/runbook/restore.md: restoring a lost installation from a backup and the saved secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/runbook/rotate.md: keys and secrets of every kind are replaced without interrupting calls."""
+"""docs/runbook/rotate.md: replacing keys and secrets of every kind without interrupting calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runbook pages about setup problems: scrapers, proxies that terminate TLS, and an orchestrator's probes."""
+"""The runbook's pages about setup problems: metrics scrapers, proxies that terminate TLS, and orchestrators' probes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tests.runbook.installation import Installation
 
 
 def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
-    """Each call is counted once in the metrics of both ports."""
+    """The metrics of both ports count each call once."""
     port = free_port()
     installation.environment["ROUTING_ADMIN_METRICS_PORT"] = str(port)
     installation.start()
@@ -20,7 +20,7 @@ def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
 
 
 def test_proxy_that_forwards_the_scheme_gets_the_page(installation: Installation) -> None:
-    """Without a trusted proxy, the server ignores the forwarded scheme and redirects."""
+    """Unless the proxy is trusted, the server ignores the forwarded scheme and redirects to HTTPS."""
     installation.environment["ROUTING_ADMIN_PUBLIC_URL"] = "https://models.example"
     replacements = {"$PUBLIC_HOST": "models.example"}
     installation.start()

@@ -1,4 +1,4 @@
-"""docs/runbook/upgrade.md: upgrading an installation of an earlier release, and undoing the upgrade."""
+"""docs/runbook/upgrade.md: upgrading an installation from an earlier release, and reverting the upgrade."""
 
 from __future__ import annotations
 

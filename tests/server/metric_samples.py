@@ -1,4 +1,4 @@
-"""The samples in `/metrics`, read from this process."""
+"""Reads the metric samples that this process shows at `/metrics`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 
 def read_samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Return the values of all samples by name and labels."""
+    """Return the values of all samples, by metric name and labels."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value

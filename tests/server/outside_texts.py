@@ -1,4 +1,4 @@
-"""Collects the code that parses text from outside: all regular expressions and all functions with one text argument."""
+"""Finds the code that may parse text from outside: all regular expressions, and all functions of one text argument."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ AT_BEGINNING = ("match", "fullmatch")
 METHODS = frozenset({*AT_BEGINNING, "search", "sub", "subn", "findall", "finditer", "split"})
 NOT_IMPORTED = re.compile(r"migrations|management|__main__|identity_adapter|/demo/")
 BUDGET = 0.05
-"""Allowed CPU seconds for 64 KiB on a machine where the pattern in `_slowness` takes `REFERENCE` seconds."""
+"""CPU seconds allowed for 64 KiB, on a machine that takes `REFERENCE` seconds for the pattern in `_slowness`."""
 REFERENCE = 0.004
 FULL, SMALL = 64 * 1024, 8 * 1024
 SUSPICIOUS = 0.001
-"""If `SMALL` characters take fewer CPU seconds than this, `FULL` characters are within the budget even with quadratic
-growth.
+"""If `SMALL` characters take fewer CPU seconds, `FULL` characters stay within the budget even if the cost is
+quadratic.
 """
 TOLERANCE = 4
 ATTEMPTS = 10
-"""A slow call exceeds the budget in all attempts. A quick call on a busy machine stays within it in one of them."""
+"""A slow call exceeds the budget in every attempt. On a busy machine, a fast call stays within it at least once."""
 MAX_STOPS = 2
-"""A call that is stopped this often at twice the tolerated time counts as slow, since a busy machine does not explain
-that.
-"""
+"""A call that was stopped this often at twice the tolerated time is slow. A busy machine does not explain that."""
 
 
 @cache
@@ -50,9 +48,9 @@ def sources() -> Mapping[str, ast.Module]:
 
 
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
-    """Maps each pattern's text and flags to the compiled pattern, its location, and the methods used with it.
+    """Maps the text and flags of each pattern to the compiled pattern, its location, and the methods called on it.
 
-    The methods are `match`, `fullmatch` and `sub`. `sub` covers every method that searches within a text.
+    The methods are `match`, `fullmatch` and `sub`, where `sub` represents all methods that search within a text.
     """
 
     def note(self, where: str, value: Any, methods: set[str], depth: int = 0) -> None:
@@ -74,7 +72,7 @@ def _within(value: Any) -> list[Any]:
 
 
 def patterns() -> PatternUse:
-    """Return the compiled patterns of all modules and the literal patterns in calls of `re` functions."""
+    """Return the compiled patterns in all modules and the literal patterns in calls of the `re` functions."""
     uses, imported = _uses_and_imports()
     found = PatternUse()
     for module in sources():
@@ -100,7 +98,7 @@ def _has_pattern(value: Any, depth: int = 0) -> bool:
 
 
 def unseen_patterns() -> list[str]:
-    """Return the calls of `re` functions with a computed pattern, which `patterns` cannot collect."""
+    """Return the calls of `re` functions with a computed pattern, which `patterns` cannot return."""
     return [
         f"{module}: {ast.unparse(call)}"
         for module, call in _calls_of_re()
@@ -114,7 +112,7 @@ def _how(method: str) -> str:
 
 @cache
 def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
-    """Return the attributes, calls and imports of all modules, so that each syntax tree is walked only once."""
+    """Return the attributes, calls and imports of all modules. Each syntax tree is walked only once."""
     return [
         (module, node)
         for module, tree in sources().items()
@@ -135,7 +133,7 @@ def _calls_of_re() -> list[tuple[str, ast.Call]]:
 
 
 def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], defaultdict[tuple[str, str], list[str]]]:
-    """Return the methods used with a name of a module, and the modules that import it."""
+    """Return the methods that are called on a name of a module, and the modules that import the name."""
     uses: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     imported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for module, node in _nodes():
@@ -149,7 +147,7 @@ def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], default
 
 
 def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """Return the functions whose only required argument is text, and whether each takes bytes."""
+    """Return the functions whose only required argument is text, and whether this text is `bytes`."""
     found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     for module in filter(belongs, sources()):
         for name, value in vars(importlib.import_module(module)).items():
@@ -165,22 +163,24 @@ def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Cal
 
 
 class OverBudgetError(BaseException):
-    """Raised in a call that exceeds its CPU time. It is not an `Exception`, so that the call does not catch it."""
+    """Raised in a call that exceeds its CPU time. It is no `Exception`, so that the call's own handlers do not catch
+    it.
+    """
 
 
 def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
-    """Return the CPU seconds that the call takes. The call is stopped after about `limit` seconds."""
+    """Return the CPU seconds that the call takes. It is stopped after about `limit` seconds."""
 
     def end(*_: Any) -> None:
         raise OverBudgetError
 
     before = signal.signal(signal.SIGVTALRM, end)
-    # A garbage collection examines every object that the tests have loaded, which takes longer than the budget.
+    # A garbage collection would visit every object that the tests have loaded, and take longer than the budget.
     gc.disable()
     began = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-        with suppress(Exception):  # The time to reject a text is measured as well.
+        with suppress(Exception):  # Rejecting a text must be fast as well.
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:
@@ -192,9 +192,9 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
 
 
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:
-    """Return whether the call exceeds its CPU budget for `full` characters in each of `ATTEMPTS`.
+    """Return whether the call exceeds its CPU budget for `full` characters in every one of `ATTEMPTS` attempts.
 
-    A cost that grows linearly with the text may be up to `TOLERANCE` times the budget, since processors differ.
+    Since processors differ, a cost that grows linearly with the text may reach `TOLERANCE` times the budget.
     """
     small = text_of(min(SMALL, full))
     if any(cpu_seconds(lambda: call(small), 2 * SUSPICIOUS) < SUSPICIOUS for _ in range(2)):
@@ -218,6 +218,6 @@ def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int
 
 
 def _slowness() -> float:
-    """Return by what factor this machine is currently slower than the reference, from 1 to 8."""
+    """Return how many times slower than the reference this machine is at the moment, from 1 to 8."""
     text, pattern = "a1 " * (FULL // 3), re.compile(r"(\w)(?=\d)")
     return min(8.0, max(1.0, cpu_seconds(lambda: pattern.sub("x", text)) / REFERENCE))

@@ -1,4 +1,4 @@
-"""Serves an application over sockets with the product's protocol class, in the test's event loop."""
+"""Serves an ASGI application over sockets with the product's protocol class, in the test's event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 async def listen(
     app: Any, connections: Connections, state: ServerState, protocol: type[Protocol] = Protocol, **options: Any
 ) -> AsyncIterator[int]:
-    """Serve `app` and yield the port. `options` are passed to uvicorn."""
+    """Serve `app` and yield its port. `options` are those of uvicorn."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", **options)
     config.load()
     factory = partial(protocol, config, state, {}, connections=connections)
@@ -36,7 +36,7 @@ async def listen(
 
 @dataclass
 class Site:
-    """An ASGI application that returns the request body as soon as `may_answer` is set."""
+    """An ASGI application that returns the request body once `may_answer` is set."""
 
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
     called: asyncio.Event = field(default_factory=asyncio.Event)
@@ -61,7 +61,7 @@ class Site:
         await send({"type": "http.response.body", "body": body})
 
     def end(self) -> None:
-        """Shut down each connection, as the server does when it stops."""
+        """Shut down all connections, as the server does when it stops."""
         for connection in list(self.state.connections):
             connection.shutdown()
 
@@ -82,14 +82,16 @@ class Caller:
         return int(head[0].split()[1]), headers, await self.reader.readexactly(int(headers["content-length"]))
 
     async def refusal(self) -> tuple[int, Any]:
-        """Read the next response, assert that the connection is then closed, and return status and JSON."""
+        """Read the next response and return its status and JSON. Fail if the server does not close the connection after
+        it.
+        """
         status, headers, body = await self.answer()
         assert headers["connection"] == "close"
         assert await self.is_closed()
         return status, json.loads(body)
 
     async def is_closed(self) -> bool:
-        """Wait for the end of the connection. Return whether no more data was received before it."""
+        """Return whether the connection ends without further data."""
         try:
             return await self.reader.read() == b""
         except ConnectionResetError:

@@ -1,8 +1,8 @@
-"""Texts that make a regular expression slow, generated from the expression itself.
+"""Generates, from a regular expression, texts on which it may be slow.
 
-A text for which a search is slow contains many repetitions: either of the beginning of a match without its end, or of
-one repeated piece of the pattern, followed by something that does not match. Both are generated for each repetition in
-a pattern, with several characters that fit each piece.
+Such a text repeats the beginning of a match without its end, or repeats one piece of the pattern and then ends with a
+character that does not match. Both are generated for every repetition in the pattern, with several characters per
+piece.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ops, parser = import_module("re._constants"), import_module("re._parser")
 REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 SINGLE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
 VARIANTS = 6
-"""The number of alternatives and characters that are tried for each piece."""
+"""The number of alternatives and characters to try for each piece of a pattern."""
 
 
 def attacks(pattern: re.Pattern[Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield the parts of each text: its beginning, the unit that is repeated after it, and its end."""
+    """Yield texts as tuples of a beginning, a unit that is repeated, and an end."""
     tree = parser.parse(pattern.pattern, pattern.flags)
     letters = list(dict.fromkeys([*map(chr, _codes(tree)), *' a0\n="\\']))
     if isinstance(pattern.pattern, bytes):
@@ -83,7 +83,7 @@ def _fits(op: Any, value: Any, letter: str) -> bool:
 
 
 def _sample(tree: Any, letters: list[str], nth: int) -> str:
-    """Return the `nth` short text that matches the parsed pattern `tree`."""
+    """Return the `nth` of several short texts that match the parsed pattern `tree`."""
     text = ""
     for op, value in tree:
         if op in SINGLE:
@@ -99,7 +99,7 @@ def _sample(tree: Any, letters: list[str], nth: int) -> str:
 
 
 def _repeated(tree: Any, letters: list[str], before: str) -> Iterator[tuple[str, str]]:
-    """Yield pairs of texts: one that precedes a repeated piece of the pattern, and one that matches the piece."""
+    """Yield, for each repeated piece of the pattern, a text that may precede it and a text that matches it."""
     for op, value in tree:
         if op in REPEATS:
             yield from ((before, _sample(value[2], letters, nth)) for nth in range(VARIANTS))

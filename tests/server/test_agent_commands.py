@@ -1,4 +1,4 @@
-"""The management commands that create agents and issue and revoke keys."""
+"""Management commands that create agents and that issue and revoke keys."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: p
 
 
 def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """`revoke_key` accepts the text of a leaked token. New tokens can only be created on the tokens page."""
+    """The command `revoke_key` accepts the text of a leaked token. New tokens are only created on the tokens page."""
     token = create_token(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")

@@ -1,4 +1,4 @@
-"""Responses as ASGI messages: header values without control characters."""
+"""Responses as ASGI messages: values of headers contain no control characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.server.answers import send_whole
 
 @pytest.mark.parametrize("value", ["a\r\nset-cookie: b", "a\x00b", "a\x7f"])
 async def test_header_value_with_a_control_character_is_rejected(value: str) -> None:
-    """A provider must not be able to inject a header into the response."""
+    """Otherwise, a provider could inject a header into the response."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:

@@ -1,7 +1,7 @@
 """Secrets planted in a served installation do not leak into responses, logs, exports, files or backups.
 
 Three occurrences are allowed: a new key in the response that creates it, a session key in Django's session store, and
-the secret of an agent page link in the links of the pages that were opened with it.
+the secret of an agent page's link in the links on that page.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MISTYPED = "canary password in the field of the name 3390"
 LINK = re.compile(r'href="(/[^"#]*)"')
 FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 OWN_FILES = {"secret_key", "keys"}
-"""Files in the data directory that contain secrets by design, but none of the planted secrets."""
+"""Files in the data directory whose purpose is to contain secrets. They contain none of the planted ones."""
 
 
 class Echo(BaseHTTPRequestHandler):
-    """A provider that repeats the key it received, in the error message and in a header of its response."""
+    """A provider that repeats the received key in its error message and in a response header."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -70,7 +70,7 @@ def leaky() -> Iterator[str]:
 
 
 class Browser:
-    """A browser session that records every page it receives."""
+    """A browser session that records every page it has received."""
 
     def __init__(self, url: str, seen: dict[str, bytes], name: str) -> None:
         self.client, self.seen, self.name = httpx.Client(base_url=url, timeout=60, verify=NO_CERTIFICATES), seen, name
@@ -100,7 +100,7 @@ class Browser:
 
 
 def join(admin: Browser, name: str, role: str) -> Browser:
-    """Return the signed-in browser of a new user who accepted an invitation."""
+    """Return the browser of a new user, who has accepted an invitation and is signed in."""
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
     assert link is not None
@@ -126,7 +126,9 @@ def ask(
 
 
 def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str) -> None:
-    """Send requests that succeed, fail at the provider, are malformed, or contain secrets in the wrong place."""
+    """Send requests that succeed, that fail at the provider, that are malformed, and that have secrets in the wrong
+    place.
+    """
     chat = {"model": "leaky/m", "messages": [{"role": "user", "content": "hello"}]}
     for body in (chat, {**chat, "stream": True}, {**chat, "model": "echo/echo-text"}, {**chat, "messages": 7}):
         ask(server, seen, "POST", "/v1/chat/completions", key, body, idempotency_key=f"canary-{len(seen)}")
@@ -163,7 +165,7 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
 
 
 def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
-    """Create an agent page link, open it, mistype it, post to it, revoke it, open it again, and return its secret."""
+    """Create the link to an agent's page, use it in valid and invalid ways, revoke it, and return its secret."""
     form = {"link-name": "Mei", "link-days": "7", "link-with_bodies": "on"}
     page = admin.post("/agents/text-agent/", "/links/make/text-agent/", once=True, **form)
     link = re.search(r"/agent-page/rap_([0-9a-f]{8})_([\w-]{43})_[0-9a-f]{8}/", page)
@@ -182,7 +184,7 @@ def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
 
 
 def walk(browser: Browser) -> None:
-    """Follow links from the first page and visit at most two pages of each kind."""
+    """Follow links from the first page, and visit at most two pages of each kind."""
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
     while waiting:
         here = waiting.pop(0)
@@ -207,7 +209,8 @@ def spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as plain text and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
-    # The base64 of a secret depends on its offset modulo three, and its outer characters on what surrounds it.
+    # The base64 of a secret depends on its offset modulo three, and its first and last characters on the text around
+    # it.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)
         yield whole[4:-4]
@@ -274,7 +277,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         planted = {
             **{f"{name}'s password": text for name, text in PASSWORDS.items()},
             **{f"provider key {number}": text for number, text in enumerate(PROVIDER_KEYS)},
-            # Only the secret part, between the public id and the checksum, is searched for: pages show the public id.
+            # Pages may show the public id of a key, so only its secret part (without id and checksum) is searched for.
             "agent key": key.split("_", 2)[2][:43],
             "token": token[0].split("_", 2)[2][:43],
             "mistyped": MISTYPED,

@@ -1,4 +1,4 @@
-"""Cross-origin requests: which APIs allow them, which headers a web page can read, and how preflights are answered."""
+"""CORS: which APIs allow cross-origin requests, which headers a page can read, and how preflights are answered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = "https://app.example"
 
 
 async def plain(scope: Any, receive: Any, send: Any) -> None:
-    """An ASGI application that marks its response and sets its own Vary header."""
+    """An ASGI application whose response is recognizable and has its own Vary header."""
     headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": b"no"})
@@ -26,7 +26,7 @@ async def plain(scope: Any, receive: Any, send: Any) -> None:
 async def ask(
     origins: tuple[str, ...], path: str = "/v1/models", method: str = "GET", **headers: str
 ) -> tuple[int, dict[str, str]]:
-    """Return the response's status and headers. Names of request headers are written with underscores."""
+    """Return the status and the headers of the response. Underscores in names of request headers become hyphens."""
     sent: list[Any] = []
 
     async def send(message: Any) -> None:
@@ -71,21 +71,21 @@ async def test_other_origin_cannot_read_the_response() -> None:
 
 
 async def test_without_an_origin_header_only_vary_changes() -> None:
-    """Without an Origin header, only `Vary` is set, since a cache could later serve the same response to a web page."""
+    """A cache might later serve the same response to a web page, so `Vary` is needed."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
     assert (await ask(("*",)))[1]["vary"] == "Cookie"
 
 
 async def test_star_allows_every_origin_without_credentials() -> None:
-    """`*` allows every origin, but no cookies, since the Fetch standard (§3.2.5) forbids the combination."""
+    """`*` allows every origin but no cookies, since the Fetch standard (§3.2.5) forbids both together."""
     _, headers = await ask(("*",), origin=PAGE)
     assert headers["access-control-allow-origin"] == "*"
     assert "access-control-allow-credentials" not in headers
 
 
 async def test_preflight_is_answered_before_the_application_is_called() -> None:
-    """A preflight request needs neither a key nor the database, and its response allows all requested headers."""
+    """A preflight needs no key and no database. Its response allows all requested headers."""
     requested = "authorization,content-type,x-stainless-lang"
     status, headers = await preflight((PAGE,), access_control_request_headers=requested)
     assert (status, headers["access-control-allow-headers"]) == (204, requested)

@@ -1,4 +1,4 @@
-"""Cross-origin responses of a served installation over a socket, including every kind of error."""
+"""CORS headers of a served installation, read over a socket, including those of every kind of error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_page_can_read_a_refusal_sent_before_the_body(server: Server, path: st
 
 
 def test_a_preflight_needs_no_key(server: Server) -> None:
-    """A preflight needs no key, since browsers send no credentials with it."""
+    """Browsers send no credentials with a preflight."""
     headers = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
     answer = ask(server, "OPTIONS", "/v1/chat/completions", **headers)
     assert (answer.status, answer.headers["access-control-allow-headers"]) == (204, "authorization")

@@ -1,4 +1,4 @@
-"""CSRF protection: every page that accepts a form rejects a request without the CSRF token."""
+"""CSRF protection: each page that accepts a form rejects a request without the CSRF token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield the name and path of every page. APIs for programs are omitted, since they use no session."""
+    """Yield the name and path of every page. APIs are left out, since they use no session."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             yield from () if pattern.namespace in MACHINE_NAMESPACES else pages(pattern.url_patterns)
@@ -29,11 +29,11 @@ def pages(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]
 FORMS = {
     name: address for name, address in pages(get_resolver().url_patterns) if is_offered(name, Right.TRY | Right.CHANGE)
 }
-"""All pages that accept a form, according to the permission table."""
+"""All pages that accept a form according to the permission table."""
 
 
 def test_pages_with_forms_are_found() -> None:
-    """The next test would pass without checking anything if it found no pages."""
+    """If no pages were found, the next test would pass without testing anything."""
     assert len(FORMS) > 50
     assert {"login", "logout", "user_invite", "key_issue", "provider_new", "config_import", "restore"} <= FORMS.keys()
 

@@ -1,4 +1,4 @@
-"""`DATABASE_URL` can name another SQLite file, and an unsupported engine is rejected with a one-line error."""
+"""`DATABASE_URL` may name another SQLite file. An unsupported engine is rejected with an error of one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from routing_admin.models import RequestLog
 modes = [connection.settings_dict["OPTIONS"]["transaction_mode"] for connection in connections.all()]
 print(*modes, RequestLog.objects.count())
 """
-"""A program that prints the transaction modes of both databases and the number of logged requests."""
+"""A program that prints the transaction mode of both databases and the number of logged requests."""
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ print(*modes, RequestLog.objects.count())
     ],
 )
 def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
-    """The error about an unsupported engine contains no part of the URL, which may contain a password."""
+    """The error contains no part of the URL, which may include a password."""
     with Lab() as lab:
         environment = server_environment(tmp_path, lab) | {"DATABASE_URL": url}
     for arguments in (("bootstrap",), ("serve", "--port", "0")):

@@ -1,5 +1,5 @@
-"""When the disk is full, requests are answered, uploads and changes fail with a clear error, and no acknowledged data
-is lost.
+"""While the disk is full, requests are answered, uploads and changes fail with a clear error, and no saved data is
+lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits of a
 
 
 def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Path):
-    """A file size limit of 0 acts like a full disk."""
+    """A file size limit of 0 has the same effect as a full disk."""
     with served(tmp_path) as server:
         environment = server_environment(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
@@ -60,6 +60,6 @@ async def test_large_body_that_cannot_be_spooled_is_507():
 
 
 def set_room(server: Server, size: int) -> None:
-    """Limit the size of the files that the server can write."""
+    """Limit the size of files that the server can write."""
     hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, hard))

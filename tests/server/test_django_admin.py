@@ -1,4 +1,4 @@
-"""`ROUTING_ADMIN_DJANGO_ADMIN` enables Django's own admin, read-only and for superusers."""
+"""`ROUTING_ADMIN_DJANGO_ADMIN` enables Django's own admin: read-only, and only for superusers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM during fifty streams of a real server: each stream completes or ends with an error event, and is logged."""
+"""SIGTERM during fifty streams: each stream completes or ends with an error event, and is logged."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_lo
 
 
 def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
-    """Return a chat request with the id `name`, for which the test provider performs the fault `step`."""
+    """Return a chat request whose id is `name` and for which the simulated provider performs the fault `step`."""
     body = {"model": f"one/fault:{step}", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
@@ -46,7 +46,7 @@ def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
 
 
 async def begin(server: Server, name: str, step: str) -> Connection:
-    """Request a streamed response and read it up to its first content."""
+    """Send a streaming request and read the response up to its first content."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(request(server, name, step, stream=True))
     await reader.readuntil(b'"content"')
@@ -54,7 +54,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
 
 
 async def connect_until_refused(port: int) -> None:
-    """Connect repeatedly until the server refuses the connection, and then raise `ConnectionError`."""
+    """Connect again and again until the server refuses a connection, and then raise `ConnectionError`."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
@@ -62,7 +62,7 @@ async def connect_until_refused(port: int) -> None:
 
 
 def last_event(stream: bytes) -> str:
-    """Check that the stream was properly terminated. Return its last event: `[DONE]` or an error code."""
+    """Assert that the stream ended properly. Return its last event: `[DONE]` or an error code."""
     assert stream.endswith(b"\r\n0\r\n\r\n")
     data = stream.rsplit(b"data: ", 1)[1].split(b"\n", 1)[0].decode()
     return data if data == "[DONE]" else str(json.loads(data)["error"]["code"])

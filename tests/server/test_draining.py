@@ -1,4 +1,4 @@
-"""When a process shuts down, the calls in progress get an error once the drain time is over."""
+"""On shutdown, calls that are still running after the drain time get an error."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_lo
 
 
 class Endless(NetworkTransport):
-    """A provider whose stream stalls after its first content and then sets `silent`."""
+    """A provider whose stream stalls after the first content. It sets `silent` when that happens."""
 
     def __init__(self, silent: asyncio.Event) -> None:
         super().__init__()

@@ -1,4 +1,6 @@
-"""While a bucket service hangs, other requests are served from a real PostgreSQL, and failed uploads name the store."""
+"""A server on PostgreSQL answers other requests while its bucket service hangs. Failed uploads name the artifact
+store.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ UPLOADS = 3 * int(POOL["max_size"])
 
 @pytest.fixture
 def gate() -> Iterator[BreakableProxy]:
-    """Yield a proxy in front of the bucket service that can make its connections hang."""
+    """Yield a proxy in front of the bucket service, which can let connections hang."""
     with proxy_to(urlsplit(s3_server().url).port or 0) as proxy:
         yield proxy
 

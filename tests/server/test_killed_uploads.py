@@ -1,4 +1,4 @@
-"""After a server was killed during uploads, `prune` removes all leftovers and no acknowledged file is lost."""
+"""If the server is killed during uploads, `prune` removes all leftovers and keeps every file whose upload succeeded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRIES = 50
 
 
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
-    """Kill the server while it writes an upload. The server is suspended first, so that part of the file exists."""
+    """Kill the server during an upload. It is first suspended, so that part of the file has been written."""
     for _ in range(TRIES):
         uploading = start_upload(server, os.urandom(LARGE))
         while uploading.is_alive():
@@ -40,7 +40,7 @@ def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> N
 
 
 def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
-    """Kill the server after it stored the bytes of an upload, but before it wrote the row. Return their hash."""
+    """Kill the server when it has stored the bytes of an upload but not yet its row. Return their hash."""
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         uploading = start_upload(server, WAITING)
@@ -52,7 +52,7 @@ def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool])
 
 
 def start_upload(server: Server, content: bytes) -> threading.Thread:
-    """Start an upload that a kill of the server may interrupt."""
+    """Begin an upload that fails if the server is killed."""
 
     def run() -> None:
         with suppress(*CUT):
@@ -84,7 +84,7 @@ def restarted(server: Server, **settings: str) -> Iterator[Server]:
 
 
 def check_content(server: Server, older: str) -> None:
-    """Check that the acknowledged file is readable and that the interrupted upload can be repeated."""
+    """Assert that the successful upload is readable and that the interrupted one can be repeated."""
     newer = upload(server, WAITING).json["id"]
     for ref, content in ((older, b"stored and acknowledged"), (newer, WAITING)):
         headers = {"authorization": f"Bearer {server.key}"}
@@ -104,7 +104,7 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
             digest = kill_between_bytes_and_row(restarted_server, is_stored)
         assert list((artifacts / "tmp").iterdir())
         assert digest in hashes_in(artifacts / "obj")
-        # Bytes stored within the last hour are kept, since their row may still be written.
+        # Bytes that were stored within the last hour are kept, since their row may still be written.
         for path in artifacts.rglob("*"):
             os.utime(path, (time.time() - 7200,) * 2)
         manage(server_environment(tmp_path, server.lab), "prune")
@@ -114,7 +114,9 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
 
 
 def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
-    """In a bucket, a partial upload never becomes an object. A rule of the bucket removes it (docs/scale.md)."""
+    """A bucket never shows an incomplete upload as an object. A rule of the bucket removes its parts
+    (docs/scale.md).
+    """
     s3: S3Server = s3_server()
     bucket = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"
@@ -130,7 +132,7 @@ def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Pat
         with restarted(server, **settings) as restarted_server:
             digest = kill_between_bytes_and_row(restarted_server, lambda digest: digest in list_hashes())
         assert digest not in hashes_of_rows(server)
-        # Bytes stored within the last hour are kept, since their row may still be written.
+        # Bytes that were stored within the last hour are kept, since their row may still be written.
         for key in s3.keys(bucket):
             s3.date(bucket, key, time.time() - 7200)
         manage(server_environment(tmp_path, server.lab) | settings, "prune")

@@ -1,4 +1,4 @@
-"""An unauthenticated caller can only send a small body, which is enough for a form or a rejected request."""
+"""An unauthenticated caller may only send a small body, large enough for a form or for a request that is rejected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ CHAT = "/v1/chat/completions"
 
 
 async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tuple[int, Any, int]:
-    """Send a POST in blocks. Return the status, the body and the number of blocks that the server read."""
+    """Send a POST body in blocks. Return the status, the response body and the number of blocks that the server
+    read.
+    """
     sent: list[Any] = []
     read_blocks = 0
 
@@ -98,7 +100,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
 
 
 def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
-    """A script's token identifies its caller. An agent's key is not accepted as a script's token."""
+    """An administrator's script is known by its token. An agent's key is not accepted in place of such a token."""
     assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
     assert authenticate_token({"authorization": "Bearer rat_wrong"}) is BAD_TOKEN
@@ -113,7 +115,7 @@ def test_caller_without_a_session_is_unknown() -> None:
 
 
 def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
-    """During a database outage, every caller counts as known, so that the response can report the outage."""
+    """Otherwise, the response would be a rejection and would not mention the database outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})

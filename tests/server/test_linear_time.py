@@ -1,4 +1,4 @@
-"""Parsing text from outside takes linear time: any 64 KiB take at most 50 ms."""
+"""Parsing text from outside takes time linear in its length: any 64 KiB take at most 50 ms."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from routing_admin.platform.server.logs import RedactFilter
 from tests.server.outside_texts import AT_BEGINNING, functions_of_one_text, is_slow, patterns, unseen_patterns
 from tests.server.regex_attacks import attacks, build
 
-# A tracer makes Python several times slower. The budget's signal would then interrupt harmless code, even while it
-# holds a lock, so that `make coverage` would hang.
+# A tracer makes Python several times slower. The signal that ends slow calls would then interrupt harmless code, even
+# while it holds a lock, and `make coverage` would hang.
 pytestmark = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer is running, so times mean nothing")
 
 CUT_BEFORE = {
@@ -38,8 +38,8 @@ CUT_BEFORE = {
     "artifacts.extract.number_formats._TOKEN": 255,  # `MAX_CODE_CHARS`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
-"""The maximum input lengths of patterns that are only applied to shortened text. The comment at each pattern names
-what shortens the text.
+"""Maximum input length of patterns that are only applied to shortened text. A comment at each pattern says what
+shortens it.
 """
 MADE_ON_THE_SPOT = {
     "capabilities.catalogue.report": "our own documents",
@@ -83,19 +83,19 @@ SCANNED = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
-    # This only compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
+    # It compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
     r"|errors\._pattern_of$"
 )
-"""Functions in modules matched by `SCANNED` that read no text from outside, or only a sample in another thread."""
+"""Functions in the modules of `SCANNED` that get no text from outside, or only a sample of it in another thread."""
 
 
 def redact_line(text: str) -> None:
-    """Redact a log line whose URL path is the text."""
+    """Redact a log line that contains the text as a URL path."""
     RedactFilter().filter(logging.LogRecord("a", 40, "a.py", 1, "Not Found: %s", (text,), None))
 
 
 def feed_in_pieces(data: bytes) -> None:
-    """Feed the parser in chunks of 128 bytes, like a slow provider that never ends its event."""
+    """Feed the parser in chunks of 128 bytes, like a slow provider whose event never ends."""
     parser = SseParser()
     for start in range(0, len(data), 128):
         parser.feed(data[start : start + 128])
@@ -141,7 +141,7 @@ def test_no_pattern_is_slow() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
-    """Return the first text for which the pattern is slow, as the parts that `build` takes, or None."""
+    """Return the first text for which the pattern is slow, as the arguments of `build`. None if no text is slow."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)

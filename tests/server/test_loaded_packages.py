@@ -1,4 +1,4 @@
-"""Packages for features that an installation does not use are not imported when it starts."""
+"""A starting process does not import packages that only serve features which the installation does not use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_pric
 
 
 def imported(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[str]:
-    """Run the statement in a new process without any setting, and return which of the packages it imported."""
+    """Run the statement in a new process without settings, and return which of the packages it has imported."""
     others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
     environment |= {"DJANGO_SETTINGS_MODULE": "routing_admin.settings", "ROUTING_ADMIN_DATA_DIR": str(tmp_path)}
@@ -31,6 +31,6 @@ def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
 
 
 def test_a_command_imports_neither_the_pages_nor_the_way_to_providers(tmp_path: Path) -> None:
-    """Importing the pages and the upstream client takes as long as importing everything else that a command needs."""
+    """Importing pages and the upstream client takes as long as importing everything else that a command needs."""
     start = "import django; django.setup(); import routing_admin.management.command"
     assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []

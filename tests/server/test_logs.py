@@ -1,4 +1,4 @@
-"""The server's log: one JSON object per line, with the request id and without secrets."""
+"""The server's log has one JSON object per line, with the request id and without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEY = "sk-" + "a1B2" * 12
 
 @pytest.fixture
 def lines() -> Iterator[StringIO]:
-    """Yield the output of a logger that uses the JSON formatter."""
+    """Yield the stream to which a logger with the JSON formatter writes."""
     written = StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(logs.JsonFormatter())

@@ -1,4 +1,4 @@
-"""Request counters in `/metrics`: by route, provider, model, outcome and token kind. Each request is counted once."""
+"""Request counters in `/metrics`: by route, provider, model, outcome and token kind. Each request counts once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def configured(db: None) -> None:
 
 
 def entry(name: str, route: str, surface: str = "v1") -> Entry:
-    """Return the log entry of a request whose first candidate failed and whose second candidate took 1.5 seconds."""
+    """Return the log entry of a request whose first candidate failed and whose second took 1.5 seconds."""
     tried = (Try(0.0, 1.0, "ok", None),)
     facts = RequestFacts(name, timezone.now(), surface, task_type=route, usage=Usage(1000, 100, cached_tokens=400))
     down = Attempt("first", "m", "http_503", 503, tries=tried)
@@ -151,7 +151,7 @@ def test_series_of_removed_services_disappear_and_return_with_them():
 
 
 def test_setting_limits_the_agents_with_series(settings: Any):
-    """A setting limits the number of agents that have their own series. Agents created at run time have none."""
+    """A setting limits how many agents have their own time series. Agents created at run time never have one."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
     for name in ("b-kept", "c-kept"):
@@ -179,6 +179,6 @@ def test_setting_limits_the_agents_with_series(settings: Any):
 
 
 def invented(name: str, route: str, model: str) -> Entry:
-    """Return the log entry of a request for a route and a model that the caller made up."""
+    """Return the log entry of a request for a route and a model that do not exist."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
     return build_entry(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

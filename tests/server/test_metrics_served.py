@@ -1,4 +1,4 @@
-"""`/metrics` of a server with two workers: every scrape covers the whole server."""
+"""`/metrics` of a server with two worker processes: each scrape covers both processes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def workers_in(numbers: Numbers) -> dict[str, float]:
 
 
 def call(server: Server, model: str = "one/lab") -> int:
-    """Make a call over a new connection, and retry if the worker process has just ended."""
+    """Make a call over a new connection. Retry if the worker process was just killed."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     url, headers = f"{server.url}/v1/chat/completions", {"authorization": f"Bearer {server.key}"}
     while True:
@@ -95,7 +95,7 @@ def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(serve
     while (workers == initial or len(workers) != 2) and time.monotonic() < until:
         try:
             numbers = scrape(port)
-        except (OSError, urllib.error.URLError):  # The connection was to the killed worker.
+        except (OSError, urllib.error.URLError):  # The connection was to the worker that was killed.
             continue
         seen.append(requests_in(numbers))
         workers = workers_in(numbers)

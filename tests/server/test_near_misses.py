@@ -1,4 +1,4 @@
-"""Common mistakes in API paths are corrected. Paths of pages are not changed."""
+"""Common mistakes in the URLs of API calls are corrected. URLs of pages are left unchanged."""
 
 from __future__ import annotations
 

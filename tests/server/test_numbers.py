@@ -1,4 +1,4 @@
-"""Access to `/metrics`: allowed for local requests and for any request with the token."""
+"""Access to `/metrics` is allowed to local requests and to all requests with the metrics token."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_proxy_on_this_machine_does_not_make_its_callers_local(settings: Any) ->
 
 
 def test_metric_names_are_unique() -> None:
-    """Prometheus rejects duplicate metric names."""
+    """Prometheus rejects a scrape with duplicate metric names."""
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert sorted(names) == sorted(set(names))

@@ -1,4 +1,4 @@
-"""Password hashing has a concurrency limit and a fair, bounded queue. Callers that exceed the queue get a 503."""
+"""Password hashing has a limited concurrency and a fair, bounded queue. If the queue is full, callers get a 503."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ARGON2 = "routing_admin.platform.auth.password_hashing.BoundedArgon2Hasher"
 
 
 class Holder:
-    """A thread that holds a slot until `end` is called."""
+    """A thread that holds a slot until its `end` is called."""
 
     def __init__(self, slots: FairSlots, name: str) -> None:
         self.holds, self._end = threading.Event(), threading.Event()
@@ -51,7 +51,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Hold all slots of the process, and set the time that other callers wait for a slot to zero."""
+    """Take all slots of this process, and let other callers wait for zero seconds."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
             holder = Holder(hashing_slots(), "other")
@@ -90,7 +90,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
     def work(name: str) -> None:
         nonlocal inside, peak
-        with slots.hold(name), slots.hold(name):  # A thread that holds a slot does not need a second one.
+        with slots.hold(name), slots.hold(name):  # A thread that already holds a slot needs no second one
             with lock:
                 inside += 1
                 peak = max(peak, inside)
@@ -104,7 +104,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
 
 
 def test_slot_goes_to_the_address_that_holds_fewest() -> None:
-    """Many attempts from one address must not delay others."""
+    """Many attempts from one address must not delay those from other addresses."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
     for holder in holders:
@@ -133,7 +133,7 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for holder in (holders[0], holders[-1], *holders[1:-1]):  # The threads end in the order in which they get the slot.
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # In the order in which they got their slots
         holder.end()
 
 

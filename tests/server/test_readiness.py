@@ -1,4 +1,4 @@
-"""Health checks for orchestrators: liveness, readiness, and the state of the dependencies."""
+"""Health checks for orchestrators: liveness, readiness and the state of each dependency."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def known(demo: object) -> None:
-    """Read the configuration once, as the upkeep thread does when a process starts."""
+    """Load the configuration once, as the upkeep thread does when a process starts."""
     snapshot.current()
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow probes more time, since the machine may be busy."""
+    """Give the checks more time, since the machine may be busy."""
     monkeypatch.setattr(health_checks, "PROBE_SECONDS", 60.0)
 
 
@@ -40,7 +40,7 @@ def ask(address: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def hanging(settings: Any) -> Iterator[Bucket]:
-    """Store artifacts in a bucket whose service accepts connections and never responds."""
+    """Store artifacts in a bucket whose service accepts connections but never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
         settings.ARTIFACTS_BUCKET = Bucket(name="files", endpoint=endpoint, region="us-east-1", allows_http=True)
@@ -56,9 +56,7 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
 def test_probes_alone_are_answered_under_any_host(path: str, status: int, patient: None) -> None:
-    """Kubernetes addresses a pod by its IP address. At other URLs, a foreign host name could be a web page that tries
-    to read responses (DNS rebinding).
-    """
+    """Kubernetes addresses pods by IP address. At other URLs, an unknown host name may be a DNS rebinding attack."""
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
 
 
@@ -101,7 +99,7 @@ def test_outage_and_its_end_are_logged_once(patient: None, caplog: pytest.LogCap
 
 
 def test_process_without_a_configuration_is_not_ready() -> None:
-    """A process without a configuration cannot answer any call, so it is not ready."""
+    """Without a configuration, a process cannot answer any call."""
     renew(snapshot.newest)
     status, state = ask("/readyz")
     assert (status, state["status"], state["checks"]["server"]) == (503, "failed", "without configuration")
@@ -122,7 +120,7 @@ def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration
 
 
 async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draining process is not ready, so that an orchestrator sends it no further requests."""
+    """An orchestrator then sends the draining process no further requests."""
     draining = Draining()
     monkeypatch.setattr(health_checks, "draining", lambda: draining)
     assert health_checks.server_state() == "ok"

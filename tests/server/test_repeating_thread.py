@@ -1,4 +1,4 @@
-"""A background thread that repeats its work continues after the work has failed."""
+"""A background thread that repeats its work goes on after a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The id that the server generates for a request whose caller sends none."""
+"""Request ids that the server generates if the caller sends none."""
 
 from __future__ import annotations
 

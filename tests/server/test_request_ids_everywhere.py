@@ -1,4 +1,4 @@
-"""Every response, including errors, has the caller's request id, and names the provider and model that answered."""
+"""Every response, including errors, has the caller's request id and names the provider and model that answered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
 
 @pytest.mark.parametrize("request_id", [b"<script>", b"a b", b"x" * 65, b""])
 async def test_invalid_request_id_is_replaced(key: str, request_id: bytes):
-    """The caller's id is copied to headers and logs, so an invalid id is replaced."""
+    """The caller's id is copied to headers and logs, so an invalid one must not be used."""
     for path, extra in (("/v1/models", ()), ("/v1/chat/completions", (TOO_LONG,))):
         method = "POST" if extra else "GET"
         sent = Call([b""], headers(key, 0, [(b"x-request-id", request_id), *extra]), method, path)

@@ -1,4 +1,4 @@
-"""Slow callers and callers with many connections are refused with an error, while others are served."""
+"""Slow callers and callers with many connections get an error, and other callers are still served."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
 async def test_incomplete_head_is_408_and_closes_the_connection(sent):
-    """An incomplete head returns 408 after the time limit.
-
-    The time starts with the connection, or with the first byte of a later request.
-    """
+    """The time is measured from the start of the connection, or from the first byte of a later request."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
         if sent.startswith(GET):
@@ -79,7 +76,7 @@ async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it(
 
 
 async def test_head_above_the_size_limit_is_431():
-    """The size limit applies to a request head as a whole, not to each chunk of the head."""
+    """The limit applies to the whole request head, not to each chunk of it."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200
@@ -162,7 +159,7 @@ async def test_full_process_still_answers_health_checks():
 
 
 def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
-    """A flood of refused connections must not fill the disk with log lines."""
+    """Many refused connections must not fill the disk with log lines."""
     now = [0.0]
     connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
     for now[0] in (0.0, 1.0, 59.0, 60.0):
@@ -174,12 +171,12 @@ def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
 
 
 class BusyConnection:
-    """A connection whose request is in progress."""
+    """A connection that is handling a request."""
 
     waits_for_head = is_idle = False
 
     def make_room(self) -> None:
-        """Do not close the connection, since it is in use."""
+        """Keep the connection open, since it is in use."""
 
 
 def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():

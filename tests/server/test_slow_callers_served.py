@@ -1,4 +1,4 @@
-"""Many half-open connections, and many connections to providers, do not keep a server from answering other calls."""
+"""A server answers calls despite many half-open connections and many idle connections to providers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTINGS = {"HEAD_SECONDS": "1.5", "BODY_SECONDS": "1.5", "CONNECTIONS_PER_ADDRE
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n"
 UNFINISHED = (b"", b"POST /v1/ch", HEAD, HEAD + b"\r\n{")
 RESET = b"reset"
-"""The result if the connection was closed before the server read all data. The error response may then be lost."""
+"""The result if the server closed the connection before it read all data, in which case its error may be lost."""
 
 
 async def read_status(reader: asyncio.StreamReader) -> bytes:
@@ -46,7 +46,7 @@ async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile
 
 
 DESCRIPTORS, CALLERS = 256, 60
-"""A process with 256 file descriptors accepts 64 callers and as many connections to providers."""
+"""With 256 file descriptors, a process accepts 64 callers and opens as many connections to providers."""
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc, which is Linux's")

@@ -1,4 +1,4 @@
-"""Strict parsing of HTTP requests: ambiguous request heads, trailers, chunk extensions, upgrades and pipelining."""
+"""Strict parsing of HTTP requests: ambiguous heads, trailers, chunk extensions, upgrades and pipelining."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_ambiguous_head_is_rejected(sent):
 
 
 async def test_rejected_head_has_the_error_shape_of_its_path():
-    """Under /v1 the error has OpenAI's format."""
+    """Under /v1, the error has OpenAI's format."""
     async with serve(site := Site(), ConnectionLimits()):
         _, body = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
     assert body["error"]["code"] == "bad_host"
@@ -72,7 +72,7 @@ async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
 
 
 async def test_body_in_small_chunks_is_accepted():
-    """Small chunks are accepted, although their framing is about as large as the body."""
+    """The framing of small chunks is about as large as the body itself."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -84,7 +84,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_as_an_ordinary_one():
-    """Java's HTTP client always sends an upgrade request, which is answered like an ordinary request."""
+    """Java's HTTP client always asks for an upgrade."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -92,7 +92,7 @@ async def test_upgrade_request_is_answered_as_an_ordinary_one():
 
 
 async def test_http_1_0_client_gets_no_interim_response():
-    """An HTTP/1.0 client gets no `100 Continue`, since it would take that for the response."""
+    """It would take `100 Continue` for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -100,12 +100,12 @@ async def test_http_1_0_client_gets_no_interim_response():
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
 async def test_invalid_pipelined_request_gets_no_error(second):
-    """An invalid pipelined request gets no error, since the client could read it as part of the previous response."""
+    """The client could take the error for part of the previous response."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
         await site.called.wait()
         site.may_answer.set()
-        # These are 32 pipelined requests (`MAX_PIPELINED`) after the request in progress.
+        # 32 pipelined requests (`MAX_PIPELINED`) after the request in progress
         accepted = 33 if second == GET * 50 else 1
         answers = [await caller.answer() for _ in range(accepted)]
         assert {status for status, _, _ in answers} == {200}

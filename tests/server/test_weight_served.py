@@ -1,4 +1,4 @@
-"""Compression and caching of responses: text is compressed, and static files may be cached for a year."""
+"""Compression and caching: text responses are compressed, and browsers may cache static files for a year."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 class Caller:
-    """A client with cookies and an `Accept-Encoding` header."""
+    """An HTTP client with cookies and an `Accept-Encoding` header."""
 
     def __init__(self, server: Server) -> None:
         self.port, self.key, self.cookies = server.port, server.key, dict[str, str]()
@@ -82,7 +82,9 @@ def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str
 
 
 def test_length_of_a_page_varies(caller: Caller) -> None:
-    """A page's length and its masked CSRF token vary, so that the length reveals nothing about secrets in the page."""
+    """Length and masked CSRF token vary, so that a page's compressed length reveals nothing about secrets in it
+    (BREACH).
+    """
     pages = [caller.ask("/requests/")[1] for _ in range(8)]
     assert len({len(page) for page in pages}) > 1
     masks = {re.findall(rb'"X-CSRFToken":"(\w+)"', gzip.decompress(page))[0] for page in pages}
@@ -97,7 +99,7 @@ def test_json_of_the_agents_api_is_compressed(caller: Caller) -> None:
 
 
 def test_responses_of_v1_are_not_compressed(caller: Caller) -> None:
-    """Responses of `/v1` are not compressed, since compression would delay the events of a stream."""
+    """Compression would delay the events of a stream."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for request in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -167,7 +169,7 @@ def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Cal
 
 
 def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -> None:
-    """Another server can serve the collected files under the same names."""
+    """A web server can then serve the collected files under the names that pages use."""
     manage(server_environment(server.directory, server.lab), "collectstatic", "--no-input")
     collected = {
         f"/static/{path.relative_to(server.directory / 'static')}" for path in server.directory.rglob("static/**/*.*")
@@ -183,6 +185,6 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
     ],
 )
 def test_only_static_files_are_served(caller: Caller, path: str) -> None:
-    """A folder, an unknown name, a wrong hash, a path out of the folder and a file's second URL all get a 404."""
+    """This applies to folders, unknown names, wrong hashes, paths that leave the folder, and second URLs of a file."""
     answer, _ = caller.ask(f"/static/{path}")
     assert answer.status == 404

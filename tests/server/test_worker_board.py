@@ -1,4 +1,4 @@
-"""Metrics of a server with several processes: sums over processes, ended processes, and leftover directories."""
+"""Metrics of a server with several processes: sums over the processes, ended processes, and leftover directories."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def families() -> list[MetricFamily]:
 
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Start another process of the same server, which has published its metrics."""
+    """Start another process of the same server, and wait until it has published its metrics."""
     with subprocess.Popen(
         [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
@@ -92,15 +92,13 @@ def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
 
 
 def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path) -> None:
-    """A process that cannot write its metrics file reports the counters that it wrote last, so that no counter
-    decreases later.
-    """
+    """If a process cannot write its metrics file, it reports the counters that it wrote last."""
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
     )
     board.start(str(tmp_path))
-    (tmp_path / "0.new").mkdir()  # This keeps the process from writing its metrics file.
+    (tmp_path / "0.new").mkdir()  # This makes the process unable to write its metrics file
     counted[0] = 99
     assert collected_values(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()
