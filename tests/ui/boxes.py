@@ -1,4 +1,4 @@
-"""Find boxes on a page that overlap, are cut off, or lie outside of their container or of the window."""
+"""Finds boxes on a page that overlap, are cut off, or lie outside of their container or of the window."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 WIDTHS = (390, 768, 1280, 1920)
 
-# Only lines of text and controls are compared. Parts that a scrolling or clipping ancestor hides are left out, and what
-# floats above the page may overlap it. Menus and the first dialogs are opened before they are measured.
+# Only lines of text and controls are compared. Those that a scrolling or clipping ancestor hides are ignored, and
+# elements that float above the page may overlap it. Before the measurement, menus and the first dialogs are opened.
 BOXES = """() => {
   const wide = document.documentElement.clientWidth, styles = new Map(), clips = new Map(), faults = new Set();
   const style = (one) => styles.get(one) ?? styles.set(one, getComputedStyle(one)).get(one);
@@ -107,6 +107,6 @@ BOXES = """() => {
 
 
 def measure(page: Any, width: int) -> list[str]:
-    """Return the faults in the layout of the loaded page at this width."""
+    """Set the window to the width, and return the layout faults of the loaded page."""
     page.set_viewport_size({"width": width, "height": 900})
     return [f"{width}: {fault}" for fault in page.evaluate(BOXES)]

@@ -1,4 +1,4 @@
-"""Browser tests in the system's Chromium; a console error, page error or policy violation fails the test."""
+"""Browser tests in the system's Chromium. A console error, page error or policy violation fails the test."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.cast import load_demo, open_browser
 FOLDER = Path(__file__).parent
 SHOTS = FOLDER / "shots"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
-"""Browser programs in the order of preference. The first has no windows, and takes a fifth less CPU time for a page."""
+"""Browser programs in order of preference. The first one opens no windows, and needs a fifth less CPU time per page."""
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 REASON = "Chromium is missing; on Debian: apt-get install chromium-headless-shell fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-# The attribute hx-sync replaced a request; a real fault also logs sendError.
+# Logged if a new request replaces an old one (`hx-sync`). For a real network error, htmx also logs sendError.
 REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
 LISTENER = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -30,14 +30,14 @@ document.addEventListener("securitypolicyviolation", (event) =>
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """Start Chromium once per run; without it, skip the tests, or fail them if CI=true."""
+    """Start Chromium once per test run. If it is missing, skip the tests, or fail them if CI=true."""
     if not CHROMIUM:
         if os.environ.get("CI") == "true":
             pytest.fail(REASON)
         pytest.skip(REASON)
     from playwright.sync_api import sync_playwright
 
-    # Playwright's event loop runs in this thread, so Django would refuse to query the database.
+    # Because Playwright's event loop runs in this thread, Django would refuse database queries.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=CHROMIUM, headless=True, args=ARGUMENTS)
@@ -48,7 +48,10 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
-    """Return a factory for pages (width, colour scheme, scripting). Any error in a page's console fails the test."""
+    """Return a function that opens a page; its options are width, colour scheme and scripting.
+
+    A console error fails the test unless it is in the page's `expected_complaints`.
+    """
     complaints: list[str] = []
     contexts: list[Any] = []
 
@@ -58,7 +61,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             locale=language,
-            permissions=["clipboard-write"],  # the shell grants it to no page, other browsers to the visible one
+            permissions=["clipboard-write"],  # The headless shell never grants this otherwise
             reduced_motion="reduce",
             **options,
         )
@@ -76,12 +79,12 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
     allowed = (*REPLACED, *(text for context in contexts for page in context.pages for text in _allowed(page)))
     unexpected = [text for text in complaints if not any(part in text for part in allowed)]
     for context in contexts:
-        context.close()  # Closing aborts pending requests, which htmx logs as errors.
+        context.close()  # Closing aborts pending requests, which htmx logs as errors
     assert unexpected == []
 
 
 def _allowed(page: Any) -> list[str]:
-    """Return the console errors that a test expects, which it adds as in `page.expected_complaints.append("409")`."""
+    """Return the console errors that the test expects and has added to `page.expected_complaints`."""
     return list(getattr(page, "expected_complaints", []))
 
 
@@ -92,7 +95,7 @@ def page(new_page: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
-    """Return a function that gives a page the administrator's session."""
+    """Return a function that gives a page the session of the administrator."""
 
     def sign_in_page(page: Any) -> Any:
         client = open_browser(admin_account)
@@ -110,9 +113,9 @@ def admin_page(page: Any, sign_in: Callable[[Any], Any]) -> Any:
 
 @pytest.fixture
 def first_start(db: None) -> None:
-    """Set up an installation as after the first start.
+    """Set up an installation as after its first start, with the demo.
 
-    It has the demo and the installation's own row, which an emptied database lacks.
+    The row of the installation itself is added, because tests empty the table.
     """
     Installation.objects.get_or_create(id=1)
     load_demo()
@@ -120,7 +123,9 @@ def first_start(db: None) -> None:
 
 @pytest.fixture
 def gallery(settings: Any) -> None:
-    """Add the templates, used only in tests, that show every part of the frame (URLs in frame_urls.py)."""
+    """Add the templates that show every part of the frame. They are only used in tests, at the URLs of
+    frame_urls.py.
+    """
     options = settings.TEMPLATES[0]
     settings.TEMPLATES = [{**options, "DIRS": [*options["DIRS"], FOLDER / "templates"]}]
     settings.FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
@@ -128,7 +133,7 @@ def gallery(settings: Any) -> None:
 
 @pytest.fixture
 def axe() -> Callable[[Any], list[str]]:
-    """Return a function that runs axe (WCAG 2.2 A and AA) on a page and returns one line per violation."""
+    """Return a function that runs axe (WCAG 2.2 A and AA) on a page and returns a line for each violation."""
     from axe_playwright_python.sync_playwright import Axe
 
     def run(page: Any) -> list[str]:
@@ -145,7 +150,7 @@ def axe() -> Callable[[Any], list[str]]:
 
 @pytest.fixture
 def shot() -> Callable[[Any, str], Path]:
-    """Return a function that saves a screenshot of the whole page under tests/ui/shots/, which is not committed."""
+    """Return a function that saves a screenshot of the whole page in tests/ui/shots/. They are not committed."""
 
     def take_shot(page: Any, name: str) -> Path:
         SHOTS.mkdir(exist_ok=True)

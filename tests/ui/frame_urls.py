@@ -1,4 +1,6 @@
-"""A small site that shows the parts of the frame, the layout shared by all pages, without any page of the product."""
+"""A small site without any page of the product, which shows the parts of the frame (the layout that all pages
+share).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ PAYLOAD = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "ä
 
 
 class ServiceForm(forms.Form):
-    """A form with one control of each kind."""
+    """A form with a control of each kind."""
 
     url = forms.URLField(label="Base URL", assume_scheme="https")
     protocol = forms.ChoiceField(choices=[("openai", "openai"), ("anthropic", "anthropic")])
@@ -119,7 +121,7 @@ def set_theme(request: HttpRequest) -> HttpResponse:
 
 
 ANY_PAGE = "simulate"
-"""A page that, in the permission table, every signed-in user may open and submit."""
+"""The name of a URL that the permission table allows every signed-in user to open and submit."""
 
 urlpatterns = [
     path("login/", LoginView.as_view(), name="login"),

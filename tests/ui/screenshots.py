@@ -1,6 +1,6 @@
-"""`python -m tests.ui.screenshots [NAME …]`: take the README's screenshots of the demo (`make screenshots`).
+"""`python -m tests.ui.screenshots [NAME …]` takes the README's screenshots of the demo (`make screenshots`).
 
-A server is started in a temporary data directory, as `make run` does, and stopped at the end.
+It starts a server on a temporary data directory, as `make run` does, and stops it at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 PASSWORD = "a password for pictures only"
 LARGEST = 150_000
-"""Maximum size of a picture in bytes. If a picture is larger, its colours are reduced until it fits."""
+"""The maximum size of a picture in bytes. A larger one gets fewer colours, until it fits."""
 
 SECONDS_TO_START = 60
 KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
@@ -42,12 +42,12 @@ CALLS = (
     ("task:one_shot_generation", "A haiku on routing."),
     ("task:design", "Is the second draft better?"),
 )
-"""Models and messages of requests that the pictures show in the log, in addition to the demo's own requests."""
+"""Models and messages of the requests that the log shows in the pictures, besides those of the demo."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: its file name, the page (`place` is a key of `addresses`) and the view."""
+    """A picture: its file name, its page (`place` is a name in `addresses`), and how the page is shown."""
 
     name: str
     place: str
@@ -71,14 +71,14 @@ ALL = (
 
 @contextmanager
 def product() -> Iterator[str]:
-    """Run a server with the demo and yield its URL; this process's environment points to its data directory."""
+    """Serve the demo, and yield the URL. The environment of this process is set to the server's data directory."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-pictures-") as folder:
         for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
             del os.environ[name]
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # The URL that pages show, whichever port is free.
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # The URL that pages show, whichever port is free
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -96,7 +96,7 @@ def product() -> Iterator[str]:
 
 
 def call(url: str, key: str) -> None:
-    """Send an agent's requests to fill the log, and return once the last request has been logged."""
+    """Send an agent's requests, so that the log is not empty. Return once the last one is logged."""
     last = ""
     for model, text in CALLS:
         body = json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
@@ -105,7 +105,7 @@ def call(url: str, key: str) -> None:
 
 
 def send_call(address: str, key: str, body: bytes) -> str:
-    """Send the call and return its request id, regardless of the response."""
+    """Send the call and return its request id, whatever the response is."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     try:
         answer: Any = urllib.request.urlopen(urllib.request.Request(address, body, headers))
@@ -124,7 +124,7 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Return the URLs of the pages by name, for objects of the demo."""
+    """Return the URL of each page by name. Objects in URLs are those of the demo."""
     import django
 
     django.setup()
@@ -159,7 +159,7 @@ def signed_in(browser: Any, url: str) -> Any:
 
 
 def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
-    """Open a page in a new browser window, with the screenshot's viewport and the given session."""
+    """Open a page in a new window with the size and theme of the picture, using the given session."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},
@@ -173,7 +173,7 @@ def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
 
 
 def reduce_colours(data: bytes) -> bytes:
-    """Reduce the picture's colours until it fits into `LARGEST` bytes."""
+    """Reduce the colours of the picture until it has at most `LARGEST` bytes."""
     from PIL import Image
 
     image = Image.open(io.BytesIO(data)).convert("RGB")
@@ -186,7 +186,7 @@ def reduce_colours(data: bytes) -> bytes:
 
 
 def take_pictures(url: str, pictures: list[Picture], goal: Path) -> None:
-    """Take the pictures one after the other and print the result of each."""
+    """Take the pictures one after the other, and print a line about each."""
     from playwright.sync_api import sync_playwright
 
     urls = addresses()
@@ -221,7 +221,9 @@ def main() -> None:
 
 
 def parse_picture(name: str) -> Picture:
-    """Return a picture of any page: `settings`, or `settings,dark,390,zh` which adds options for the view."""
+    """Return a picture of any page, such as `settings`. Options may follow the page's name, as in
+    `settings,dark,390,zh`.
+    """
     page_name, *how = name.split(",")
     width = next((int(option) for option in how if option.isdecimal()), 1280)
     scheme, language = "dark" if "dark" in how else "light", "zh-Hans" if "zh" in how else "en"

@@ -1,4 +1,4 @@
-"""CORS in a real browser: pages of an allowed origin can call the agents' APIs, other pages cannot."""
+"""CORS in a real browser: pages of allowed origins can call the agents' APIs, and other pages cannot."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIST = '{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}'
 
 
 class Empty(BaseHTTPRequestHandler):
-    """Serves an empty page."""
+    """An HTTP handler whose response is an empty page."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -40,7 +40,9 @@ class Empty(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    """Serve an empty page on localhost, whose pages may call this machine without a prompt, and return the port."""
+    """Serve an empty page on localhost and yield the port. From there, Chromium allows calls to this machine without
+    asking.
+    """
     with ThreadingHTTPServer(("127.0.0.1", 0), Empty) as pages:
         Thread(target=pages.serve_forever, daemon=True).start()
         yield pages.server_port
@@ -55,7 +57,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 @pytest.fixture
 def page_at(browser: Any, port: int) -> Iterator[Any]:
-    """Open the empty page under one of this machine's host names. Each host name is a different origin."""
+    """Yield a function that opens the empty page under a host name of this machine. Each name is an origin of its
+    own.
+    """
     context = browser.new_context()
 
     def open_page(name: str) -> Any:
@@ -68,7 +72,7 @@ def page_at(browser: Any, port: int) -> Iterator[Any]:
 
 
 def test_an_allowed_page_reads_responses_streams_headers_and_errors(page_at: Any, server: Server) -> None:
-    """The browser itself sends the preflight requests."""
+    """The browser sends the preflight requests by itself."""
     page = page_at("localhost")
     status, request_id, model, text = page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])
     assert (status, model) == (200, "echo-text"), text
@@ -83,7 +87,7 @@ def test_an_allowed_page_reads_responses_streams_headers_and_errors(page_at: Any
 
 
 def test_a_page_that_is_not_allowed_reads_nothing(page_at: Any, server: Server) -> None:
-    """Even pages of an allowed origin cannot read the administrators' pages."""
+    """The administrators' pages cannot be read even from an allowed origin."""
     page = page_at("127.0.0.1")
     assert page.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0
     assert page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])[0] == 0

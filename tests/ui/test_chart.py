@@ -1,4 +1,4 @@
-"""Charts, without a browser: round axes, buckets in the installation's time zone, and bars with their texts."""
+"""Charts, without a browser: round axis labels, buckets in the installation's time zone, and bars with their texts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_amounts_below_one_unit_have_decimals() -> None:
 
 
 def test_buckets_follow_the_clock_of_the_installation() -> None:
-    """Because of daylight saving time, a day has 23 to 25 hours. Weeks begin on Monday at midnight."""
+    """Due to daylight saving time, days have 23 to 25 hours. Weeks begin at midnight on Monday."""
     with timezone.override(BERLIN):
         days = list_starts(datetime(2026, 10, 24, 0, tzinfo=BERLIN), datetime(2026, 10, 26, 9, tzinfo=BERLIN), Step.DAY)
         hours = [(later.timestamp() - day.timestamp()) / 3600 for day, later in pairwise(days)]
@@ -95,7 +95,7 @@ def test_buckets_follow_the_clock_of_the_installation() -> None:
 
 
 def test_time_is_labelled_at_round_hours_and_mondays() -> None:
-    """A day has a label every four hours, which at midnight is the date. A month has a label on each Monday."""
+    """A day is labelled every four hours, with the date at midnight. A month is labelled at each Monday."""
     hours = buckets(Step.HOUR, NOON - timedelta(hours=24), NOON)
     assert [text for _, text in label_times(hours, Step.HOUR)] == [
         *("12:00", "16:00", "20:00", "11-26", "04:00", "08:00", "12:00"),
@@ -106,7 +106,7 @@ def test_time_is_labelled_at_round_hours_and_mondays() -> None:
 
 
 def test_bars_are_stacked_from_the_axis_upwards() -> None:
-    """The last series begins at the axis, and the first one is on top."""
+    """The last series begins at the axis, and the first series is on top."""
     drawing = draw(chart([series("answered", 6, 0, 2), series("failed", 3, 0, 0, tone="bad")]), 100)
     assert [path.tone for path in drawing.paths] == ["bad", "c1"]
     assert drawing.paths[0].shape == "M1 112V82h8V112z"

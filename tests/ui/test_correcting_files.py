@@ -1,4 +1,4 @@
-"""Correcting a file's type and encoding in a browser: by keyboard, without leaving the page, and accessibly."""
+"""Correcting the type and encoding of a file in a browser: with the keyboard, on the same page, and accessibly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHINESE = "季度报告：收入增长百分之十二，成本下降。\n" * 5
 
 @pytest.fixture
 def guessed_file(demo: None) -> Artifact:
-    """Store a Chinese text file whose encoding was guessed wrongly."""
+    """Store a Chinese text file for which detection guesses the wrong encoding."""
     row = store_bytes(SYSTEM, CHINESE.encode("gb18030"), filename="notes.txt", owner="text-agent")
     Artifact.objects.filter(pk=row.pk).update(encoding="big5", encoding_certain=False)
     return row

@@ -1,4 +1,4 @@
-"""A file that a model cannot read, in a browser: previewed, described by another model, and used in a request."""
+"""In a browser: a file that a model cannot read is previewed, described by another model, and used in a request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def disable_describing() -> None:
 
 
 def call(page: Any, key: str) -> str:
-    """Send an agent's call with the image and return its request id."""
+    """Send an agent's call with the image and return the request id."""
     headers = {"authorization": f"Bearer {key}"}
     body = chat_body(image(), model="task:blind", language="en")
     answer = page.request.post("/v1/chat/completions", headers=headers, data=body)

@@ -1,4 +1,6 @@
-"""Unsaved input: leaving the page asks for confirmation, returning offers the draft, and secrets are never stored."""
+"""Unsaved input: the browser asks before the page is left, the page offers the draft later, and secrets are not
+stored.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,16 @@ STORED_DRAFTS = "Object.values(localStorage).join()"
 
 
 def type_into(page: Any, field: str, text: str) -> None:
-    """Type into a field after a click, since browsers ask before leaving only after a user gesture."""
+    """Click into a field and type. Without a user gesture such as a click, browsers do not ask before a page is
+    left.
+    """
     page.click(field)
     page.fill(field, text)
 
 
 @pytest.fixture
 def dialogs(admin_page: Any) -> list[str]:
-    """Return the kinds of the dialogs that were opened so far. Each dialog is accepted."""
+    """Return the list of kinds of dialogs. Each dialog is added to it when it opens, and is accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:
@@ -36,7 +40,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # The browser does not ask if nothing was typed.
+    admin_page.expected_complaints.append("never had a user gesture")  # Logged by the browser if it does not ask
     return kinds
 
 
@@ -64,7 +68,7 @@ def test_a_route_draft_is_restored_after_leaving_the_page(admin_page: Any, dialo
 
 
 def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[str]) -> None:
-    """The field for a new candidate, a pasted error and the simulation's fields are not part of a draft."""
+    """A new candidate, a pasted error and the input of the simulation are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     type_into(admin_page, "#error", "Error: 429 for sk-mine")
@@ -101,17 +105,17 @@ def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]
 
 
 def is_past_comparison(response: Any) -> bool:
-    """Return whether this response is that of the draft's comparison with past requests."""
+    """Return whether the response is the draft's comparison with past requests."""
     return "act=past" in (response.request.post_data or "")
 
 
 def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
-    # This is the last request that the page sends without a user action.
+    # After this request, the page sends none without a user action.
     with admin_page.expect_response(is_past_comparison):
         admin_page.goto("/routes/design/")
     type_into(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
-    admin_page.locator("#save").dispatch_event("click")  # The field keeps the focus, so no further request is sent.
+    admin_page.locator("#save").dispatch_event("click")  # A real click would move the focus and send another request
     expect(admin_page).to_have_title("Sign in · routing_admin")
     sign_in(admin_page).goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()
@@ -137,7 +141,7 @@ def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[
 
 
 def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
-    """A proxy's URL may contain a password, so it is not stored either."""
+    """The URL of a proxy may contain a password, so it is not stored in the browser either."""
     admin_page.goto("/providers/echo/")
     type_into(admin_page, "#id_display_name", "Echo again")
     admin_page.locator("form[data-draft]").get_by_label("Store a new key, encrypted").check()

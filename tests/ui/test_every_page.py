@@ -1,4 +1,4 @@
-"""Every page in both languages, widths and themes: one server, one browser, one sign-in."""
+"""Checks every page in both languages, widths and themes, with one server, one browser and one sign-in."""
 
 from __future__ import annotations
 
@@ -26,40 +26,41 @@ from tests.ui.large import OFFERED, PASSWORD, WIDE, object_name
 
 ROOT = Path(__file__).parents[2]
 LARGE = os.environ.get("LARGE_INSTALLATION", "")
-"""The folder of a full-size installation, which `make crawl` sets. Without it, a small installation is made."""
+"""The folder of an installation of full size, which `make crawl` sets. If it is empty, a small installation is made."""
 LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
 WIDTH_AND_THEME = {"en": (1280, "light"), "zh-hans": (390, "dark")}
-"""The width and theme in which a page is loaded in each language. Afterwards, the window is resized to the other
-widths."""
+"""The window's width and the theme in which a page is loaded in each language. The other widths follow by resizing."""
 NARROW_AND_WIDE = (390, 1280)
-"""The widths at which a page is loaded, and at which the test moves the focus through it."""
+"""Widths at which a page is loaded and at which the test focuses each of its controls."""
 
 CALM = 0.02
-"""The maximum sum of layout shifts while a page loads; 0.1 counts as good on the web."""
+"""The maximum sum of layout shifts while a page loads. On the web, up to 0.1 counts as good."""
 HEAVIEST, TALLEST = 100_000, 10_000
-"""Maximum size of a page in bytes before compression, and maximum height in pixels at each width, for any amount of
-data."""
+"""Maximum size of a page in bytes before compression, and maximum height in pixels at any width.
+
+Both apply however much data the installation contains.
+"""
 HEAVIER = {"matrix": 103_000}
-"""Pages that may have more bytes: the matrix has a switch for each of 225 cells."""
+"""Pages that may be larger. The matrix has a switch in each of its 225 cells."""
 GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
-"""A space after a full-width Chinese sign, which has its own spacing."""
+"""A space after Chinese punctuation, which already includes its spacing."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
-"""URL namespaces without pages. Their responses are JSON or text, and they have tests of their own."""
+"""URL namespaces that contain no pages: their responses are JSON or text, and are tested elsewhere."""
 
 FILES = {"artifact_raw", "artifact_thumbnail", "audit_export", "config_export", "usage_csv"}
-"""GET requests that return a file."""
+"""URLs that return a file."""
 
 LEADS_ON = {"config_import", "set_language"}
-"""GET requests that redirect to another page."""
+"""URLs that redirect to another page."""
 
 UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback", "weixin_callback"}
-"""Pages that do not exist until their identity provider is configured. They are tested in tests/identity."""
+"""Pages that exist only if their identity provider is configured. They are tested in tests/identity."""
 
 FRAGMENTS = {
     *("drill_banner", "first_call", "matrix_row", "matrix_column", "options", "requests_newer", "requests_words"),
 }
-"""Fragments of a page or of its dialog, which are tested as part of the page."""
+"""URLs of parts of pages, which are tested with their pages."""
 
 PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",
@@ -110,10 +111,13 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Each page's URL (empty if its name is enough), or its list, the start of its first link, and a suffix."""
+"""Maps each page to its URL. It is empty if the page's name suffices.
+
+`list → beginning` means the first link on the list's page that begins like this, and `+ suffix` is appended to it.
+"""
 
 OUTSIDE = {"login", "join", "own_page", "own_call"}
-"""Pages for visitors without a session."""
+"""Pages that visitors see without an account."""
 
 EXTRA = {
     "agent, wide": f"/agents/{object_name('agent', 0)}/",
@@ -133,7 +137,7 @@ EXTRA = {
     "find, wide": f"/find/?q={object_name('service', 0)[:60]}",
     "not found": "/no-such-page/",
 }
-"""Some of these pages in other states: with the widest names, with the most choices, and empty."""
+"""Further states of some pages: with the longest names, with the most choices, or without any results."""
 
 SHIFTS = """
 localStorage.clear();  // a form from which axe removed rows was kept as a draft, which moves the next page down
@@ -143,7 +147,7 @@ new PerformanceObserver((list) => list.getEntries().forEach((entry) => { window.
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error("policy violation: " + event.violatedDirective + " " + event.blockedURI));
 """
-# Lists focusable elements that another element covers after scrolling to them.
+# Returns the focusable elements that another element covers after they are scrolled into view.
 COVERED = """() => {
   const found = [];
   const hidden = ".sr, .seg input, .tabset > input, :disabled";
@@ -169,9 +173,9 @@ AXE = """async () => {
     runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } });
   return violations.flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)));
 }"""
-"""Long lists are checked up to their twelfth row, since the others look alike.
+"""Of long lists, only the first twelve rows are checked, since the others look alike.
 
-The others are removed, because axe would take half of its time for rows even if they were excluded from its report.
+The other rows are removed first, because excluding them from axe's report would still take half of its time.
 """
 
 pytestmark = pytest.mark.ui
@@ -179,9 +183,9 @@ pytestmark = pytest.mark.ui
 
 @dataclass
 class Visitor:
-    """A browser window for one installation, its console errors, and two links that users share.
+    """A browser window on one installation, its console errors, and two links.
 
-    These links are an invitation and the link to an agent's own page.
+    The links are an invitation and the link to an agent's own page.
     """
 
     page: Any
@@ -191,12 +195,14 @@ class Visitor:
     axe: str
 
     def first_call(self) -> str:
-        """Return the link to the first call on the agent's own page."""
+        """Return the link to the first call on the page of the agent."""
         self.page.goto(self.own_page)
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Return the page's URL in this installation. The page of an object is that of the first object listed."""
+        """Return the URL of a page in this installation. For pages of objects, it is that of the first object in the
+        list.
+        """
         url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -218,7 +224,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def installation(folder: str) -> Iterator[str]:
-    """Create a large installation, serve it, and yield its URL."""
+    """Create a large installation and serve it. Yield its URL."""
     port = free_port()
     command = [sys.executable, "-m", "tests.ui.large", "--data", folder, *([] if LARGE else ["--small"])]
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
@@ -234,7 +240,9 @@ def installation(folder: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
-    """Yield a browser window of the signed-in administrator, who has made a change and invited a user."""
+    """Yield a browser window in which the administrator is signed in, and has invited a user and shared an agent's
+    page.
+    """
     from axe_playwright_python.base import AXE_FILE_PATH  # type: ignore[import-untyped]
 
     context = browser.new_context(base_url=installation, locale="en", reduced_motion="reduce")
@@ -250,7 +258,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.wait_for_selector("#main")
     page.goto("/users/")
     page.click("button[popovertarget=invite]")
-    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different link for each visitor.
+    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different invitation for each visitor
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
@@ -269,7 +277,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
 
 
 def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name of every URL, with arguments that reach its view."""
+    """Yield the name of every URL, and arguments with which its view can be called."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINES:
@@ -281,7 +289,7 @@ def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
-    """Every URL of the URLconf is a page in the table, a file, a fragment or a redirect, or it rejects GET."""
+    """Each URL is a page in the table above, a file, a part of a page or a redirect, or it rejects GET."""
     missing = []
     for name, arguments in names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
@@ -293,8 +301,8 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
 
 
 def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
-    """A page without a menu entry belongs to another page's entry. Only Find, which can be opened from everywhere,
-    belongs to none.
+    """A page without a menu entry belongs to the entry of another page. Only Find, which opens from everywhere, does
+    not.
     """
     marked = {name for _label, entries in NAVIGATION for entry in entries for name in (entry.name, *entry.within)}
     assert set(PAGES) - OUTSIDE - marked == {"find"}
@@ -302,16 +310,14 @@ def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
 
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])
 def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
-    """Each page is correct in every language, theme and width.
-
-    That is: status 200, a title, one heading, its language, no axe violation, no console complaint, no sideways
-    scrolling, a limited height, no focused element under a bar, no layout shift on loading, no gap in Chinese text, and
-    at each of four widths no text or control that is cut, overlaps another or lies outside of its box.
+    """The test checks status 200, title, one heading, language, axe violations, console errors, horizontal scrolling,
+    height, covered controls, layout shifts, gaps in Chinese text, and at four widths that no text or control is cut
+    off, overlaps another or leaves its box.
     """
     page, faults = visitor.page, []
     address = visitor.address(name)
     cookies = page.context.cookies()
-    page.goto("about:blank")  # Nothing of the previous page may still be loading.
+    page.goto("about:blank")  # Stops everything that the previous page was still loading
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, (width, theme) in WIDTH_AND_THEME.items():
@@ -319,7 +325,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
         page.emulate_media(color_scheme=theme)
         visitor.complaints.clear()
         page_faults = []
-        # `make crawl` also loads the page at the other width, since layout may shift only there.
+        # Layout shifts may occur at one width only, so `make crawl` also loads the page at the other width.
         for loaded in (*(other for other in NARROW_AND_WIDE if LARGE and other != width), width):
             page.set_viewport_size({"width": loaded, "height": 900})
             answer = page.goto(address)
@@ -334,7 +340,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
                 page_faults += [f"{measured}: {fault}" for fault in page.evaluate(COVERED)]
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(visitor.axe)
-        page_faults += page.evaluate(AXE)  # This check is last, since it removes rows.
+        page_faults += page.evaluate(AXE)  # Checked last, since it removes rows
         faults += [f"{language}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
@@ -343,7 +349,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
 
 
 def test_the_installations_keys_were_used_when_its_requests_say_so(installation: str, folder: str) -> None:
-    """Each key was last used at the time of its newest request, and no request is later than its revocation."""
+    """A key's last use is the time of its newest request, and no request is later than the key's revocation."""
     with closing(sqlite3.connect(f"{folder}/logs.sqlite3")) as logs:
         requests = dict(logs.execute("SELECT key, max(started_at) FROM routing_admin_requestlog GROUP BY key"))
     with closing(sqlite3.connect(f"{folder}/routing_admin.sqlite3")) as database:
@@ -360,7 +366,7 @@ def test_no_page_makes_more_than_twelve_queries(visitor: Visitor, folder: str) -
 
 
 def _offer_models(page: Any) -> None:
-    """Enter the names of 340 models, so that the page offers all of them."""
+    """Enter the names of 340 models, so that the page lists all of them."""
     page.locator("summary", has=page.locator(".chev")).first.click()
     page.fill("#names", "\n".join(OFFERED))
     page.locator("button[value=write]").click()
@@ -368,14 +374,14 @@ def _offer_models(page: Any) -> None:
 
 
 def _sizes(page: Any) -> list[str]:
-    """Return by how much the page is too wide or too tall at the present width."""
+    """Return by how many pixels the page is too wide or too high at its present width."""
     wide, tall = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"))
     return [f"{value:,} {measure}" for value, limit, measure in limits if value > limit]
 
 
 def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
-    """Return the faults of the page that can be checked once it has loaded."""
+    """Return the faults that can be found as soon as the page is loaded."""
     shifted = page.evaluate("window.shifted")
     facts = {
         f"status {answer.status}": answer.status == expected,

@@ -1,4 +1,4 @@
-"""Dashboard, artifacts and requests in a browser; test_every_page.py runs axe on them."""
+"""The dashboard, artifacts and requests in a browser. test_every_page.py checks their accessibility."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELLO = {"name": "你好.txt", "mimeType": "text/plain", "buffer": "你好".enco
 
 @pytest.fixture
 def demo(demo: None) -> str:
-    """Set up the demo with its files and its request; return the request's id."""
+    """Set up the demo with its files and its request. Return the id of this request."""
     return record_demo_request() or ""
 
 
@@ -61,7 +61,7 @@ def test_rows_of_a_scan_are_filled_in_when_its_pages_are_drawn(
 ) -> None:
     page, held = admin_page, list[Any]()
     row = store_bytes(SYSTEM, pdf("", ""), filename="scan.pdf", declared="application/pdf")
-    # Playwright needs a function with attributes.
+    # Playwright needs a function that has attributes, which the built-in `append` lacks.
     page.route("**/artifacts/**draw=1*", lambda route: held.append(route))
     page.goto(f"/artifacts/{row.pk}/?language=en")
     expect(page.locator("#lead")).to_contain_text("Drawing the pages for")
@@ -154,7 +154,7 @@ def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, dem
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 21})
     page.locator("[data-upload-list]", has_text="is over the limit").wait_for()
-    # The page still knows the limit of 20 bytes, but the server has a lower limit.
+    # The page still has the limit of 20 bytes, but the server now has a lower one.
     settings.MAX_UPLOAD_BYTES = 10
     page.expected_complaints.append("413")
     page.locator("input[type=file]").set_input_files({**HELLO, "buffer": b"x" * 15})
@@ -163,9 +163,9 @@ def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, dem
 
 
 def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
-    """Chinese input must start a search only once the word is chosen, not at every intermediate letter."""
+    """A search for Chinese text only starts when the word is chosen, not at each letter that is typed before."""
     page = admin_page
-    # The search waits after each letter. With this simulated clock, the wait passes immediately.
+    # The search waits after each letter. With a simulated clock, this takes no time.
     page.clock.install()
     page.goto("/artifacts/")
     urls: list[str] = []
@@ -184,7 +184,7 @@ def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) 
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
-    # Uploading the 8 MB takes about twenty seconds, so that the progress can be read.
+    # At this speed, the upload of 8 MB takes about twenty seconds, so the progress can be read.
     slow = {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 400_000}
     session.send("Network.emulateNetworkConditions", slow)
     page.expected_complaints.append("ERR_")
@@ -219,7 +219,7 @@ def test_a_refresh_of_the_dashboard_keeps_scroll_position_focus_and_lines(admin_
     page.goto("/")
     page.locator("#all-requests").focus()
     box = page.locator("#all-requests").bounding_box()
-    # The mark, an attribute, disappears if the element is replaced.
+    # This attribute marks the element. It disappears if the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
       new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
@@ -255,7 +255,7 @@ def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) ->
 
 
 def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str) -> None:
-    """The notice moves no content. A hidden tab does not poll."""
+    """The notice does not move the page's content. A hidden tab does not poll."""
     page = admin_page
     page.clock.install()
     page.goto("/requests/")
@@ -263,7 +263,7 @@ def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str)
     table = page.get_by_role("table", name="Requests, newest first")
     box = table.bounding_box()
     RequestLog.objects.create(id="req_new", started_at=timezone.now(), surface="v1", outcome="ok", task_type="fresh")
-    # An own property shadows the browser's: the tab counts as hidden until it is deleted.
+    # This property overrides the browser's: until it is deleted, the tab counts as hidden.
     page.evaluate("() => Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     urls: list[str] = []
     page.on("request", lambda request: urls.append(request.url) if "newer" in request.url else None)

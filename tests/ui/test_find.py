@@ -1,4 +1,4 @@
-"""The Find dialog in a browser: opening, keys, screen reader output and navigation."""
+"""The Find dialog in a browser: opening, keyboard, screen reader output and navigation."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FIELD, OPTIONS = "[data-find]", "#option-list [role=option]"
 
 
 def type_words(page: Any, query: str) -> None:
-    """Open Find with its shortcut, type the words and wait for their results."""
+    """Open Find with its shortcut, type the text, and wait for its results."""
     page.keyboard.press("Control+k")
     page.fill(FIELD, query)
     expect(page.locator("#option-list")).to_have_attribute("data-q", query)
 
 
 def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page: Any) -> None:
-    """Ctrl-K also works inside a field, and on pages where the slash key focuses the page's own search."""
+    """Ctrl-K also works within a field, and on pages where the slash key focuses the page's own search field."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
     expect(admin_page.locator(FIELD)).to_be_focused()
-    # Aborting a pending request would cause a console error.
+    # Wait, since aborting a pending request would cause a console error.
     expect(admin_page.locator(OPTIONS).first).to_be_attached()
     admin_page.keyboard.press("Escape")
     expect(admin_page.locator("#find")).to_be_hidden()
@@ -76,7 +76,7 @@ def test_arrows_choose_an_option_and_enter_opens_it(admin_page: Any) -> None:
 
 
 def test_enter_waits_for_the_results_of_the_whole_query(admin_page: Any) -> None:
-    """Otherwise, after fast typing, Enter would open a result for the first few letters."""
+    """Otherwise, Enter could open a result for the first few letters of a query that is typed fast."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")

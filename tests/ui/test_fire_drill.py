@@ -1,4 +1,4 @@
-"""A fire drill in a browser: start, countdown on every page, end and results."""
+"""A fire drill in a browser: start, countdown on every page, end, and results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_drill_counts_down_on_every_page_and_can_be_ended_there(admin_page: An
     page.get_by_label("30 s").check()
     page.get_by_role("button", name="Start the drill").click()
     banner = page.locator("#drill")
-    # Without a reload, the countdown has moved on three seconds after the start.
+    # Three seconds after the start, the countdown has advanced without a reload.
     page.locator("#drill [role=timer]", has_text="27 s left").wait_for()
     page.locator("#nav a", has_text="Task routes").click()
     page.locator("#list-title").wait_for()

@@ -1,4 +1,4 @@
-"""The way from a new key to its first call, in a browser, without loading a page."""
+"""From a new agent key to its first call in a browser, on a single page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [
 
 
 def call(url: str, key: str, model: str) -> int:
-    """Send a call with this key, write it to the log, and return the HTTP status."""
+    """Send a call with the key and return the HTTP status. The call is logged."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     try:
@@ -46,8 +46,8 @@ def test_a_new_keys_first_call_appears_without_a_reload(admin_page: Any, live_se
     assert call(live_server.url, key, "task:planning") == 200
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
-    assert page.locator("#issued").inner_text().strip() == key  # The same page still shows the key.
+    assert page.locator("#issued").inner_text().strip() == key  # The page still shows the key
     public = key.split("_")[1]
     page.locator("#agent-keys tr", has_text=public).get_by_text(
         "Working", exact=True
-    ).wait_for()  # The key is no longer “Never used”.
+    ).wait_for()  # It was “Never used” before

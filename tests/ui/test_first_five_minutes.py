@@ -1,4 +1,4 @@
-"""The README's first five minutes: a served installation, a real browser and the official SDK."""
+"""The README's first five minutes, with a served installation, a real browser and an official SDK."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.ui
 
 @dataclass(frozen=True)
 class Product:
-    """A served installation with the demo: its URL, and the key that was printed."""
+    """A served installation with the demo: its URL, and the agent key that `bootstrap` printed."""
 
     url: str
     key: str
@@ -33,7 +33,7 @@ class Product:
 
 @pytest.fixture(scope="module")
 def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Start the product as `make run` does after installing it: bootstrap, then serve."""
+    """Start the product as `make run` does after installation: bootstrap, then serve."""
     port = free_port()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO_"))},
@@ -58,7 +58,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @pytest.fixture
 def visitor(browser: Any, product: Product) -> Iterator[Any]:
-    """Open a page at the server's URL. Any error in the browser console fails the test."""
+    """Open a page of the server. A console error fails the test."""
     context = browser.new_context(base_url=product.url, locale="en", accept_downloads=True, reduced_motion="reduce")
     context.set_default_timeout(10_000)
     page = context.new_page()

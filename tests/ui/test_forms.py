@@ -1,4 +1,4 @@
-"""Forms in a browser: the save bar, fields with suggestions, and use by keyboard."""
+"""Forms in a browser: save bar, fields with suggestions, and use with the keyboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame, which is the layout shared by all pages, in a browser: toasts, keys, themes, upload, matrix, sessions."""
+"""The frame (the layout that all pages share) in a browser: toasts, shortcuts, themes, uploads, matrix, sessions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
     admin_page.keyboard.type("g r?")
     expect(admin_page.locator("#help")).to_be_hidden()
     admin_page.keyboard.press("Escape")
-    # This waits for an animation frame after hiding.
+    # The focus moves in the animation frame after hiding.
     admin_page.wait_for_function("() => document.activeElement === document.body")
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")
@@ -100,7 +100,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
 
 
 def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_page: Any) -> None:
-    """The next page does not flash because the server renders it with the theme."""
+    """The server renders the next page with the theme, so it does not flash."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     with admin_page.expect_response("**/theme/"):
@@ -203,7 +203,7 @@ def test_a_deletion_asks_in_a_dialog_that_returns_the_focus(admin_page: Any) -> 
 
 
 def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
-    """Navigation, theme, dialogs and toasts are plain HTML elements."""
+    """Navigation, theme, dialogs and toasts are built from HTML elements that need no JavaScript."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/flash/")
     expect(page.locator("#toasts .toast")).to_contain_text("3 个工件已删除")

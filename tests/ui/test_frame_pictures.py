@@ -1,4 +1,4 @@
-"""Every part of the frame (the layout shared by all pages), checked by axe in both themes, widths and languages."""
+"""Every part of the frame (the layout that all pages share), checked by axe in both themes, widths and languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static rules for the pages: forbidden template content, size budgets, contrast and translations."""
+"""Rules for pages that are checked without a browser: template content, size budgets, contrast and translations."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_template_contains_nothing_that_the_content_security_policy_forbids(pa
 
 
 def find_untranslated(source: str) -> set[str]:
-    """Return the visible text of a template that is not within a translation tag."""
+    """Return the words of a template that are visible and not within a translation tag."""
     markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
     texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", markup))
@@ -61,7 +61,7 @@ def find_untranslated(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
 def test_every_text_of_a_template_is_translated(path: Path) -> None:
-    """Text for screen readers needs translation tags or variables as well; text in code elements does not."""
+    """Text for screen readers must be translated too. Text in code elements need not be."""
     assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
 
@@ -86,7 +86,7 @@ def test_our_script_has_no_eval_and_no_external_url() -> None:
         )
 
 
-# Contrast: every text colour on every background that it may have, in both themes.
+# Contrast: each text colour on each background on which it may occur, in both themes.
 
 TOKENS = (ROOT / "static" / "css" / "tokens.css").read_text(encoding="utf-8")
 PAIRS = {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", TOKENS)}
@@ -119,17 +119,17 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_is_readable_on_every_ground(theme: int) -> None:
-    """WCAG 1.4.3 requires a contrast of at least 4.5 : 1."""
+    """WCAG 1.4.3 requires a contrast of 4.5 : 1 or more."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_edges_of_controls_and_fills_of_charts_are_visible(theme: int) -> None:
-    """Edges of controls and fills of charts have the contrast of at least 3 : 1 that WCAG 1.4.11 requires."""
+    """WCAG 1.4.11 requires a contrast of 3 : 1 or more for the edges of controls and the fills of charts."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
 
-# Translations.
+# Translations: every text of code and templates has one.
 
 CALLS = {
     "gettext": 0,
@@ -147,7 +147,7 @@ IN_TEMPLATE = re.compile(rf"(?<!\w)(p?)n?gettext\({LITERAL}(?:\s*,\s*{LITERAL})?
 
 
 def find_code_strings(path: Path) -> Iterator[tuple[str | None, str]]:
-    """Yield (context, text) of every translation call in a Python file."""
+    """Yield the context and text of every translation call in a Python file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
             values = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
@@ -157,7 +157,7 @@ def find_code_strings(path: Path) -> Iterator[tuple[str | None, str]]:
 
 
 def find_template_strings(path: Path) -> Iterator[tuple[str | None, str]]:
-    """Yield (context, text) of every translation tag in a template."""
+    """Yield the context and text of every translation tag in a template."""
     for match in IN_TEMPLATE.finditer(templatize(path.read_text(encoding="utf-8"), origin=str(path))):
         with_context, first, second, short = match.groups()
         if short or first:
@@ -169,7 +169,7 @@ def find_template_strings(path: Path) -> Iterator[tuple[str | None, str]]:
 
 
 def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
-    """Return the .po file as (context, text) → translation, and its fuzzy entries."""
+    """Return the translations in the .po file by context and text, and the entries that are marked as fuzzy."""
     entries: dict[tuple[str | None, str], str] = {}
     fuzzy: list[str] = []
     for block in (LOCALE / "django.po").read_text(encoding="utf-8").split("\n\n"):
@@ -189,7 +189,7 @@ def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
 
 
 def read_plurals() -> dict[str, str]:
-    """Map every message that has a plural to its plural."""
+    """Map each message that has a plural form to this form."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
     return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}
@@ -198,7 +198,7 @@ def read_plurals() -> dict[str, str]:
 def test_every_string_of_code_and_templates_is_in_chinese() -> None:
     """No translation is missing, empty or fuzzy.
 
-    After adding strings: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
+    To add texts: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
     """
     entries, fuzzy = read_translations()
     used = {string for path in CODE for string in find_code_strings(path)}
@@ -209,7 +209,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
 
 
 def test_a_translation_keeps_the_placeholders() -> None:
-    """Chinese has a single form, which may have the placeholders of the English plural."""
+    """Chinese has no plural form, so its placeholders may be those of the English singular or plural."""
     placeholders = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plurals = read_plurals()
     wrong = [
@@ -259,7 +259,7 @@ SPACING = re.compile(
     r"|[\u4e00-\u9fff]\.(?!\w)|[\u4e00-\u9fff]\)|\([\u4e00-\u9fff]|[\u4e00-\u9fff] ?\(%"
     r"|(?:新增|修改|删除)[:：]"
 )
-"""Spaces between Chinese words or beside full-width signs, half-width signs in Chinese, and glued labels."""
+"""Spaces between Chinese words or next to Chinese punctuation, Latin punctuation in Chinese text, and joined labels."""
 
 
 @pytest.mark.parametrize(

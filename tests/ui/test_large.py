@@ -1,4 +1,6 @@
-"""The planned large installation depends only on the seed, and contains every state and cause."""
+"""The plan for the large installation depends only on the seed. It contains every state and every reason for
+failure.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and differences between versions on a phone, which shows the columns of a wide page as lines."""
+"""Lists and version comparisons on a phone, which shows the columns of a wide page as lines."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
 
 
 def test_a_long_dialog_scrolls_within_the_window(phone: Any) -> None:
-    """The dialog's twenty scopes are taller than a phone."""
+    """The dialog lists twenty scopes, more than fit on a phone."""
     phone.goto("/tokens/")
     phone.get_by_role("button", name="Issue a token").click()
     dialog = phone.get_by_role("dialog", name="Issue a token")

@@ -1,4 +1,4 @@
-"""What the log says about a change, in a browser: a draft against past requests, and the effect of a revision."""
+"""What the log says about a change, in a browser: a draft compared with past requests, and a revision's effect."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PICTURE = {
 
 
 def log_requests(count: int) -> None:
-    """Log requests with an image to the route `design`, which the first model failed on and the second answered."""
+    """Log requests with an image to the route `design`. The first model failed, and the second one answered."""
     for number in range(count):
         started_at = timezone.now() - timedelta(minutes=number)
         values = {"task_type": "design", "surface": "v1", "outcome": "ok", "started_at": started_at, "fell_back": True}
@@ -95,7 +95,7 @@ def test_the_history_shows_a_harmful_revision_with_undo(admin_page: Any, axe: An
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
     Revision.objects.filter(number=row.number).update(created_at=moment)
-    # Before the revision 40 requests were answered; since then 40 requests have failed.
+    # All 40 requests before the revision were answered, and all 40 since then have failed.
     for number in range(80):
         outcome, started_at = ("ok", moment - timedelta(minutes=1)) if number < 40 else ("http_503", moment)
         values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (number < 40)}

@@ -1,4 +1,4 @@
-"""The video that a probe sends, in a browser: its word is shown in the first, middle and last frame."""
+"""A video that the product sends to probe models, in a browser: its word is in the first, middle and last frame."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLAY = """async ([address, moments]) => {
 
 
 def test_a_browser_plays_the_probes_video_and_shows_its_word_in_every_frame(browser: Any) -> None:
-    """The video is written without an encoder, so it is tested whether browsers can decode it."""
+    """The product writes the video without an encoder, so browsers must show that it can be decoded."""
     page = browser.new_page()
     address = "data:video/mp4;base64," + base64.b64encode(draw_video("UMBRELLA")).decode()
     seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])

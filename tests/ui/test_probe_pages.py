@@ -1,4 +1,4 @@
-"""Doubts about models and transcripts of probes in a browser: accessibility, and deciding a doubt."""
+"""Doubts about a model's capabilities and transcripts of probes in a browser: accessibility, and resolving a doubt."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELL = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
 
 @pytest.fixture(autouse=True)
 def _doubt(first_start: None) -> None:
-    """Set up a model that rejected an image after a probe had proved that it reads images."""
+    """Set up a model that rejected an image, although a probe had shown that it reads images."""
     Drift.objects.create(**CELL, kind="refused", at=timezone.now(), request="r1", status=400)
     readings = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
     counts = {"fault": "", "status": None, "message": "", "promptTokens": 300, "completionTokens": 4, "cost": None}

@@ -1,4 +1,6 @@
-"""A provider's key in a browser: one choice of the key's source, and only the fields that the choice needs."""
+"""The key of a provider in a browser: the source of the key is chosen, and only the fields for this source are
+shown.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def visible_fields(page: Any) -> list[str]:
 def test_each_choice_of_a_key_shows_only_the_field_it_needs(admin_page: Any) -> None:
     admin_page.goto("/providers/openai/")
     assert visible_fields(admin_page) == []
-    choices = admin_page.locator("form[data-draft]")  # The form for another key has the same labels.
+    choices = admin_page.locator("form[data-draft]")  # Another form on the page has the same labels
     choices.get_by_label("Store a new key, encrypted").check()
     assert visible_fields(admin_page) == ["key"]
     choices.get_by_label("Read it from the environment").check()

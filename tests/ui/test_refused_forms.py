@@ -1,4 +1,4 @@
-"""Rejected forms in a browser: error summary and focus, and what is different without JavaScript."""
+"""Rejected forms in a browser: error summary, focus, and the differences without JavaScript."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_rejected_form_focuses_the_summary_of_errors(
 def test_without_javascript_the_matrix_shows_values_instead_of_switches(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
 ) -> None:
-    """Without JavaScript, clicking a switch could not save it."""
+    """Switches are not shown, since a click could not save them."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/matrix/")
     cells = page.locator("#grid td:has(> .cell)")

@@ -1,4 +1,6 @@
-"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, no scripts."""
+"""Task routes, configuration and history in a browser: dragging, keyboard, drafts, conflicts, and without
+JavaScript.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +66,9 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
 
 
 def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
-    """The first card cannot move up, so its Down button gets the focus.
+    """The first card cannot be moved up, so its Down button gets the focus.
 
-    The lines that connect the cards are still in place.
+    The lines between the cards remain in place.
     """
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-2").press("Enter")
@@ -84,7 +86,7 @@ def test_a_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, s
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
     admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8)
     admin_page.mouse.down()
-    # Move in steps, one per animation frame, as when a user drags.
+    # Move the pointer in steps, one per animation frame, as users do.
     for step in range(1, 21):
         admin_page.mouse.move(origin["x"] + 8, origin["y"] + 8 + (aim - origin["y"] - 8) * step / 20)
         admin_page.evaluate("() => new Promise(requestAnimationFrame)")
@@ -210,7 +212,7 @@ def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -
     switch.focus()
     admin_page.keyboard.press("Space")
     expect(admin_page.locator("#changes")).to_contain_text("1 change")
-    admin_page.locator("#down-1").click()  # Other buttons of the draft keep the focus.
+    admin_page.locator("#down-1").click()  # Moving a candidate leaves the focus on the switch
     expect(admin_page.locator("#changes")).to_contain_text("2 changes")
     admin_page.keyboard.press("Control+Enter")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("design")
@@ -257,7 +259,7 @@ def test_results_loaded_on_demand_pass_axe(
     scheme: str,
     language: str,
 ) -> None:
-    """test_every_page.py checks the rest of these pages."""
+    """test_every_page.py checks these pages without the loaded results."""
     save_alias(ADA, "*", "task:default")
     page = sign_in(new_page(width=width, scheme=scheme, language=language))
     page.goto("/routes/design/")

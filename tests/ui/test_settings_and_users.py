@@ -1,4 +1,4 @@
-"""Settings and users in a browser: saving in place, Undo, inviting a user, and joining in another language."""
+"""Settings and users in a browser: saving in place, undo, inviting a user, and accepting in another language."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     admin_page.fill("#id_name", "nightly import")
     form = admin_page.locator("form", has=admin_page.locator("#id_name"))
     form.locator("[name=scopes]").first.check()
-    # The response replaces the page, but sessionStorage outlives it.
+    # The response replaces the page, but sessionStorage is kept.
     busy = "document.addEventListener('submit', (event) => { sessionStorage.busy = event.target.ariaBusy; })"
     admin_page.evaluate(busy)
     form.locator("button.primary").dblclick()
@@ -157,7 +157,7 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
 
 
 def test_a_file_field_is_in_the_pages_language_and_names_the_chosen_file(admin_page: Any) -> None:
-    """The browser would label its own file field in the browser's language."""
+    """The label of a native file field would be in the browser's language."""
     page = admin_page
     page.goto("/config/")
     page.set_input_files("#file", [{"name": name, "mimeType": "application/json", "buffer": b"{}"} for name in "ab"])

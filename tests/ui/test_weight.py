@@ -1,4 +1,4 @@
-"""What a page loads, and how it is printed."""
+"""The files that a page loads, and how the page is printed."""
 
 from __future__ import annotations
 

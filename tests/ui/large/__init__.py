@@ -1,8 +1,8 @@
-"""A large, realistic installation for tests and for viewing: `python -m tests.ui.large --help`.
+"""A large, realistic installation, to test pages or to look at: `python -m tests.ui.large --help`.
 
-The same seed and time give the same configuration. All data is created by the product's own actions, at points in two
-simulated months: users invite one another, import and change the configuration, agents store files, and requests run
-along the real chains while providers fail.
+The same seed and time always give the same configuration. All data is created by the product's own functions, at points
+in two simulated months: users invite others, import and change the configuration, agents store files, and requests run
+along fallback chains while providers fail.
 """
 
 from __future__ import annotations
@@ -10,27 +10,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PASSWORD = "a large installation 1"
-"""The administrator's password."""
 WIDE = "wide" * 30
-"""A name of 120 characters without any place for a line break."""
+"""A name of 120 characters that offers no place for a line break."""
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
-"""Number of models in a provider's list of models."""
+"""Names of the 340 models that a provider lists."""
 KEY_NAMES = (WIDE[:60], "spare")
-"""Names of the further keys of the provider with a long name; the first of these names has the maximum length."""
+"""Names of additional keys of the provider with the long name. The first one has the maximum length."""
 
 
 def object_name(prefix: str, number: int) -> str:
-    """Return a name of 120 characters for the first object of a kind, and a short name for every other."""
+    """Return a name of 120 characters for the first object of a kind, and a short name for the others."""
     return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How many objects of each kind the installation contains, including the demo's objects.
+    """How many objects of each kind the installation has, including those of the demo.
 
-    `unable` is the number of routes that cannot answer, `calls` the number of calls through a served instance, and
-    `route_files` the number of imported files with routes. If `roll_ups` is false, a served instance has to create the
-    roll-ups, as after an upgrade.
+    `unable` counts the routes that cannot answer, `calls` the real calls through a running server, and `route_files`
+    the imported files with routes. If `roll_ups` is false, the server has to create the usage roll-ups, as after an
+    upgrade.
     """
 
     providers: int = 104
@@ -61,4 +60,4 @@ SMALL = Size(
     route_files=1,
     roll_ups=False,
 )
-"""The size for tests of pages, for which each list is longer than one page."""
+"""The size for tests of pages: every list is longer than one page."""

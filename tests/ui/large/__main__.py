@@ -1,8 +1,8 @@
-"""`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: make a large, realistic installation.
+"""`python -m tests.ui.large [--data FOLDER] [--requests N] [--serve PORT]`: create a large, realistic installation.
 
-The installation has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts and 19,000 requests
-of thirty days, with the users who created them. Nothing is sent to other machines, and every key is invented. A data
-folder that was prepared earlier is used again.
+It has 104 providers, 340 model services, 300 task routes, 200 agents, 250 artifacts, 19,000 requests from thirty days,
+and the users who created them. No data is sent to other machines, and all keys are invented. A data folder that was
+prepared earlier is reused.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.ui.large.configuration import Planned, plan_configuration
 ROOT = Path(__file__).resolve().parents[3]
 OWN_VARIABLES = ("ROUTING_ADMIN_", "LLM_", "DJANGO", "DATABASE_URL", "REDIS_URL")
 STATE_FILE = "large.json"
-"""File in the data folder that records the seed and size, and whether the installation is complete."""
+"""A file in the data folder with the seed and size of the installation, and whether it is complete."""
 
 
 def build_environment(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return this process's environment with the installation's variables and without those of other installations."""
+    """Return the environment of this process, with the variables of this installation instead of those of others."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     return {
         **inherited,
@@ -79,9 +79,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> bool:
-    """Return whether the folder contains the wanted installation. Otherwise, empty the folder.
+    """Return whether the folder already contains the wanted installation. If it does not, empty the folder.
 
-    Exit if the folder contains other files, or an installation of another size or seed.
+    Exit if the folder contains other files or another installation.
     """
     mark = folder / STATE_FILE
     found = json.loads(mark.read_text()) if mark.exists() else None
@@ -98,7 +98,7 @@ def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> 
 
 def _make(planned: Planned, folder: Path) -> None:
     began = time.monotonic()
-    # Collect garbage rarely, since each collection would scan millions of long-lived objects.
+    # Collect garbage rarely, since each collection visits millions of objects that stay alive.
     gc.set_threshold(100_000, 50, 1000)
     import django
 

@@ -1,4 +1,4 @@
-"""Artifacts of many kinds: samples from `tests/artifacts/files` under realistic names, and generated files."""
+"""Artifacts of many kinds: files from `tests/artifacts/files` under realistic names, and generated files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WORDS = "The parties agree on the delivery of the goods listed below. 双方同�
 
 @dataclass(frozen=True)
 class MadeFile:
-    """A file to be stored. `declared` is the type that the uploader states."""
+    """A file to store. `declared` is the MIME type that the uploader states."""
 
     name: str
     data: bytes
@@ -43,7 +43,7 @@ class MadeFile:
 
 
 def picture(width: int, height: int, seed: int) -> bytes:
-    """Return a PNG image of a colour gradient."""
+    """Return a PNG image with a colour gradient."""
     base = Image.linear_gradient("L").resize((width, height))
     bands = (base.rotate(90 * (seed % 4)).resize((width, height)), base, base.point(lambda value: 255 - value))
     buffer = io.BytesIO()
@@ -52,7 +52,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
 
 
 def made_files(rng: Random) -> Iterator[MadeFile]:
-    """Yield an endless sequence of realistic files for requests. Every kind of file occurs among the first twelve."""
+    """Yield realistic files without end. The first twelve contain every kind of file."""
     number = 0
     while True:
         number += 1
@@ -89,7 +89,9 @@ def large_files() -> Iterator[MadeFile]:
 
 
 def wide_files() -> Iterator[MadeFile]:
-    """Yield a file of each kind whose name has no place for a line break, and finally a long and wide table."""
+    """Yield files of several kinds whose names offer no place for a line break. The last one is a long and wide
+    table.
+    """
     yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
     yield MadeFile(f"{WIDE}.wav", wav(1.0))
     yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))
@@ -100,7 +102,7 @@ def wide_files() -> Iterator[MadeFile]:
 
 
 class Library:
-    """The artifacts of an installation, which are stored in the course of the simulated time."""
+    """The artifacts of the installation, which agents store during the simulated time."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -130,7 +132,7 @@ class Library:
 
     def _store(self, at: int, file: MadeFile, owner: str) -> None:
         actor = Actor("agent", owner) if owner else person("aisha.khan")
-        # Some artifacts expire within days, so most of these have already expired.
+        # Some artifacts are kept for a few days only, so most of these have expired by now.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
         metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
         row = store_bytes(

@@ -1,4 +1,4 @@
-"""Send real calls through `/v1` of a served instance, whose gateway providers meanwhile point to the lab's server."""
+"""Sends real calls through `/v1` of a running server. Meanwhile, its gateway providers point to the fault lab."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SCRIPT = {
     GATEWAYS[2].name: ["ok", "http_529", *FINE, "reasoning", "http_401", *FINE, "filtered"],
     GATEWAYS[3].name: ["ok", "http_429", *FINE, "tool_call", "close_before_headers", *FINE],
 }
-"""Scripted responses of each gateway provider, in order. Afterwards, the gateway answers every call normally."""
+"""For each gateway provider, the scenarios of its first calls, in order. Later calls get a normal answer."""
 PHOTO = base64.b64encode(picture(640, 400, 1)).decode()
 PAPER = base64.b64encode((SAMPLES / "ghostscript.pdf").read_bytes()).decode()
 SOUND = base64.b64encode((SAMPLES / "sine.wav").read_bytes()).decode()
 TABLE = base64.b64encode(b"id,amount\n1,12.50\n2,8.75\n").decode()
 
 Call = tuple[str, Mapping[str, Any]]
-"""The path and the body of a call."""
+"""The path and the body of a request."""
 
 
 def chat(number: int, model: str, stream: bool) -> Call:
@@ -93,7 +93,7 @@ APIS: Sequence[Callable[[int, str, bool], Call]] = (chat, responses, chat, messa
 
 
 def send_calls(folder: Path, seed: int, count: int) -> int:
-    """Send calls through an instance that serves this data directory. Return how many were answered."""
+    """Start a server on this data directory and send calls through it. Return how many were answered."""
     rng = Random(f"calls {seed}")
     with Lab(SCRIPT) as lab, _gateways_at(lab):
         key, row = issue_key(person("mei.lin"), Agent.objects.get(agent_id=AGENT), scopes=SCOPES, label="live calls")
@@ -119,7 +119,7 @@ def send_calls(folder: Path, seed: int, count: int) -> int:
 
 @contextmanager
 def _gateways_at(lab: Lab) -> Iterator[None]:
-    """Point the gateway providers to the lab's server, and restore their URLs at the end."""
+    """Point the gateway providers to the fault lab, and restore their URLs at the end."""
     with ledger.change(person("mei.lin"), AuditedAction("provider.change", message="Gateways at the test stand")):
         for template in GATEWAYS:
             row = Provider.objects.get(name=template.name)

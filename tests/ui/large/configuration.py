@@ -1,6 +1,6 @@
 """The configuration as one value: routes, aliases and agents of a company's teams, on the providers of `providers.py`.
 
-The same size and seed give the same value. The changes that led to it are in `people.py`.
+The same size and seed always give the same value. The changes that lead to it are in `people.py`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.ui.large import WIDE, Size, object_name
 from tests.ui.large.providers import CALLABLE, GATEWAYS, Providers, ProviderState, make_providers
 
 DEMO = {"providers": 4, "services": 6, "routes": 6, "agents": 3, "artifacts": 4}
-"""Number of objects in the demo."""
+"""How many objects the demo contains."""
 DEMO_PROVIDERS = frozenset({"openai", "anthropic", "echo"})
 
 TEAMS: Mapping[str, str] = {
@@ -49,7 +49,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""The company's teams, each with the separator between its name and a task's name."""
+"""The company's teams. In a route's name, the sign separates the team from the task."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -57,7 +57,7 @@ SUBJECTS = (
     *("transcription-cleanup", "sql", "planning", "deduplication", "redaction"),
 )
 READING = frozenset({"invoice-extraction", "contract-review", "ocr", "image-caption", "chart-reading", "report"})
-"""Words in task types whose requests contain files."""
+"""Subjects of tasks whose requests contain files."""
 CHINESE_ROUTES = (
     "客服.工单分类",
     "客服.质检",
@@ -80,7 +80,7 @@ ERROR_RULES: Sequence[str | Mapping[str, Any]] = (
 
 
 class Unable(StrEnum):
-    """The reason why a route cannot answer, or why it cannot serve its purpose."""
+    """Why a route cannot answer, or cannot read what its requests contain."""
 
     NO_KEY = "no provider has a key"
     DISABLED = "every provider is disabled"
@@ -108,12 +108,12 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
     Unable.FORBIDDEN: (ProviderState.FORBIDDEN,),
     Unable.MIXED: (ProviderState.NO_KEY, ProviderState.DISABLED, ProviderState.FORBIDDEN),
 }
-"""States of the providers in a chain that cannot answer because of its providers."""
+"""If a route cannot answer because of its providers: the states that its providers are in."""
 
 
 @dataclass(frozen=True)
 class AgentPlan:
-    """An agent with its team, its project and its keys, and whether the platform creates it at run time."""
+    """An agent with its team, project and keys. `at_run_time` means that the platform creates it through the API."""
 
     spec: AgentSpec
     team: str
@@ -124,7 +124,9 @@ class AgentPlan:
 
 @dataclass(frozen=True)
 class KeyPlan:
-    """A key's terms, and whether it is revoked or expires. `expires_days` counts from the end of the simulated time."""
+    """A key's terms, and whether it is revoked or expires. `expires_days` is counted from the end of the simulated
+    time.
+    """
 
     label: str
     terms: Mapping[str, Any] = field(default_factory=dict)
@@ -134,7 +136,7 @@ class KeyPlan:
 
 @dataclass(frozen=True)
 class Planned:
-    """All planned entries of the configuration except the demo. `to_delete` are services that are deleted later."""
+    """The planned configuration without the demo. The services in `to_delete` are created and later deleted."""
 
     size: Size
     seed: int
@@ -147,7 +149,7 @@ class Planned:
     agents: tuple[AgentPlan, ...]
 
     def environment(self) -> dict[str, str]:
-        """Return the installation's environment variables: invented keys, and URLs of the company's own servers."""
+        """Return the installation's environment variables: invented keys, and the URLs of the company's own servers."""
         return {"ROUTING_ADMIN_ALLOWED_ORIGINS": ",".join(self.providers.origins), **self.providers.variables}
 
 
@@ -168,7 +170,7 @@ def plan_configuration(size: Size, seed: int) -> Planned:
 
 
 def _choose_services_to_delete(providers: Providers, count: int) -> tuple[ServiceSpec, ...]:
-    """Choose services that read images, whose provider works and also has other services."""
+    """Choose services that read images. Their providers work and have other services as well."""
     many = Counter(service.provider for service in providers.services)
     names = {template.name for template in GATEWAYS}
     fitting = [
@@ -184,12 +186,12 @@ def _choose_services_to_delete(providers: Providers, count: int) -> tuple[Servic
 
 
 def _plan_unable(count: int) -> list[Unable]:
-    """Return `count` causes of routes that cannot answer. Each cause occurs at least once."""
+    """Return `count` reasons why routes cannot answer, with each reason at least once."""
     return [*UNABLE_SHARES, *(cause for cause, share in UNABLE_SHARES.items() for _ in range(share - 1))][:count]
 
 
 class _RouteMaker:
-    """Creates routes from services, depending on whether the services' providers can be called."""
+    """Creates routes. Those that shall work get services whose providers can be called."""
 
     def __init__(
         self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], to_delete: Sequence[ServiceSpec]
@@ -224,7 +226,7 @@ class _RouteMaker:
     def _names(self) -> Iterator[str]:
         names = [f"{team}{sign}{subject}" for team, sign in TEAMS.items() for subject in SUBJECTS]
         self._rng.shuffle(names)
-        # The first routes are those that cannot answer. Among all routes, a few have Chinese names.
+        # The first names are for routes that cannot answer. A few names among all are Chinese.
         for at, name in enumerate(names):
             if at % 41 == 12 and at // 41 < len(CHINESE_ROUTES):
                 yield CHINESE_ROUTES[at // 41]
@@ -321,7 +323,7 @@ def _make_aliases(
 
 
 def is_reading(task_type: str) -> bool:
-    """Return whether requests of this task type contain files."""
+    """Return whether requests with this task type contain files."""
     return any(subject in task_type for subject in READING)
 
 

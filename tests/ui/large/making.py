@@ -1,4 +1,4 @@
-"""Generate the installation: simulate two months, then set what depends on the present."""
+"""Creates the large installation: simulates two months, and then sets everything that depends on the present."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ from tests.ui.large.provider_behavior import HOUR, ProviderBehavior
 from tests.ui.large.requests import DAYS, Traffic
 
 HOURS_READ = 2 * HOURS_UP_TO
-"""Age up to which hourly roll-ups are made: twice the period that a page shows, since pages compare two periods."""
+"""Hourly roll-ups are made up to this age: twice the period that a page shows, since pages compare two periods."""
 PAUSE = timedelta(minutes=30)
-"""Changes with less time between them are applied together."""
+"""Changes that follow each other within this time are applied in one transaction."""
 
 
 @dataclass
 class PastClock:
-    """Provides the time that Django's `timezone.now` returns during the simulation."""
+    """The simulated clock that replaces Django's `timezone.now`."""
 
     moment: datetime
 
@@ -66,7 +66,7 @@ class PastClock:
 
 
 def make_installation(planned: Planned, now: datetime) -> None:
-    """Fill an empty, migrated database. The simulated time ends at `now`."""
+    """Fill an empty database after its migration. The simulated time ends at `now`."""
     clock = PastClock(now - timedelta(days=START_DAYS))
     with _quiet(), clock.patched():
         bootstrap()
@@ -92,7 +92,7 @@ def make_installation(planned: Planned, now: datetime) -> None:
 
 
 def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
-    """Yield the events in order, in groups of those that follow one another within `PAUSE`."""
+    """Yield the events in order. Changes that follow each other within `PAUSE` are in one group."""
     session: list[Event] = []
     for event in events:
         follows = session and session[-1].revises and event.revises and event.at - session[-1].at < PAUSE
@@ -105,7 +105,7 @@ def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def _play(events: Sequence[Event], clock: PastClock) -> None:
-    # One transaction, so that the new configuration is read once for all of them.
+    # Within one transaction, the new configuration is only read once for all events.
     with ledger.exclusive() if len(events) > 1 else nullcontext():
         for event in events:
             clock.moment = event.at
@@ -113,9 +113,9 @@ def _play(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Create the roll-ups that pages read: those of all days, and those of the last hours.
+    """Create the roll-ups of all days and of recent hours, which are those that pages read.
 
-    The server of the installation creates the roll-ups for earlier hours.
+    The installation's server creates the others.
     """
     for span, length in LENGTHS.items():
         oldest = now - HOURS_READ if span == UsageSum.HOUR else datetime.min.replace(tzinfo=UTC)
@@ -126,7 +126,7 @@ def make_roll_ups(now: datetime) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    # The log of this process must not contain the simulated failures.
+    # Keep the simulated failures out of this process's log.
     log = logging.getLogger("routing_admin")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -137,7 +137,7 @@ def _quiet() -> Iterator[None]:
 
 
 def bootstrap() -> None:
-    """Set up the installation as on its first start, with the demo data."""
+    """Set up the installation as on its first start, with the demo."""
     with open(os.devnull, "w") as nowhere:
         call_command("bootstrap", "--no-demo", stdout=nowhere)
     demo.load()
@@ -145,7 +145,7 @@ def bootstrap() -> None:
 
 
 def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
-    """Yield the times at which alerts are checked: once a day, and near each incident of rejected keys.
+    """Yield checks of alerts: one per day, and some during and after each incident in which a key was rejected.
 
     A real server checks alerts every few seconds.
     """
@@ -160,7 +160,7 @@ def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
 def _alert_round(is_sent: bool) -> None:
     now = timezone.now()
     AlertWatch().update_alerts(now)
-    # Older alerts were sent. Today's alerts have not been sent yet.
+    # All alerts but today's were sent or failed to be sent.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
             record_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")
@@ -168,12 +168,12 @@ def _alert_round(is_sent: bool) -> None:
             record_sent(claimed, now)
 
 
-# Budgets: limits are chosen such that the logged usage leaves some budgets almost or completely used up.
+# Budgets: the limits are chosen so that the logged usage fills some of them almost or completely.
 
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """The budget of a label, and the share of it that is used. `extra` contains further limits."""
+    """The budget of a team or project, the share of it that is used up, and further limits (`extra`)."""
 
     kind: LabelKind
     name: str
@@ -195,12 +195,12 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
 def settle_budgets() -> None:
-    """Save the budgets, and add to each limit the usage by the logged requests in its period."""
+    """Save the budgets, and record for each limit the usage of the logged requests in its period."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
             labels = {COLUMNS[plan.kind]: plan.name}
-            # Early in a month, nothing may have been used yet.
+            # Early in a month, there may be no usage yet.
             nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
@@ -253,11 +253,11 @@ def _tokens(labels: Mapping[str, str], period: str) -> int:
     return int(sums["read"] + sums["written"])
 
 
-# Counts of the generated objects
+# Counts of the created objects.
 
 
 def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
-    """Count the objects by kind and state."""
+    """Return the number of objects by kind and state."""
     configuration, now = newest_configuration(), timezone.now()
     states = Counter(state.value for state in planned.providers.states.values())
     unable = list_unable(list_statuses(snapshot.current()))

@@ -1,4 +1,4 @@
-"""Actions of users in two months: invitations, imports, changes and undos, keys, budgets, sign-ins."""
+"""What users do in two months: invite others, import, change and undo, issue keys, set budgets, sign in."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ STAFF = (
     *(("lena.fischer", EDITOR), ("ravi.p", VIEWER), ("zhang.wei", VIEWER), ("s.dubois", VIEWER)),
     *(("night-shift", VIEWER), (object_name("user", 0), EDITOR)),
 )
-"""All users except the first administrator. The last two have not joined, and `s.dubois` has left."""
+"""All users but the first administrator. The last two have not accepted their invitation, and `s.dubois` has left."""
 EDITORS = ("mei.lin", "tomasz.nowak", "aisha.khan", "王芳", "j.oconnor", "lena.fischer", "admin")
 DRILL_DAYS = (19, 5)
 SESSION = 4
-"""The number of changes that a user makes in one working session."""
+"""How many changes a user makes in a row."""
 START_DAYS = 60
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event at a point in time. `revises` means that it creates a revision."""
+    """An action at a point in simulated time. `revises` is true if it creates a revision."""
 
     at: datetime
     run: Callable[[], Any]
@@ -76,7 +76,7 @@ def person(name: str) -> Actor:
 
 
 class History:
-    """The events in the history of an installation until `now`, in order."""
+    """All actions of users up to `now`, in order."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -90,17 +90,17 @@ class History:
         return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
 
     def _budgets_to_come(self) -> int:
-        # Budgets are saved at the end, when the spending is known. The real calls change and restore the gateways'
-        # URLs.
+        # These revisions are created later: the budgets are saved at the end, when the spending is known, and the real
+        # calls change and restore the URLs of the gateways.
         return 1 + 2 * bool(self._planned.size.calls)
 
     def _at(self, days: float, hour: float = 9.0) -> datetime:
-        """Return a time on the day `days` days ago, but at least five minutes ago."""
+        """Return a time on the day `days` days ago, but no later than five minutes ago."""
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
         moment = midnight - timedelta(days=int(days)) + timedelta(hours=hour, seconds=self._rng.randrange(600))
         return min(moment, self._now - timedelta(seconds=300 + self._rng.randrange(300)))
 
-    # People
+    # Actions on user accounts.
 
     def _staff(self) -> Iterator[Event]:
         for number, (name, role) in enumerate(STAFF):
@@ -129,7 +129,7 @@ class History:
                     moment, partial(people.record_sign_in, replace(person(name), kind="person"), action, [name])
                 )
 
-    # Files
+    # Imports of configuration files.
 
     def _imports(self) -> Iterator[Event]:
         planned = self._planned
@@ -142,9 +142,9 @@ class History:
             yield Event(self._at(days, 14), partial(_import_routes, person(who), routes, message), revises=True)
 
     def _import_providers(self) -> None:
-        """Import providers and services from both files.
+        """Import providers and services from two files.
 
-        Keys that are to be stored are in plain text, as users write them.
+        Keys that the installation stores are in plain text, as users write them.
         """
         planned = self._planned
         value = Configuration(providers=planned.providers.specs, services=planned.providers.services)
@@ -156,7 +156,7 @@ class History:
                     entry["apiKey"] = key
         import_configuration(person("mei.lin"), [json.dumps(file) for file in files], message="Providers of all teams")
 
-    # Settings
+    # Changes of settings.
 
     def _settings(self) -> Iterator[Event]:
         rate = ExchangeRate("CNY", "USD", "0.1391", "", "monthly rate of the finance team")
@@ -179,7 +179,7 @@ class History:
         ]
         _save(person("mei.lin"), DEFAULT_ROUTE, candidates=usable[-1].candidates[:3])
 
-    # Agents
+    # Changes of agents and their keys.
 
     def _agents(self) -> Iterator[Event]:
         configured = [plan for plan in self._planned.agents if not plan.at_run_time]
@@ -205,7 +205,7 @@ class History:
 
     def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
         rows = Agent.objects.in_bulk(field_name="agent_id")
-        # One transaction, so that the change is published once for all keys.
+        # Within one transaction, the change is only published once for all keys.
         with ledger.exclusive():
             for number, plan in enumerate(plans):
                 for key in plan.keys:
@@ -231,7 +231,7 @@ class History:
     def _roll_key(self, plan: AgentPlan) -> None:
         roll_key(person("mei.lin"), self._keys[plan.spec.id][0], overlap=timedelta(days=30))
 
-    # Fire drills
+    # Fire drills.
 
     def _drills(self) -> Iterator[Event]:
         for number, days in enumerate(DRILL_DAYS):
@@ -244,7 +244,7 @@ class History:
         return midnight - timedelta(days=DRILL_DAYS[number]) + timedelta(hours=10, minutes=15)
 
     def drill_provider(self) -> str:
-        """Return the provider that is the first candidate in most chains."""
+        """Return the provider that is the first candidate of the most routes."""
         first = [route.candidates[0].provider for route in self._planned.routes if route.task_type not in self.unable]
         ready = [name for name in first if self._planned.providers.states.get(name) is ProviderState.READY]
         return max(sorted(set(ready)), key=ready.count)
@@ -253,14 +253,14 @@ class History:
     def unable(self) -> frozenset[str]:
         return frozenset(self._planned.unable)
 
-    # Deleted services
+    # Deletions of services.
 
     def _deletions(self) -> Iterator[Event]:
         for number, service in enumerate(self._planned.to_delete):
             at = self._at(12 - 3 * number, 15)
             yield Event(at, partial(_delete_service, EDITORS[number], service.id), revises=True)
 
-    # Evidence from tests and probes
+    # Results of connection tests and probes.
 
     def _evidence(self) -> Iterator[Event]:
         yield Event(self._at(0, 23), partial(self._test_providers))
@@ -284,10 +284,12 @@ class History:
                 record_key_tests(name, tests)
         record_tests(results)
 
-    # Everyday changes
+    # Everyday changes.
 
     def _changes(self, count: int) -> Iterator[Event]:
-        """Yield `count` changes, each with a revision, four per working session. Some undo the previous change."""
+        """Yield `count` changes, each of which creates a revision. Users make four in a row, and some undo the last
+        one.
+        """
         kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),
@@ -352,7 +354,7 @@ class History:
         return partial(_set_timeouts, person(who), names[number * 5 % len(names)], 60 + number)
 
 
-# The actions that the events perform.
+# The functions that the events call.
 
 
 def _join(name: str) -> None:

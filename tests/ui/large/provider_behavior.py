@@ -1,4 +1,4 @@
-"""How providers behave in the simulated time: speed, failures, incidents, fire drills, and which fail now."""
+"""How providers behave in the simulated time: their speed, failures and incidents, fire drills, and which fail now."""
 
 from __future__ import annotations
 
@@ -62,10 +62,12 @@ FAULT_WEIGHTS: Mapping[Fault, int] = {
     Fault.UNSUPPORTED_PARAMETER: 2,
     Fault.BAD_JSON: 1,
 }
-"""Everyday failures, weighted by frequency."""
+"""Weights of everyday failures, by how often they occur."""
 STREAM_FAULTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
 INJECTABLE = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
-"""Failures that the simulation can stage in a call. Three others come from the configuration and from drills."""
+"""Failures that the simulation can cause in a call. The other three are caused by the configuration or by fire
+drills.
+"""
 INCIDENT_FAULTS = (
     Fault.HTTP_503,
     Fault.HTTP_529,
@@ -80,7 +82,7 @@ SLOW_FAULTS = {Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY}
 
 @dataclass(frozen=True)
 class Incident:
-    """A period in which a share of a provider's calls fails. Times are in seconds since 1970."""
+    """A period in which a share of a provider's calls fails with a fault. Times are in seconds since 1970."""
 
     provider: str
     begins: float
@@ -91,7 +93,9 @@ class Incident:
 
 @dataclass(frozen=True)
 class SimulatedResult:
-    """The result of a call: a failure, or an answer after `seconds`, whose stream may be interrupted (`cut`)."""
+    """How a call ends: with a failure, or with an answer after `seconds`. `cut` is the failure that breaks its
+    stream.
+    """
 
     seconds: float
     failure: Failure | None = None
@@ -106,7 +110,7 @@ def make_failure(fault: Fault) -> Failure:
 
 
 class ProviderBehavior:
-    """How every provider behaves until `now` (seconds since 1970), as determined by the seed."""
+    """The behaviour of all providers until `now` (seconds since 1970). The seed determines it."""
 
     def __init__(self, planned: Planned, now: float) -> None:
         self._rng = Random(f"weather {planned.seed}")
@@ -123,8 +127,8 @@ class ProviderBehavior:
                 name, begins, begins + lasts, self._rng.choice(INCIDENT_FAULTS), self._rng.uniform(0.4, 1.0)
             )
             self._incidents.setdefault(name, []).append(incident)
-        # Rejected keys and empty accounts. Each of these incidents lasts a few hours, as if an administrator then fixed
-        # the cause.
+        # These incidents are rejected keys and empty accounts. Each ends after a few hours, as if an administrator
+        # fixed it.
         self._refusals: list[Incident] = []
         usable = [name for name in names if self._states[name] is ProviderState.READY]
         for at, name in enumerate(self._rng.sample(usable, min(6, len(usable)))):
@@ -139,7 +143,7 @@ class ProviderBehavior:
                 self._incidents.setdefault(name, []).append(lasting)
 
     def _usual_pace(self, name: str, domain: str) -> tuple[float, float]:
-        """Return the median seconds to the first content, and tokens per second."""
+        """Return the median time to the first content in seconds, and the number of tokens per second."""
         if self._states[name] is ProviderState.SLOW:
             return self._rng.uniform(14, 25), 9.0
         return self._rng.lognormvariate(math.log(0.7), 0.5), self._rng.uniform(35, 160)
@@ -147,7 +151,7 @@ class ProviderBehavior:
     def call(
         self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None
     ) -> SimulatedResult:
-        """Return the result of a call at the time `at`. If `staged` is given, the call must end with this failure."""
+        """Return how a call at the time `at` ends. If `staged` is given, it fails with this fault."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return SimulatedResult(0.0, drill.failure())
@@ -172,7 +176,7 @@ class ProviderBehavior:
         return SimulatedResult(min(seconds, call.timeouts.total), make_failure(fault))
 
     def _repeated_fault(self, call: Call) -> Fault | None:
-        """Return the failure of the previous try, or None. An immediate retry often fails in the same way."""
+        """Return the fault of the previous try in most cases, since an immediate retry often fails in the same way."""
         name, fault = self._last
         return fault if call.try_number > 1 and call.candidate.name == name and self._rng.random() < 0.7 else None
 
@@ -190,14 +194,14 @@ class ProviderBehavior:
         return self._rng.lognormvariate(math.log(median), 0.45)
 
     def generation_seconds(self, name: str, tokens: int) -> float:
-        """Return how many seconds the provider takes to generate the tokens after the first one."""
+        """Return how many seconds pass from the first to the last of the generated tokens."""
         return tokens / self._pace.get(name, (0.05, 400.0))[1] * self._rng.uniform(0.8, 1.3)
 
     def key_incidents(self) -> Sequence[Incident]:
-        """Return the past incidents that raised an alert."""
+        """Return the past incidents for which there is an alert."""
         return self._refusals
 
     def failing_providers(self) -> Sequence[str]:
-        """Return the providers whose present failure shows only in recent requests."""
+        """Return the providers whose present failure is only visible in recent requests."""
         shown = (ProviderState.REFUSED, ProviderState.BUSY, ProviderState.SLOW)
         return [name for name, state in self._states.items() if state in shown]

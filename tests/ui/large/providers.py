@@ -1,7 +1,6 @@
-"""Providers in every state and their model services, from the product's presets and catalogue.
+"""Providers in every state and their model services, made from the product's presets and catalogue.
 
-This module does not use Django: the names of the environment variables with keys must be known before the settings are
-read.
+This module must not use Django: it determines the environment variables with keys, before the settings are loaded.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, Pro
 from tests.ui.large import KEY_NAMES, WIDE, object_name
 
 RETIRED_BY = date(2027, 1, 31)
-"""Models that are retired after this day count as usable."""
+"""Models that are retired after this day count as available."""
 LOCAL_DOMAIN = "llm.example.net"
-"""The domain of the company's own servers. This is a reserved domain, so no call can ever reach a real server."""
+"""The domain of the company's own servers. Since it is reserved for examples, no call can reach a real server."""
 
 
 class ProviderState(StrEnum):
-    """The state of a provider. Most are `ready`."""
+    """The state of a provider. `ready` is the most frequent one."""
 
     READY = "ready"
     NO_KEY = "no_key"
@@ -47,13 +46,13 @@ SHARES: Mapping[ProviderState, float] = {
     ProviderState.SLOW: 0.03,
     ProviderState.SEVERAL_KEYS: 0.05,
 }
-"""The share of the providers that are in each state. Each state occurs at least once."""
+"""The share of the providers in each state. At least one provider is in each state."""
 CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLOW, ProviderState.SEVERAL_KEYS})
 
 
 @dataclass(frozen=True)
 class ProviderTemplate:
-    """A provider without its state. `models` are models beyond those of `host` in the catalogue."""
+    """A provider before a state is assigned. `models` are models that the catalogue does not list for `host`."""
 
     name: str
     endpoint: str
@@ -133,7 +132,7 @@ GATEWAYS = (
         needs_key=False,
     ),
 )
-"""The company's own servers, which need no key, one per protocol. The real calls of `calls.py` go through these."""
+"""The company's own servers, one per protocol. They need no key, and the real calls of `calls.py` go through them."""
 OPENROUTER_NAMES: Mapping[str, str] = {
     "dashscope": "qwen",
     "gemini": "google",
@@ -148,7 +147,7 @@ CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "m
 
 
 def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
-    """Yield all providers, beginning with one or a few of each kind. `taken` are the names in the demo."""
+    """Yield all providers, with kinds in turn. `taken` are the names that the demo uses."""
     yield from GATEWAYS
     hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
@@ -200,7 +199,7 @@ def _own_servers() -> Iterator[ProviderTemplate]:
 
 @dataclass(frozen=True)
 class Providers:
-    """Providers with their states and services. `keys` and `origins` are those of the whole installation."""
+    """Providers with their states and services, and the keys and allowed origins of the whole installation."""
 
     specs: tuple[ProviderSpec, ...]
     services: tuple[ServiceSpec, ...]
@@ -211,7 +210,7 @@ class Providers:
 
 
 def make_providers(rng: Random, count: int, service_count: int, taken: frozenset[str]) -> Providers:
-    """Return `count` providers with `service_count` services in total. Those with long names come first."""
+    """Return `count` providers with `service_count` services in total. Providers with long names come before others."""
     templates = list(list_templates(taken))[: count - 1]
     if len(templates) < count - 1:
         raise ValueError(f"at most {len(templates) + 1} providers are known")
@@ -260,7 +259,7 @@ def make_providers(rng: Random, count: int, service_count: int, taken: frozenset
 
 
 def _choose_states(rng: Random, templates: Sequence[ProviderTemplate]) -> dict[str, ProviderState]:
-    # The gateways stay ready, because real calls go through them.
+    # Gateways stay ready, because the real calls go through them.
     states = {template.name: ProviderState.READY for template in templates}
     free = [template for template in templates if template not in GATEWAYS]
     for state, share in SHARES.items():
@@ -294,9 +293,9 @@ def _make_keys(rng: Random, template: ProviderTemplate, state: ProviderState) ->
 
 
 def _share_models(rng: Random, templates: Sequence[ProviderTemplate], count: int) -> dict[str, tuple[str, ...]]:
-    """Distribute `count` models among the providers by weight. Every provider with models gets one.
+    """Distribute `count` models among the providers by weight. Each provider that has models gets at least one.
 
-    A provider's additional models are used first.
+    Models that the catalogue does not list are used first.
     """
     known = {
         template.name: [*dict.fromkeys((*template.models, *_choose_listed_models(rng, template)))]
@@ -321,7 +320,7 @@ def _choose_listed_models(rng: Random, template: ProviderTemplate) -> list[str]:
     catalogue = default_catalogue()
     names = sorted(name for name in catalogue.document.models.get(template.host, ()) if is_chat_model(name))
     rng.shuffle(names)
-    # Only a few services use a model that its provider no longer serves.
+    # Only a few services use a model that its provider has retired.
     over = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
     names = [name for name in names if name not in over or rng.random() < 0.05]
     if template.host == "openrouter":
@@ -361,7 +360,9 @@ def _title(short: str) -> str:
 
 
 def _with_capabilities(spec: ServiceSpec, template: ProviderTemplate, *, override: bool) -> ServiceSpec:
-    """Return the service with the capabilities that its page would fill in: the catalogue's, unless overridden."""
+    """Return the service with the capabilities that its page fills in from the catalogue. `override` changes some of
+    them.
+    """
     entry = default_catalogue().entry_at(template.name, template.endpoint, spec.model)
     if entry is None:
         return spec

@@ -6,7 +6,7 @@ import os
 import sys
 
 MAX_QUERIES = 12
-"""Maximum number of queries of a page to both databases together."""
+"""The maximum number of queries that a page may make to the two databases together."""
 
 
 def main(folder: str, addresses: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""Requests of thirty days: real plans and real runs along the chains, with scripted outcomes and a simulated clock.
+"""Requests of thirty days: real plans and fallback chains, with scripted results and a simulated clock.
 
-The log contains what the product would have logged: the fallback run makes the attempts, the delivery decision the
-files, and the journal writes the entries. Only the providers' answers, times and token counts are made up.
+The product's own code makes the attempts, decides in which form files are delivered, and writes the log entries. Only
+answers, times and token counts of providers are invented.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
 
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
-"""The weight of each hour of a working day. Hours of a weekend have a third of this weight."""
+"""The weight of each hour of a working day. On weekends, it is a third of this."""
 PLAYED = 25_000
-"""How many requests are simulated one by one. All others repeat a recent request at another time."""
+"""How many requests are simulated individually. All others are copies of recent ones at other times."""
 RECENT, BATCH = 3_000, 5_000
 DRILL_CALLS, BROKEN_CALLS = 14, 8
 QUESTION = TextPart("Answer the question about the data below.")
 PLAIN = ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), Message(Role.USER, (QUESTION,))))
 TUNED = replace(PLAIN, temperature=0.3, max_tokens=900, top_p=0.9, extra={"seed": 7, "logit_bias": {"50256": -100}})
-"""A request with parameters that some protocols cannot express."""
+"""A request with parameters that some protocols do not have."""
 PASSED = {
     "embeddings": 6,
     "rerank": 2,
@@ -88,7 +88,7 @@ THINKS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq"
 
 @dataclass
 class Clock:
-    """The simulated clock of the fallback runs, in seconds since 1970."""
+    """The simulated clock of the fallback chains, in seconds since 1970."""
 
     now: float = 0.0
 
@@ -98,7 +98,7 @@ class Clock:
 
 @dataclass
 class Caller:
-    """An agent that calls with a key: the models that it asks for, and its labels."""
+    """An agent that makes calls: its key, the model names that it requests, and its labels."""
 
     agent: str
     key: AgentKey
@@ -109,7 +109,7 @@ class Caller:
 
 @dataclass
 class Played:
-    """A simulated request: everything that is logged except its id, time and token counts."""
+    """A simulated request, without its id, time and token counts."""
 
     facts: dict[str, Any]
     attempts: tuple[Attempt, ...] = ()
@@ -119,7 +119,7 @@ class Played:
 
 
 class Traffic:
-    """The requests of an installation, which are written in the order of their times."""
+    """All requests of the installation. They are written in chronological order."""
 
     def __init__(
         self, planned: Planned, now: datetime, behavior: ProviderBehavior, history: History, library: Library
@@ -130,7 +130,7 @@ class Traffic:
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._moments(history), 0
-        # In a small log, each of these requests occurs once; in a large log, it occurs a few times.
+        # Each of these faults is caused once, or twice in a large log.
         self._injected = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
         self._injected_share = min(0.3, 3 * len(self._injected) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
@@ -146,10 +146,10 @@ class Traffic:
         self._known_chats: dict[tuple[Any, ...], ChatRequest] = {}
         self.renew()
 
-    # Times
+    # Times of the requests.
 
     def _moments(self, history: History) -> list[tuple[float, str]]:
-        """Return the times of all requests in order, with the model to ask for, or an empty string for any."""
+        """Return the times of all requests in order, each with the requested model. An empty model means any."""
         rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
         starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
         weights = []
@@ -175,12 +175,12 @@ class Traffic:
             begins = history.drill_at(number).timestamp()
             for _ in range(DRILL_CALLS if self._planned.size.requests > 1000 else 3):
                 yield begins + rng.uniform(5, 295), f"task:{rng.choice(routes)}"
-            # Calls before the drill, with which the drill's result is compared.
+            # The result of a fire drill is compared with these calls before it.
             for _ in range(3):
                 yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
         specs = {spec.name: spec for spec in self._planned.providers.specs}
         for incident in self._behavior.key_incidents():
-            # Calls before the alert is checked, and calls after the key works again.
+            # Calls before the alerts are checked, and one after the key works again.
             middle = (incident.begins + incident.ends) / 2
             for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
                 yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
@@ -189,7 +189,7 @@ class Traffic:
                 yield self._now - rng.uniform(60, 0.8 * HOUR), f"{name}/{specs[name].default_model}"
 
     def write_until(self, moment: datetime) -> None:
-        """Write every request that began before `moment`."""
+        """Write all requests that began before `moment`."""
         limit, entries = moment.timestamp(), list[Entry]()
         while self._at < len(self._pending) and self._pending[self._at][0] < limit:
             entries.append(self._entry(*self._pending[self._at]))
@@ -200,7 +200,7 @@ class Traffic:
         log_entries(entries)
 
     def renew(self) -> None:
-        """Discard cached results that depend on the configuration and on the stored files, if either has changed."""
+        """Discard cached plans if the configuration has changed, and choose files again if there are many new ones."""
         if self._callers and snapshot.current() is self._state:
             return
         self._state = snapshot.current()
@@ -221,7 +221,7 @@ class Traffic:
 
     def _find_callers(self) -> None:
         keys: dict[str, AgentKey] = {}
-        # An agent's first key is neither expired nor revoked later.
+        # The first key of an agent never expires and is not revoked later.
         for row in AgentKey.objects.select_related("agent").filter(revoked_at=None).order_by("created_at", "pk"):
             keys.setdefault(row.agent.agent_id, row)
         targets = {alias.target: alias.name for alias in self._planned.aliases}
@@ -235,7 +235,7 @@ class Traffic:
             users = 40 if len(self._callers) % 6 == 2 else 0
             self._callers.append(Caller(agent.id, key, names, parse_terms(key.terms).labels, users))
         self._rng.shuffle(self._callers)
-        # Callers rarely continue to use a route that cannot answer.
+        # Few callers go on using a route that cannot answer.
         ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
         doubtful = [not self._can_answer(caller.names[0], ready) for caller in self._callers]
         weights = [(0.02 if doubt else 1) / (rank + 3) for rank, doubt in enumerate(doubtful)]
@@ -247,7 +247,7 @@ class Traffic:
             return service.enabled and self._planned.providers.states.get(service.provider) in CALLABLE
         return name == "auto" or (name.removeprefix("task:") in ready and not self._planned.unable.get(name[5:]))
 
-    # Creating requests
+    # Requests and their log entries.
 
     def _entry(self, at: float, name: str) -> Entry:
         if not name and self._recent and self._rng.random() > self._share_played:
@@ -259,7 +259,7 @@ class Traffic:
         return entry
 
     def _repeat(self, at: float, entry: Entry) -> Entry:
-        """Return a copy of a request at another time, without computing its cost again."""
+        """Return a copy of the request at another time, with the same cost."""
         facts = copy(entry.facts)
         facts.id, facts.began = f"req_{self._rng.getrandbits(96):024x}", datetime.fromtimestamp(at, UTC)
         facts.revision = self._state.revision
@@ -358,7 +358,7 @@ class Traffic:
         reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
-        # Each route has only a few sets of files, since preparing a set may take as long as reading its files.
+        # Each route uses only a few sets of files, since preparing a set may require reading its files.
         at = (stable_hash(named.route.task_type) + rng.randrange(3)) % len(self._files)
         return self._chats_with(at, 2 if at % 4 == 0 else 1)
 
@@ -369,10 +369,10 @@ class Traffic:
             self._known_chats[key] = ChatRequest((Message(Role.USER, (QUESTION, *files)),))
         return self._known_chats[key]
 
-    # Simulation
+    # Simulated calls.
 
     def _passed(self, facts: dict[str, Any], at: float) -> Played:
-        """Simulate a call other than chat. The gateway passes such calls only to providers that speak `openai`."""
+        """Simulate a call other than chat, which the gateway only sends to providers that speak `openai`."""
         rng = self._rng
         operation = BY_NAME[rng.choices([*PASSED], [*PASSED.values()])[0]]
         own = [
@@ -395,7 +395,7 @@ class Traffic:
         return next(spec for spec in self._planned.providers.specs if spec.name == name)
 
     def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, injected: Fault | None) -> Played:
-        """Run the chain, and set the clock to the end of the run."""
+        """Run the fallback chain, and set the clock to its end."""
         rng, clock = self._rng, self._clock
         clock.now = at
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)
@@ -458,7 +458,7 @@ class Traffic:
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
     def _prepare(self, planned: PlannedRequest, call: Call) -> Prepared | CannotRead:
-        # Prepared requests are still used after a change of the configuration, because reading their files takes long.
+        # Prepared requests are reused even after a change of the configuration, because reading their files takes long.
         key = (planned.chat.messages[-1], call.candidate.name, call.without_capabilities, call.without_params)
         if key not in self._prepared:
             endpoint = without_describing(planned.endpoint(call.candidate.index))
@@ -466,7 +466,7 @@ class Traffic:
         return self._prepared[key]
 
     def _refusal(self, caller: Caller, at: float) -> dict[str, Any]:
-        """Return what is logged about a request that was rejected before any candidate was called."""
+        """Return the logged facts of a request that was rejected before any candidate was called."""
         rng, now = self._rng, datetime.fromtimestamp(at, UTC)
         need = RefusedNeed(who="This agent", meter=Meter.REQUESTS_PER_MINUTE, limit=120, left=0, need=1)
         money = RefusedNeed(
@@ -495,7 +495,7 @@ class Traffic:
         asked = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
         return {**asked, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
 
-    # Token counts and times
+    # Token counts and times.
 
     def _usage(self, played: Played) -> Usage:
         if played.answered is None:
@@ -525,12 +525,12 @@ class Traffic:
         named = {"answered_model": f"{model}-2026-08-01"} if stable_hash(model) % 9 == 0 else {}
         return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
 
-    # The last requests in the log
+    # The last requests in the log.
 
     def write_wide(self, now: datetime) -> None:
-        """Write three requests with names that have no place for a line break.
+        """Write three requests with long names that offer no place for a line break.
 
-        Their tries contain the names of provider keys.
+        Their attempts name the keys of the provider.
         """
         provider, model = object_name("provider", 0), WIDE
         for number in range(3):
@@ -567,7 +567,7 @@ class Traffic:
             log_entries([build_entry(facts, attempts)])
 
     def note_evidence(self) -> None:
-        """Write what a server notes after its calls: when keys were last used, and which files the models rejected."""
+        """Write what a server writes after calls: when keys were last used, and which files the models rejected."""
         for key, moment in self._last_uses.items():
             last_uses().note(self._keys[key], moment)
         last_uses().write()
@@ -575,7 +575,7 @@ class Traffic:
 
 
 def log_entries(entries: Sequence[Entry]) -> None:
-    """Write entries as the journal does, in larger batches and without the metrics of this process."""
+    """Write log entries as the product does, but in larger batches and without changing this process's metrics."""
     write(entries)
     call_outcomes().note(entries)
     note_refused_files(entries)
@@ -586,5 +586,5 @@ def _fields(need: RefusedNeed) -> dict[str, Any]:
 
 
 def stable_hash(text: str) -> int:
-    """Return a hash of the text that is the same in every process."""
+    """Return a hash of the text that is the same in all processes."""
     return sum(text.encode()) + len(text) * 31
