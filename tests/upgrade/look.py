@@ -1,4 +1,4 @@
-"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in a folder and print as JSON what it still has."""
+"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in the folder, and print as JSON what it contains."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ ADMIN = "admin"
 
 
 def look(folder: Path) -> dict[str, Any]:
-    """Upgrade the installation and collect what its pages, API and commands return. Then undo and restore revisions."""
+    """Upgrade the installation and collect what its pages, APIs and commands return. Then undo and restore
+    revisions.
+    """
     begin(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client
@@ -46,7 +48,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def read_page(browser: Any, request_id: str) -> dict[str, Any]:
-    """Return the status and the text of a logged request's page, including the recorded body."""
+    """Return the status and the text of the page of a logged request, including the recorded body."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
     if answer.status_code == 200 and "?body" in text:
@@ -76,7 +78,7 @@ def doctor() -> str:
 
 
 def undo(browser: Any, newest: int) -> list[str]:
-    """Undo the newest revision, which added an alias. Return the remaining aliases."""
+    """Undo the newest revision, which added an alias, and return the remaining aliases."""
     from routing_admin.configuration import snapshot
 
     browser.post(f"/undo/{newest}/")
@@ -84,7 +86,7 @@ def undo(browser: Any, newest: int) -> list[str]:
 
 
 def restore(browser: Any) -> float:
-    """Restore the oldest revision that contains the route. Return the route's temperature."""
+    """Restore the oldest revision that contains the route, and return the route's temperature."""
     browser.post("/history/2/restore/", {"seen": "1"})
     routing = json.loads(command("export_config", "llm-routing"))["routing"]
     return float(routing["through-keyed"]["temperature"])

@@ -1,7 +1,7 @@
-"""`python -m tests.upgrade.make OUT.tar.gz`: create a small installation with this version of the program.
+"""`python -m tests.upgrade.make OUT.tar.gz`: create a small installation with this version of the product.
 
-Only commands, pages and API calls are used, so that this program works in every version. `expected.json` describes the
-contents of the installation, including its secrets, which are used nowhere else.
+It only uses commands, pages and API calls, so that it runs with every version. `expected.json` describes the contents
+of the installation. It includes secrets, which are not used anywhere else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CHINESE = "第一行\n第二行：测试文件\n" * 20
 
 
 def begin(folder: Path) -> None:
-    """Set up Django with the data directory, and run `bootstrap`, which migrates or creates the installation."""
+    """Set up Django for the data directory, and run `bootstrap`, which creates or migrates the installation."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
     os.environ |= {
@@ -52,7 +52,7 @@ def command(*arguments: str) -> str:
 
 
 class Maker:
-    """Creates data through an administrator's browser and with an agent's key."""
+    """Fills the installation, as an administrator with a browser and as an agent with a key."""
 
     def __init__(self, folder: Path) -> None:
         from django.test import Client
@@ -63,7 +63,7 @@ class Maker:
         self.headers = {"authorization": f"Bearer {self.key}"}
 
     def configure(self) -> None:
-        """Create several revisions: a provider with a stored key, a route to this provider, and later changes."""
+        """Create several revisions: a provider with a stored key, a route to it, and later changes."""
         file = json.loads(command("export_config", "llm-routing"))
         file["providers"].append(
             {
@@ -86,7 +86,7 @@ class Maker:
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:
-        """Store a text file in GB18030 and an image. Return a mapping from artifact reference to SHA-256."""
+        """Store a text file in GB18030 and an image. Return the SHA-256 of each by its artifact reference."""
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}
@@ -99,7 +99,7 @@ class Maker:
         return hashes
 
     def ask(self, artifact: str) -> dict[str, int]:
-        """Send requests that end in different ways. Return a mapping from request id to status."""
+        """Send requests with different results. Return the status of each by its request id."""
         image = {"type": "image_url", "image_url": {"url": artifact}}
         text = {"type": "text", "text": "What is this? 这是什么"}
         bodies: tuple[dict[str, Any], ...] = (

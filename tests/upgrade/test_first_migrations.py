@@ -1,4 +1,4 @@
-"""The squashed first migration of each app creates the same schema as the migrations it replaces."""
+"""In each app, the squashed first migration creates the same schema as the migrations that it replaces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMED_BY_POSTGRESQL = re.compile(r"routing_admin_auditevent_number_\w+")
 
 
 def list_statements(text: str) -> list[list[str]]:
-    """Return the statements of a schema in a form that ignores the order of columns and constraints."""
+    """Return the statements of a schema, normalized so that the order of columns and constraints does not matter."""
     text = NAMED_BY_POSTGRESQL.sub("unique number", text.replace('"', ""))
     return sorted(
         sorted(re.split(r"[\s(,)]*[\n(,)]\s*", statement))
@@ -33,7 +33,7 @@ def list_statements(text: str) -> list[list[str]]:
 
 
 def dump(url: str) -> str:
-    """Return the schema as pg_dump prints it, without the daily partitions of the request log."""
+    """Return the schema as printed by pg_dump, without the daily partitions of the request log."""
     programs = find_programs()
     assert programs is not None
     command = [str(programs / "pg_dump"), "--schema-only", "--exclude-table=*_20??????", url]
@@ -60,7 +60,7 @@ def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) 
 
 
 def test_database_with_some_or_all_replaced_migrations_continues_from_them() -> None:
-    """`find_leaves` returns the migrations with which the tables for a backup can be created."""
+    """`find_leaves` returns the migrations that create the tables for a backup."""
     replacements = MigrationLoader(None).replacements
     applied = [key for migration in replacements.values() for key in migration.replaces]
     assert find_leaves(applied) == find_leaves([*applied, *replacements]) == sorted(replacements)

@@ -1,4 +1,4 @@
-"""Usage that an earlier version counted per agent is still counted, although limits now apply to holders."""
+"""Usage that an earlier version counted per agent still counts now that limits belong to holders."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def migrate(name: str = "") -> Any:
-    """Migrate to the named migration, or to the newest one if no name is given. Return the models at that migration."""
-    is_whole = connections[LOGS].vendor == POSTGRESQL  # On PostgreSQL, all tables are in one database.
+    """Migrate to the named migration, or to the newest one. Return the models in their state after it."""
+    is_whole = connections[LOGS].vendor == POSTGRESQL  # On PostgreSQL, one database has all tables
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
     return executor.migrate([("routing_admin", name)] if name else newest).apps
 
 
 def test_usage_of_agents_becomes_that_of_holders() -> None:
-    """Each process's share of a limit is migrated as well."""
+    """The shares that processes hold are migrated as well."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)
         day = {"meter": "tokensPerDay", "window": "2026-11-22", "ends_at": datetime(2026, 11, 23, tzinfo=UTC)}

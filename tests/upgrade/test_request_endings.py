@@ -1,4 +1,4 @@
-"""A migration sets how the requests of an earlier version ended, in log rows and in sums."""
+"""A migration sets how each request of an earlier version ended, in log rows and in usage sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A migration replaces values that SQLite stored but PostgreSQL cannot store. The history stays valid."""
+"""A migration replaces values that SQLite stores but PostgreSQL rejects. The history of revisions remains valid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ODD = {"zero": -0.0, "large": 1e16, "larger": 1e300, "nul": "a\0b", "emoji": "\U
 
 
 def put(table: str, key: str, name: str, **columns: str) -> None:
-    """Write to the database as an older version did, without settling values."""
+    """Write values to the database unchecked, as an older version did."""
     for column, text in columns.items():
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
 

@@ -1,7 +1,7 @@
-"""After an upgrade, the data of installations of earlier versions is complete and usable.
+"""After an upgrade from an earlier version, all data of the installation is there and usable.
 
-Each file `installations/*.tar.gz` was created by `tests/upgrade/make.py` of the version in its name. Each test run
-upgrades all of them, so that a migration that loses data is noticed.
+Each `installations/*.tar.gz` was created by `tests/upgrade/make.py` of the version in its name. Each test run upgrades
+all of them, so a migration that loses data fails a test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INSTALLATIONS = sorted((HERE / "installations").glob("*.tar.gz"))
 
 @pytest.fixture(scope="module", params=INSTALLATIONS, ids=lambda path: path.name)
 def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Upgrade an installation. Return what it contained, and what this version finds in it."""
+    """Upgrade an installation. Return what it contained before, and what this version finds in it."""
     folder = tmp_path_factory.mktemp("upgrade")
     shutil.unpack_archive(request.param, folder)
     for name in ("keys", "secret_key"):
@@ -44,9 +44,9 @@ def test_administrator_can_sign_in_and_doctor_finds_nothing(upgraded: dict[str, 
 
 
 def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
-    """The export contains everything that it contained before, and every revision and the audit log can be opened."""
+    """The export contains all entries that it contained before. Every revision and the audit log can be opened."""
     was, current = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
-    for configuration in (was, current):  # The earliest version did not export these entries.
+    for configuration in (was, current):  # The earliest version did not export providers made from services
         configuration["providers"] = [
             provider for provider in configuration["providers"] if "fromServices" not in provider
         ]

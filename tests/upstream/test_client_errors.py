@@ -1,4 +1,4 @@
-"""Every aiohttp exception maps to one fault. Exceptions from the project's own code pass through unchanged."""
+"""Each exception of aiohttp is classified as one fault. Exceptions of the project's own code are raised unchanged."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from routing_admin.upstream.response import READ_AFTER_END, BrokenBodyError, Ups
 from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
-# These aiohttp modules are for servers. The gateway only uses the client.
+# The gateway only uses aiohttp's client, and these modules are for servers.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
-# No provider can cause these aiohttp exceptions, for the reason given with each.
+# No provider can cause these exceptions of aiohttp. The reason is given with each.
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -67,14 +67,14 @@ KINDS = raised_by(aiohttp)
 
 
 def bare(kind: type[BaseException]) -> BaseException:
-    """Return an instance of an empty subclass of `kind`, no matter what arguments its constructor requires."""
+    """Return an instance of an empty subclass, since the constructor of `kind` may need arguments."""
     instance: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
     return instance
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=exception_name)
 def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
-    """A new aiohttp exception either is covered by its base class or fails this test until it is classified."""
+    """An exception that is new in aiohttp has a known base class, or fails this test until it is classified."""
     if exception_name(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -83,9 +83,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
 
 
 def test_excluded_exceptions_exist_in_the_client() -> None:
-    """Every entry of `NEVER` still exists in aiohttp, and the search through its modules finds well-known
-    exceptions.
-    """
+    """All exceptions in `NEVER` still exist in aiohttp, and the search of its modules finds well-known exceptions."""
     assert set(NEVER) <= {exception_name(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
 
@@ -146,7 +144,7 @@ def test_own_exceptions_are_not_client_errors(kind: type[BaseException]) -> None
 
 @dataclass(frozen=True)
 class BuggyProtocol:
-    """A protocol adapter with a bug."""
+    """A protocol that fails with a bug when it decodes."""
 
     name: str = "wrong"
 
@@ -166,9 +164,7 @@ class BuggyProtocol:
 async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The message and the log say that the fault is the gateway's and not the provider's. The next candidate is still
-    called, since its response may be readable.
-    """
+    """The message and the log blame the gateway, not the provider. The next candidate's response may be readable."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
@@ -181,7 +177,7 @@ async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
 
 
 class BuggyAtTheEnd(BuggyProtocol):
-    """A protocol adapter with a bug that only occurs after the first content."""
+    """A protocol that fails with a bug after the first content."""
 
     def feed(self, block: bytes) -> list[StreamEvent]:
         return [Delta("said")]
@@ -191,7 +187,7 @@ class BuggyAtTheEnd(BuggyProtocol):
 
 
 async def test_bug_after_content_is_raised_from_the_stream() -> None:
-    """After the first content, no other candidate can replace this one, so reading the stream raises the exception."""
+    """After the first content, no other candidate may answer, so the exception is raised to the reader."""
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=True)
@@ -203,7 +199,7 @@ async def test_bug_after_content_is_raised_from_the_stream() -> None:
 
 
 async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
-    """A bug that occurs while a file is read is raised unchanged, although aiohttp wraps it as a broken connection."""
+    """The original exception is raised, although aiohttp wraps it as a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"
@@ -219,9 +215,9 @@ async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
 
 
 async def test_reading_after_the_end_raises_the_known_message() -> None:
-    """If a body is read after its end, aiohttp raises a bare `RuntimeError`.
+    """Reading a body after its end raises a bare `RuntimeError` in aiohttp.
 
-    Only the message distinguishes this error from a bug in the gateway.
+    Only the message distinguishes it from a bug in the gateway.
     """
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(aiohttp.base_protocol.BaseProtocol(loop), 1024, loop=loop)

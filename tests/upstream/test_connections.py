@@ -1,4 +1,4 @@
-"""Individual connections to providers: how request heads are written, and when a connection is kept alive."""
+"""Individual connections to providers: how request heads are written, and which connections are kept alive."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from routing_admin.upstream.response import UpstreamResponse
 QUICK = Timeouts(2.0, 2.0, 2.0, 4.0)
 FINE = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
 TOO_LARGE = b"HTTP/1.1 413 Too Large\r\ncontent-length: 2\r\n\r\n{}"
-# The socket buffers are so small that a large body needs several writes.
+# With such small socket buffers, a large body needs several writes.
 SMALL_BUFFER = 32 * 1024
 Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @dataclass
 class Host:
-    """A server that records the request heads and responds to each with `converse`."""
+    """A server that records request heads and answers each with `converse`."""
 
     converse: Converse
     port: int = 0
@@ -66,7 +66,7 @@ class Host:
 
 
 def answering(*blocks: bytes) -> Converse:
-    """Return a handler that reads a request body of two bytes and then writes `blocks`."""
+    """Return a handler that reads a body of two bytes and then writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
@@ -83,7 +83,7 @@ async def pools() -> AsyncIterator[Pools]:
 
 
 async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | Failure:
-    """Send `{}` and return the status and body of the response."""
+    """Send the body `{}` and return the response's status and body."""
     request = UpstreamRequest(f"http://127.0.0.1:{host.port}/v1?a=%20b", headers)
     timer = PhaseTimer(QUICK.total)
     try:
@@ -137,14 +137,14 @@ async def narrow_pool() -> AsyncIterator[Pool]:
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket whose small send buffer fills up as with a slow, distant peer."""
+    """Create a socket with a small send buffer, which fills up as if the peer were slow and distant."""
     made = socket.socket(*address[:3])
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
     return made
 
 
 async def test_connection_with_unsent_data_is_not_kept() -> None:
-    """A connection with unsent data is not kept, since the host would read the rest as the start of another request."""
+    """The host would take the rest of the data for the beginning of the next request."""
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -164,7 +164,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def chunks(size: int, count: int) -> list[bytes]:
-    """Return `count` chunks of `size` bytes and the final chunk."""
+    """Return `count` chunks of `size` bytes each, followed by the final chunk."""
     return [b"%x\r\n%b\r\n" % (size, bytes(size))] * count + [b"0\r\n\r\n"]
 
 
@@ -203,7 +203,7 @@ async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: 
 
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
 async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, value: str) -> None:
-    """A key that was pasted with a line break cannot inject a header."""
+    """For example, a key that was pasted with a line break cannot inject a header."""
     async with Host(answering(FINE)).serve() as host:
         outcome = await ask(pools, host, authorization=f"Bearer {value}")
         assert isinstance(outcome, Failure)
@@ -223,9 +223,8 @@ async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pyte
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
-    """Only the proxy receives its user and password.
-
-    For an HTTP URL, they are in the request itself. For an HTTPS URL, they are in the CONNECT request for the tunnel.
+    """For an HTTP URL, the credentials are in the request to the proxy. For an HTTPS URL, they are in its CONNECT
+    request.
     """
     upstream = Upstream(OriginPolicy(everything=True))
 

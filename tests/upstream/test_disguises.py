@@ -1,4 +1,4 @@
-"""Private addresses in disguise are refused in endpoints, proxies, DNS answers and redirects."""
+"""Unusual spellings of private addresses (disguises) are refused in endpoints, proxies, DNS answers and redirects."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.fallback.network_runs import HELLO, QUICK, protocol
 from tests.lab import Lab
 
 CLOSED = OriginPolicy()
-# These allowed origins contain none of the tested addresses.
+# None of the tested addresses is among these allowed origins.
 OTHER_ORIGINS = parse_policy("http://127.0.0.1:1, https://llm.example")
 PUBLIC = "https://llm.example/v1"
 
 
 @pytest.fixture
 def trap() -> Iterator[socket.socket]:
-    """Listen on a local port, and fail the test if anything connects to it."""
+    """Listen on a local port. If something connects to it, the test fails."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         yield listening
@@ -40,7 +40,7 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """A resolver that returns the given answers in turn, repeats the last one, and records the names it looked up."""
+    """A resolver that returns the given answers one after the other, then the last one again. It records the names."""
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)
@@ -70,7 +70,7 @@ async def guarded_upstream(
 
 
 async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model: str = "m") -> object:
-    """Call the endpoint. Return the fault if the call fails, and otherwise the answer."""
+    """Call the endpoint, and return the fault of a failed call or the answer."""
     target = Target("p", PUBLIC, model, "sk-secret-key-1234567890")
     request = replace(protocol("openai").encode(HELLO, target, stream=False), url=endpoint)
     outcome = await upstream.call(request, protocol("openai"), QUICK, proxy)
@@ -78,7 +78,7 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
 
 
 def test_there_are_hundreds_of_disguises() -> None:
-    """This test fails if the list of disguised addresses becomes shorter by mistake."""
+    """The other tests would check less if this list became shorter by mistake."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
@@ -88,9 +88,9 @@ def test_no_disguise_of_an_endpoint_passes() -> None:
 
 
 def test_no_disguise_of_a_proxy_passes() -> None:
-    """A user name in plain characters before the host in a proxy's URL is not taken for the host."""
+    """In a proxy's URL, a user name in plain characters is not mistaken for the host."""
     assert [url for url in disguised_urls() if refuse_proxy(url, CLOSED) is None] == [
-        # In this URL, the address is the user name and not the host.
+        # The private address in this URL is the user name and not the host.
         "https://127.0.0.1@api.openai.com/v1"
     ]
     for host in disguised_hosts():
@@ -130,7 +130,7 @@ async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
 async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(host: str) -> None:
-    """Only DNS decides whether such a name exists. A call is not refused because its name cannot be displayed."""
+    """Whether such a name exists is decided by DNS alone."""
     name_server = NameServer("10.0.0.1")
     assert refuse_url(f"https://{host}/v1", CLOSED) is None
     async with guarded_upstream(name_server) as upstream:
@@ -139,7 +139,7 @@ async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(ho
 
 
 async def test_name_is_checked_at_every_lookup() -> None:
-    """The name was public when it was entered and resolves to a private address when called (DNS rebinding)."""
+    """The name was public when it was entered, but resolves to a private address later (DNS rebinding)."""
     resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
     assert [result["host"] for result in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
     with pytest.raises(ForbiddenAddressError):

@@ -1,4 +1,4 @@
-"""If a host has closed a kept-alive connection, the next call loses neither an answer nor a retry."""
+"""If a host closes a connection that was kept alive, the next call loses neither its answer nor one of its retries."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 @dataclass
 class ImpatientHost:
-    """A server that answers `answers` requests per connection and closes the connection at the next request, without a
-    response.
+    """A server that answers `answers` requests per connection. At the next request, it closes the connection silently.
 
     If `crashes` is set, it closes the connection at every request.
     """
@@ -86,7 +85,7 @@ async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream:
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
-    # For each request, the number of its connection. Each connection answers once and is closed at its second request.
+    # The connection of each request: each connection answers once, and is closed when it receives its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 
@@ -98,7 +97,7 @@ async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> 
 
 
 async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
-    """The host may have processed the request, so the request is not sent again without the caller's knowledge."""
+    """The host may already have processed the request, so it is not sent again silently."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
     assert isinstance(outcome, Failure)
@@ -107,7 +106,7 @@ async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Up
 
 
 async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Upstream) -> None:
-    """The host may have read the request before it closed the connection, so the request is repeated only once."""
+    """The host may read the request and then crash because of it, so it is only repeated once."""
     async with ImpatientHost(answers=2).serve() as host:
         await asyncio.gather(*(call(upstream, host) for _ in range(20)))
         host.received.clear()
@@ -119,7 +118,7 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
 
 
 async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
-    """The connection limit covers connections in use and idle connections together."""
+    """Connections in use and idle connections share one limit."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:
         for host in (first, second):

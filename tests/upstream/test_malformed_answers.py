@@ -1,4 +1,6 @@
-"""If a provider's response violates HTTP, the next candidate answers. The log names the fault without a traceback."""
+"""If a provider's response violates HTTP, the next candidate answers, and the log names the fault without a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ ADDRESS = "Check the base URL: host, port, and whether it should begin with http
 
 FORMS = ("plain", "stream")
 CASES = [(name, form) for name in MALFORMED for form in FORMS]
-# Each case has its own provider, so that a cooldown caused by one does not affect another.
+# Each case has a provider of its own, so that a cooldown only affects this case.
 SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from two"}
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Return a configuration with a task for each case, and a task whose candidates are all malformed.
+    """Return a configuration with a task for each case, and a task with only malformed candidates.
 
-    The chain of a case consists of its malformed provider and a provider that answers.
+    In each case, a candidate that answers follows the malformed one.
     """
     file = routing(lab)
     file["providers"] += [
@@ -130,7 +132,7 @@ def provider(endpoint: str) -> Provider:
 
 @contextmanager
 def banner(data: bytes) -> Iterator[str]:
-    """Serve one connection, sending the bytes of a protocol other than HTTP."""
+    """Accept one connection and send bytes that do not belong to HTTP."""
 
     def serve() -> None:
         caller, _ = listening.accept()

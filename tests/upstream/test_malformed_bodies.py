@@ -1,4 +1,4 @@
-"""Bodies that violate HTTP after a valid head are reported as soon as the violation arrives."""
+"""If a body violates HTTP after a valid head, the fault is reported as soon as the violation arrives."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from tests.lab.scenarios import dump
 from tests.lab.shapes import VENDORS, ReplyText
 from tests.lab.wire import read_request
 
-# These timeouts are so long that no call times out. Code that waits for the rest of a broken body would block the
-# tests.
+# No call reaches these timeouts. If the code waited for the rest of an invalid body, the tests would hang.
 PATIENT = Timeouts(connect=10, first_content=600, between=600, total=600)
 CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: %s\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -37,9 +36,7 @@ def chunk(data: bytes) -> bytes:
 
 @asynccontextmanager
 async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False) -> AsyncIterator[str]:
-    """Serve the first part immediately and the other parts after `go_on`. Then keep the connection open, or close it
-    if `close` is set.
-    """
+    """Send the first part at once and the others after `go_on`. Then close the connection if `close` is true."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await read_request(reader)
@@ -124,7 +121,7 @@ async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) ->
 
 
 class CountedEnd(asyncio.Future[None]):
-    """A future for the end of a connection that counts its callbacks."""
+    """The future for the end of a connection, which records the callbacks that are added to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -164,7 +161,7 @@ async def test_body_of_a_closed_connection_fails_at_once() -> None:
 
 @pytest.mark.parametrize("reason", [b"\xd5\xfd\xb3\xa3", b"\xff", b""], ids=["GBK", "no text", "none"])
 async def test_reason_phrase_may_be_any_bytes(upstream: Upstream, reason: bytes) -> None:
-    """The reason phrase is ignored, so a response whose phrase is Chinese text in GBK can still be read."""
+    """The reason phrase is ignored, so it may be Chinese text in GBK."""
     go_on = asyncio.Event()
     go_on.set()
     body = dump(VENDORS["openai"].plain(ReplyText(text="hi"), "m"))

@@ -1,4 +1,4 @@
-"""Compressed responses from providers: complete, in several gzip members, truncated, or followed by other bytes."""
+"""Compressed responses of providers: complete, in several gzip members, truncated, or with trailing bytes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build_response(blocks: list[bytes], status: int = 200, encoding: str = "gzip
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
-    """Otherwise, all members but the first would be lost without an error."""
+    """Without this, all members but the first would be lost silently."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -59,7 +59,7 @@ def test_size_limit_applies_to_the_sum_of_all_members() -> None:
 
 
 def test_a_flood_of_empty_members_is_refused() -> None:
-    """Empty members decompress to nothing but still take time."""
+    """Empty gzip members take time, although they decompress to nothing."""
     assert decompress("gzip", gzip.compress(b"") * MAX_MEMBERS, 9) == b""
     with pytest.raises(BadEncodingError):
         decompress("gzip", gzip.compress(b"") * (MAX_MEMBERS + 1), 9)
@@ -78,7 +78,9 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
-    """HTTP reports no error, since the connection closed properly. An error response's partial message is kept."""
+    """HTTP reports no error, since the connection is closed properly. Of an error response, the readable part is
+    kept.
+    """
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(build_response([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
@@ -87,7 +89,7 @@ async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
 
 
 async def test_an_answer_in_two_members_is_read_whole() -> None:
-    """A response in two gzip members, as a proxy may send it, is read completely."""
+    """Some proxies send a response in two gzip members."""
     packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
     assert await read_body(build_response(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
@@ -125,7 +127,7 @@ def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
     ],
 )
 async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, fault: Fault) -> None:
-    """A little white space counts as a keep-alive. After it, the content may take as long as without it."""
+    """A little white space counts as a keep-alive. After it, the content has as much time as without it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
     content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)

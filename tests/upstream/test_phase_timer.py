@@ -1,4 +1,4 @@
-"""One timer for all waits of an upstream call, tested on an event loop with a simulated clock."""
+"""The timer that limits all waits of an upstream call, tested with an event loop whose clock is simulated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class SimulatedSelector(selectors.SelectSelector):
-    """A selector that advances a simulated clock instead of waiting for the next timer."""
+    """A selector that sets the simulated clock to the next timer instead of waiting."""
 
     now = 0.0
 
@@ -25,7 +25,7 @@ class SimulatedSelector(selectors.SelectSelector):
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop with a simulated clock that starts at zero."""
+    """An event loop whose simulated clock starts at zero."""
 
     def __init__(self) -> None:
         self.simulated_selector = SimulatedSelector()
@@ -45,7 +45,7 @@ def clock() -> float:
 
 
 def take(seconds: float) -> Coroutine[Any, Any, None]:
-    """Return a coroutine that takes this many seconds on the loop's clock."""
+    """Return a coroutine that takes this many simulated seconds."""
     reached = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, reached.set)
     return wait_for(reached)
@@ -65,14 +65,14 @@ async def wait(timer: PhaseTimer, work: Awaitable[T], seconds: float) -> T:
 
 
 async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, bool]:
-    """Let a wait time out. Return when it ended, and whether the total time was used up."""
+    """Wait until the timeout. Return the time at its end, and whether the total time limit caused it."""
     with pytest.raises(WaitTooLongError) as caught:
         await wait(timer, never(), seconds)
     return clock(), caught.value.total
 
 
 @pytest.mark.parametrize(
-    # Each case has pairs of a wait's duration and its limit, then the last wait's limit and the time when it times out.
+    # Waits as pairs of duration and limit, then the limit of the last wait and the time at which it times out.
     ("waits", "last", "moment"),
     [
         ([], 3, 3),
@@ -162,7 +162,7 @@ def test_cancellation_from_outside_is_never_lost(moment):
 
 
 def test_wait_in_a_cancelled_task_still_times_out():
-    """Cleaning up after a cancellation may take time, but only within its own time limit."""
+    """Cleanup after a cancellation may wait, but not longer than its own limit."""
     waits: list[tuple[float, bool]] = []
 
     async def clean_up() -> None:
@@ -183,7 +183,7 @@ def test_wait_in_a_cancelled_task_still_times_out():
 
 
 async def break_off() -> None:
-    """Raise another error on cancellation, like a client whose connection has been closed."""
+    """Raise another error when cancelled, like a client whose connection was closed."""
     try:
         await never()
     finally:
@@ -192,7 +192,7 @@ async def break_off() -> None:
 
 @pytest.mark.parametrize(("work", "raised"), [(never, WaitTooLongError), (break_off, ConnectionError)])
 def test_timed_out_task_does_not_count_as_cancelled(work, raised):
-    """The timer withdraws its own cancellation, so that a later `await` does not see a cancelled task."""
+    """The timer takes back its own cancellation, so a later `await` does not raise `CancelledError`."""
 
     async def exchange() -> int:
         with pytest.raises(raised):

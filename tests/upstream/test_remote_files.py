@@ -1,4 +1,4 @@
-"""A file from remote storage is read in a thread, so that the event loop and other calls continue."""
+"""A file in remote storage is read in a thread, so that the event loop continues with other calls."""
 
 from __future__ import annotations
 

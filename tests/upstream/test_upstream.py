@@ -85,7 +85,7 @@ async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
     body = sum(len(piece) for piece in media_blocks(blob))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # The size is divisible by 3, so base64 needs no padding.
+    # Since the size is divisible by 3, its base64 needs no padding.
     assert body == 4 * (size // 3)
     assert peak < 4 * 1024 * 1024
     assert isinstance(await upstream.call(request, protocol("openai"), replace(QUICK, first_content=5)), Answer)
@@ -139,7 +139,7 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
 
 
 async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
-    """The host name is public, so the resolved address is checked for every connection (DNS rebinding)."""
+    """The host name is public, so the resolved address has to be checked at each connection (DNS rebinding)."""
     from routing_admin.upstream.calls import CheckedResolver
     from routing_admin.upstream.faults import ForbiddenAddressError
 
@@ -151,7 +151,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
 
 
 async def test_a_listed_name_on_loopback_can_be_called(lab):
-    """A local provider such as Ollama can be called once its origin is listed as allowed."""
+    """This is how a local provider such as Ollama is allowed."""
     upstream = Upstream(parse_policy(f"http://localhost:{lab.port}"))
     url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=False)
@@ -181,7 +181,7 @@ async def test_proxy_is_default_none_or_a_url(lab):
 
 
 async def test_proxy_must_be_an_allowed_origin(lab):
-    """A proxy sees the key, so a proxy that is not allowed is never contacted."""
+    """The proxy receives the key, so it is not contacted unless it is allowed."""
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,7 +202,7 @@ async def test_proxy_must_be_an_allowed_origin(lab):
 
 @asynccontextmanager
 async def rude_server() -> AsyncIterator[str]:
-    """Accept TLS connections and abort each one at the first byte."""
+    """Accept TLS connections, and abort each one when its first byte arrives."""
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
@@ -224,7 +224,7 @@ async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
-    # The other scenarios only exist as streams. `drip` sends a plain body slowly.
+    # The other scenarios exist only as streams, so `drip` takes their place, which sends a plain body slowly.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()
@@ -266,7 +266,7 @@ async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
 
 
 async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upstream):
-    """After the finish reason, an open stream has a few seconds to send its usage, not the whole stall timeout."""
+    """After the finish reason, the stream has only a few seconds to send its usage, and not the stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     began = time.monotonic()
@@ -287,9 +287,7 @@ async def test_stream_is_withheld_until_its_first_content(lab, upstream):
 
 
 async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
-    """Before the first content, comments extend the time limit for that content. After it, comments do not reset the
-    stall timeout.
-    """
+    """Comments extend the time limit for the first content. After it, they do not extend the stall timeout."""
     before = NetworkRun({"up": lab.url("openai", "up")}, protocol("openai"), stream=True)
     end = await before.run(PlannedCandidate(0, "up", "fault:comments_first:count=12,seconds=0.1"))
     assert isinstance(end, RunResult)
@@ -300,7 +298,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
-    """The connection test on the admin pages makes its call from such a thread."""
+    """Connection tests on pages are made from such a thread."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
@@ -318,7 +316,7 @@ def test_failure_message_has_no_key_and_no_line_break(lab):
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_next_candidate_is_called_without_delay(lab, stream):
-    """`make bench` measures how long it takes to call the next candidate."""
+    """`make bench` measures the time until the next candidate is called."""
     lab.requests.clear()
     urls = {"bad": lab.url("openai", "bad"), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)
@@ -330,13 +328,13 @@ async def test_next_candidate_is_called_without_delay(lab, stream):
 
 
 def test_blobs_in_memory_can_be_read_more_than_once():
-    """Each attempt reads the blob from the beginning."""
+    """Each attempt reads them from the beginning."""
     blob = make_blob(b"abcd")
     assert list(media_blocks(blob)) == list(media_blocks(blob))
 
 
 def test_lab_records_the_text_that_was_sent(lab):
-    """Check the fault lab itself."""
+    """This tests the fault lab and not the product."""
     lab.requests.clear()
     chat = ChatRequest((Message(Role.USER, (TextPart("can you hear me"),)),))
     Upstream(ANY).call_sync(request_to(lab, chat=chat), protocol("openai"), QUICK)
@@ -371,7 +369,7 @@ async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
 
 
 async def test_silent_name_server_is_a_dns_error():
-    """DNS look-ups have their own timeout, so they cannot use up the time for the first content."""
+    """DNS has a timeout of its own, so a look-up cannot use up the time for the first content."""
 
     class Silent(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):
@@ -387,7 +385,7 @@ async def test_silent_name_server_is_a_dns_error():
 
 async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
     context = ssl.create_default_context(cafile=self_signed()[0])
-    context.check_hostname = False  # The lab's certificate does not contain its address.
+    context.check_hostname = False  # The lab's certificate does not name the lab's address.
     url = lab.broken_url("tls_cert_error")
     request = protocol("openai").encode(HELLO, Target("lab", url, "lab-model"), stream=True)
     trusting = Upstream(ANY, verify=context)

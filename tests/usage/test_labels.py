@@ -1,5 +1,6 @@
-"""Labels of calls (team, project, user) come from the key or the request, are limited in number and length, and are
-used in the log and for costs.
+"""Labels of calls (team, project, user) are taken from the key or the request, and limited in number and length.
+
+The log and the costs use them.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ def _fresh_label_names() -> Iterator[None]:
     ],
 )
 def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
-    """A label of the key takes precedence over the request's label, whatever the request contains.
+    """The key's label takes precedence.
 
-    A user id with a session part, which changes each session, is reduced to the user.
+    A user id that ends with the id of a session is reduced to the user.
     """
     assert call_labels(key, body) == expected
 
@@ -126,8 +127,8 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
 
 
 def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
-    """The first labels of a day are kept, even across a restart. Later labels are summed under `others`, so no request
-    is lost.
+    """A day's first labels are kept, even after a restart. Later ones are added up as `others`, so no request is
+    lost.
     """
     write([entry(f"a{number}", Labels(user=f"u{number}")) for number in range(MAX_USERS + 5)])
     renew(sum_labels)

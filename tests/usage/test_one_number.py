@@ -1,4 +1,4 @@
-"""Each count is the same on every page and in every file, API and metric that is based on the log."""
+"""Each count is the same on all pages and in all files, APIs and metrics that are based on the request log."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ OUTCOMES = {
     "client_cancelled": 2,
 }
 REQUESTS, FAILED, REFUSED, CANCELLED, ATTEMPTS = 19, 4, 4, 2, 20
-"""The expected sums of `OUTCOMES`. One answer was a fallback, so there is one more attempt than there are requests."""
+"""Sums over `OUTCOMES`. One answer came from a fallback, so there is one more attempt than there are requests."""
 NAMES = ("failed", "refused", "cancelled")
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at 14:45 of yesterday."""
+    """Set the current time to 14:45 of yesterday."""
     moment = timezone.localtime().replace(hour=14, minute=45, second=0, microsecond=0) - timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -66,7 +66,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
 
 
 def log_requests(now: datetime) -> list[Entry]:
-    """Log requests with every kind of ending: near each edge of the time window, and just outside of it."""
+    """Log requests with every kind of ending, just within and just outside of the time window."""
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
     hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
@@ -82,7 +82,7 @@ def count_found(q: str, now: datetime) -> int:
 
 
 def linked_searches(page: Page) -> dict[str, str]:
-    """Return the search of each link to the request log, by the link's text."""
+    """Return the search behind each link to the request log, by the text of the link."""
     urls = {one.text: one.attributes.get("href") or "" for one in page.controls if one.tag == "a"}
     return {
         text: parse_qs(urlsplit(url).query)["q"][0] for text, url in urls.items() if url.startswith("/requests/?q=")
@@ -169,7 +169,7 @@ PRICE = {"currency": "CNY", "input": 2, "output": 8}
 
 
 def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) -> Entry:
-    """Make a request as the gateway logs it, with the tokens of a finished answer and of a failed but billed call."""
+    """Return a request with the tokens of its answer and of a failed call that was billed."""
     facts = RequestFacts(f"o-{outcome}", at, "v1", agent="text-agent", task_type="planning", stream=is_streamed)
     facts.outcome = outcome
     facts.first_content_ms = 30.0 if is_streamed else None
@@ -216,7 +216,7 @@ def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
     log_requests(now)
-    if query.get("by") == "day":  # All rows have to be within one day.
+    if query.get("by") == "day":  # All rows must lie within one day
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()
         write(

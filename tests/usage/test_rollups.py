@@ -1,5 +1,6 @@
-"""Usage reports are read from roll-ups (one set of rows for each hour or day that has ended) and equal the underlying
-sums exactly.
+"""Usage reports read roll-ups, and give exactly the same numbers as the sums below them.
+
+A roll-up is a set of rows for an hour or a day that has ended.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from routing_admin.request_log.usage_sums import COUNTS, day_start
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
 HOURS = 8
-"""Only one in this many hours has sums, since every hour that has sums is rolled up separately."""
+"""Only one in this many hours has any usage, since each of these hours takes a separate roll-up."""
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 
 def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
-    """Create daily and hourly sums with a value in every column, the same names in several columns, and several
+    """Create daily and hourly sums: with values in all columns, with the same names in several columns, in several
     currencies.
     """
     draw = random.Random(seed)
@@ -63,7 +64,7 @@ def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Return reports for every grouping: over a short period, a long period, and a period that ends in the past."""
+    """Return reports with every grouping, for a short and a long period until now and for one that ended earlier."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),
@@ -96,9 +97,7 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
 
 
 def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
-    """A month's report reads only the rows of its roll-ups, regardless of the number of sums. The current hour and day
-    have no roll-ups.
-    """
+    """However many sums there are, a report on a month only reads roll-ups, and sums of the current hour and day."""
     fill(now)
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
@@ -134,7 +133,7 @@ def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
 def test_overtaken_roll_up_leaves_nothing_half_written(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """A roll-up is overtaken by a late request, or by another process that rolls up the same day."""
+    """Another process may create the same roll-up, or a late request may change its sums in the meantime."""
     fill(now)
     day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up

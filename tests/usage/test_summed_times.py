@@ -1,4 +1,4 @@
-"""In every time zone, a time range is split into days, hours and what is left between them."""
+"""In every time zone, a time range is split into whole days, whole hours, and the rest."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from routing_admin.request_log.summed_times import HOURS_UP_TO, period_end, peri
 from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 NOW = datetime(2026, 11, 4, 14, 45, tzinfo=UTC)
-"""Three days after New York set its clocks back."""
+"""This is three days after New York set its clocks back."""
 AGO = st.integers(0, 20 * 24 * 60).map(lambda minutes: NOW - timedelta(minutes=minutes))
 ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/New_York"])
 
 
 @given(zone=ZONES, ends=st.tuples(AGO, AGO | st.none()), is_picky=st.booleans())
 def test_a_split_covers_its_range_once(zone: str, ends: tuple[datetime, datetime | None], is_picky: bool) -> None:
-    """The split uses no hours older than the retention of hourly sums. What it leaves out is read from log rows."""
+    """Hours whose hourly sums were already deleted are not used. The rest is read from log rows."""
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):
         parts = split_range(start, stop, NOW, (lambda _span, starts: starts[::2]) if is_picky else None)

@@ -41,13 +41,15 @@ TIMES = [
 ]
 TERMS = ["", "agent:text-agent", "task:planning", "agent:text-agent task:planning", "model:m"]
 FOLDS = 12
-"""The number of hours that are rolled up. All other hours are read from their sums."""
+"""This many hours are rolled up. All others are read from their sums."""
 OUTCOMES = ["ok", "ok", "ok", "http_503", "invalid_json", "client_cancelled"]
 
 
 @pytest.fixture(params=["UTC", "Asia/Kolkata", "America/New_York"])
 def now(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[datetime]:
-    """Fix the current time, in time zones whose days begin at a full hour of UTC, at half past, or vary in length."""
+    """Set the current time, in zones whose days begin at a full hour of UTC, at half past, or have different
+    lengths.
+    """
     with timezone.override(request.param):
         moment = timezone.localtime().replace(hour=15, minute=45, second=0, microsecond=0) - timedelta(days=1)
         monkeypatch.setattr(timezone, "now", lambda: moment)
@@ -69,13 +71,13 @@ def log_requests(now: datetime) -> list[Entry]:
     rollups = UsageRollups()
     for _ in range(FOLDS):
         assert rollups.fold_next(now)
-    prune_usage(now)  # This deletes the sums of hours older than a week.
+    prune_usage(now)  # This deletes hourly sums older than a week
     return entries
 
 
 def test_totals_count_what_the_search_matches(now: datetime) -> None:
-    """For every range, the totals equal a count of single rows, even without hourly sums or if days begin at half past
-    the hour.
+    """In every range, the totals equal a count of the log rows, even without hourly sums or if days begin at half
+    past.
     """
     log = log_requests(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):
@@ -102,9 +104,7 @@ def test_totals_count_what_the_search_matches(now: datetime) -> None:
 
 
 def test_many_requests_are_counted_by_indexes_or_not_at_all(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above a limit, requests are counted only where an index suffices. For other searches, the page just says that
-    there are more.
-    """
+    """Above a limit, requests are only counted if an index suffices. Otherwise, the page says that there are more."""
     monkeypatch.setattr(totals, "MAX_COUNTED", 2)
     now = timezone.now()
     for number, outcome in enumerate(("ok", "http_503", "http_503", "invalid_json")):

@@ -1,4 +1,4 @@
-"""Usage by agent, route, provider, model and day, on the usage page, as CSV and in the agents' API."""
+"""Usage by agent, route, provider, model and day: on the usage page, as CSV and in the agents' API."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MONTH = 28
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at the last noon, far from midnight.
+    """Set the current time to the last noon, far from midnight.
 
-    Models are priced in yuan, priced in dollars, or not priced.
+    There is a model with a price in yuan, one with a price in dollars, and one without a price.
     """
     for name, price in (("yuan", YUAN), ("dollars", DOLLARS), ("unpriced", {})):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -43,7 +43,7 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # A login session that was created now would have expired by noon.
+    if moment > now:  # A session that was created now would have expired by then
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -83,13 +83,13 @@ def test_cost_of_a_scripted_month_equals_a_manual_sum(noon: datetime):
 
 @pytest.mark.parametrize(("group", "names"), [("route", ["planning", "design"]), ("provider", ["yuan", "dollars"])])
 def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]):
-    """The most expensive group is first, by the currency with the largest sum. Currencies are not added up."""
+    """The group with the highest cost is first, in the currency with the largest sum. Currencies are not added up."""
     write([entry(f"a{number}", noon) for number in range(9)] + [entry("b", noon, "dollars", route="design")])
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
 
 
 def test_a_short_time_is_read_by_the_hour(noon: datetime):
-    """A daily sum would include hours before the short period."""
+    """A daily sum would also include the hours before the period."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
     assert len(sum_usage(noon - timedelta(hours=6), "agent").series) == 2
@@ -125,7 +125,7 @@ def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
 
 
 def test_old_sums_are_deleted(noon: datetime):
-    """Hourly sums are kept for a week, daily sums for a year and a month."""
+    """Hourly sums are kept for a week, and daily sums for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
@@ -147,7 +147,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [row["requests"] for row in rows] == ["2", ""]  # The request is counted once.
+    assert [row["requests"] for row in rows] == ["2", ""]  # The request counts only once
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):

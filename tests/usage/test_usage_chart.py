@@ -34,7 +34,9 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at the last noon. Each token costs one cent, in dollars or, for another model, in yuan."""
+    """Set the current time to the last noon. Each token costs one cent, of a dollar with one model and of a yuan with
+    the other.
+    """
     for name, currency in (("dollars", "USD"), ("yuan", "CNY")):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
         price = {"currency": currency, "input": 10_000, "output": 10_000}
@@ -60,7 +62,7 @@ def entries(count: int, at: datetime, agent: str, provider: str = "dollars", out
 
 
 def read_legend(page: Page) -> list[tuple[str, str]]:
-    """Return the name and the total of each series, which follow the series' colour."""
+    """Return the name and the total of each series in the legend."""
     return [
         (name.text, total.text)
         for colour, name, total in zip(page.controls, page.controls[1:], page.controls[2:], strict=False)
@@ -121,9 +123,9 @@ def read_query(url: str) -> str:
 
 
 def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
-    """Today is incomplete, so neither today nor the same day of the previous period counts. 6 after 4 is +50%.
+    """Today is incomplete, so today and the same day of the previous period do not count. 6 after 4 is +50%.
 
-    If the log does not reach back to the beginning of the previous period, there is no comparison.
+    If the log does not cover the previous period, there is no comparison.
     """
     write([*entries(6, noon - DAY, "ann"), *entries(50, noon, "ann")])
     write([*entries(3, noon - 8 * DAY, "ann"), *entries(70, noon - 7 * DAY, "ann")])
@@ -174,7 +176,7 @@ def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
     (link,) = [url for url in page.link_urls if url.startswith("/csv/usage/") and url.endswith("chart=1")]
     lines = viewer.get(link).content.decode("utf-8-sig").split()
     assert [line.split(",")[1:] for line in lines] == [["agent-3", "agent-2"], ["4", "0"], ["0", "3"]]
-    # `days` takes precedence over `from` and `to`.
+    # The parameter `days` takes precedence over `from` and `to`.
     week = Page(viewer.get("/usage/", {**days, "days": "7", "metric": "requests"}))
     assert ("agent-0", "1") in read_legend(week)
 
