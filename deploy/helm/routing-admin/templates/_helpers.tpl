@@ -15,7 +15,7 @@ app.kubernetes.io/component: server
 {{- define "routing-admin.pod" -}}
 serviceAccountName: {{ .Values.serviceAccountName }}
 automountServiceAccountToken: false
-enableServiceLinks: false # a Service called routing-admin would set ROUTING_ADMIN_PORT
+enableServiceLinks: false # For a Service called routing-admin, Kubernetes would set ROUTING_ADMIN_PORT
 securityContext:
   runAsNonRoot: true
   runAsUser: 10001
@@ -48,14 +48,16 @@ envFrom:
   - secretRef: {name: {{ . }}}
   {{- end }}
 env:
-  # A folder inside the volume, since the volume is root's, and only its owner can make a folder private.
+  # A folder within the volume: the program makes its data folder private, which only the folder's owner may do, and the
+  # volume itself belongs to root.
   - {name: ROUTING_ADMIN_DATA_DIR, value: /data/routing-admin}
   - {name: ROUTING_ADMIN_PUBLIC_URL, value: {{ required "publicUrl: the address that people and agents use" .Values.publicUrl | quote }}}
   - {name: ROUTING_ADMIN_ALLOWED_HOSTS, value: "{{ .Release.Name }},{{ .Release.Name }}.{{ .Release.Namespace }},{{ .Release.Name }}.{{ .Release.Namespace }}.svc,{{ .Release.Name }}.{{ .Release.Namespace }}.svc.cluster.local"}
   - {name: ROUTING_ADMIN_TRUSTED_PROXIES, value: {{ .Values.trustedProxies | quote }}}
   - {name: ROUTING_ADMIN_DRAIN_SECONDS, value: {{ .Values.drainSeconds | quote }}}
   - {name: ROUTING_ADMIN_ARTIFACTS_URL, value: {{ required "s3.url: the bucket for artifacts, s3://…" .Values.s3.url | quote }}}
-  # By name: without the key the pod does not start, instead of keeping its data in a file that goes with it.
+  # Named explicitly, so that the pod does not start if the key is missing. Otherwise, it would keep its data in a file
+  # that is lost with the pod.
   - name: DATABASE_URL
     valueFrom: {secretKeyRef: {name: {{ .Values.postgresql.secret | default .Values.secret }}, key: {{ .Values.postgresql.key }}}}
   {{- if .Values.redis.enabled }}
