@@ -90,7 +90,7 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 def _hear(data: bytes) -> str:
     with wave.open(io.BytesIO(data)) as sound:
-        samples = sound.readframes(sound.getnframes())[1::2]  # The upper byte of each sample
+        samples = sound.readframes(sound.getnframes())[1::2]  # Keep only the upper byte of each sample
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:
         clips = bytes((sample - 128) % 256 for sample in recorded.readframes(recorded.getnframes()))
     length, positions = len(clips) // 10, []

@@ -61,7 +61,7 @@ COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateCo
 
 
 def counted_call(path: str) -> str:
-    """Return the path of the endpoint whose requests this path counts. For any other path, return an empty string."""
+    """Return the path of the call whose tokens the path counts, or an empty string if the path counts no tokens."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 

@@ -1,4 +1,4 @@
-"""The fault lab's scenarios. Each simulates a fault and names the faults that a plain and a streamed call must
+"""The fault lab's scenarios. Each simulates a fault, and states which fault a plain and a streamed call have to
 report.
 """
 
@@ -743,7 +743,7 @@ async def slow_stream(exchange: ScriptedExchange) -> None:
 async def endless(exchange: ScriptedExchange) -> None:
     frames = exchange.frames()
     await exchange.stream(frames.head, end=False)
-    # In these protocols, a content block is announced before its first delta.
+    # Anthropic's API and the Responses API announce a content block before its first delta.
     opening = frames.content[: {"anthropic": 1, "openai-responses": 2}.get(exchange.request.protocol, 0)]
     more = frames.content[len(opening)]
     for frame in opening:

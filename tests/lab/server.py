@@ -104,7 +104,7 @@ class Lab:
         self.tls_port = 0
 
     def play(self, script: Script) -> None:
-        """Replace the script and forget the received requests."""
+        """Replace the script and clear the list of received requests."""
         self.requests.clear()
         self._queues = {name: self._queue(steps) for name, steps in script.items()}
 

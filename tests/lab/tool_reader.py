@@ -16,8 +16,9 @@ REFERENCE = re.compile(r"artifact:[\w-]+")
 
 
 def next_reply(request: ReceivedRequest) -> ReplyText | None:
-    """Return a call of the next tool that the user named, or the last result if all were called. None if none was
-    named.
+    """Return a call of the next tool that the user named, or the last result if all were called.
+
+    Return None if the user named no tool.
     """
     files = "".join(f" [{media.mime_type}, {len(media.data)} bytes]" for media in request.media)
     if request.tool_choice in request.parameters:

@@ -120,7 +120,7 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts
-    assert counts[1] <= counts[0] + 3, counts  # More than one, since SQLite accepts 999 parameters per statement
+    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement
 
 
 def test_slots_that_a_killed_process_used_are_free_once() -> None:

@@ -53,7 +53,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the tracked files, in which one mutant at a time is made."""
+    """A copy of the tracked files, which contains one mutant at a time."""
 
     folder: Path
 

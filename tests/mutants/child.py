@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.conftest import NEEDS_MORE  # Imported here because it needs Django's settings
+    from tests.conftest import NEEDS_MORE  # tests.conftest can be imported only after Django's settings
 
     items.sort(key=lambda item: bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))))
     settings.register_profile("mutants", settings.get_profile("default"), derandomize=True, database=None)
@@ -72,7 +72,7 @@ def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str,
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # Not a test's error: judge the mutant in a changed file
+        except BaseException:  # No test raised this error: judge the mutant in a changed file
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())

@@ -21,7 +21,7 @@ AREAS = (
 )
 """Files and folders to mutate. Each file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""Test folders of modules whose own name and packages match no test folder."""
+"""Test folders for modules that have no test folder with their name or the name of a package above them."""
 Graph = Mapping[str, Sequence[str]]
 """Maps each module of the project to the project's modules that it imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")

@@ -177,7 +177,7 @@ def _is_skipped(node: ast.AST) -> bool:
                 name.isupper() and all(isinstance(part, NUMERIC) for part in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
-            return name[:1].isupper() and not name.isupper()  # A generic type with its parameters
+            return name[:1].isupper() and not name.isupper()  # A generic type such as `Mapping[str, int]`
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return method in LOG_METHODS and "log" in name.lower()
         case ast.Call(func=ast.Name(id=name)):

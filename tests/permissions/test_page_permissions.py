@@ -80,7 +80,9 @@ VIEWERS = {
         "requests_columns",
     },
 }
-"""What a viewer may do beyond that. On a route's page, a viewer may simulate requests, which stores nothing."""
+"""What viewers may do in addition to visitors who are not signed in. On a route's page, a viewer may only simulate
+requests, which stores nothing.
+"""
 
 EDITORS = {
     "GET": {
@@ -95,7 +97,9 @@ EDITORS = {
         *("undo", "restore", "options_chosen", "artifact_send", "artifact_describe", "alert_acknowledge", "alert_mute"),
     },
 }
-"""What an editor may do beyond that: change routes, services and agents, read files, export, send real requests."""
+"""What editors may do in addition to viewers: change routes, services and agents, read files, export, send real
+requests.
+"""
 
 ADMINISTRATORS = {
     "GET": {"tokens", "config_import", "provider_new", "provider_models", "catalogue_edition"},

@@ -55,8 +55,8 @@ def list_consequences(after: Configuration, before: Configuration = HERE, **unus
 
 
 def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
-    """One route loses its only model and cannot answer, so two agents cannot either. Another loses its last image
-    reader.
+    """One route loses its only model and cannot answer, which affects two agents. Another route loses its last model
+    that reads images.
     """
     after = switch_off(HERE, "service", ["qwen-vl"])
     assert list_consequences(after) == [

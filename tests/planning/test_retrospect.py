@@ -112,8 +112,8 @@ def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> Non
 
 
 def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
-    """A model that was on cooldown is skipped. If all models were, the last resort is unknown, since the log does not
-    name it.
+    """A model that was on cooldown is skipped. If all models were, the log does not show which one was called as a last
+    resort, so the result is unknown.
     """
     cooling = PastTry(SkipReason.COOLING.value)
     walked = walk(request({SEEING: cooling, BLIND: OK}), chain(SEEING, BLIND))
@@ -122,7 +122,6 @@ def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
 
 
 def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
-    """Since the policy is `native_only`, a candidate that needs a description is skipped, so this chain fails."""
     strict = WalkChain((place(BLIND, policy="native_only"),))
     past_request = request({BLIND: OK}, PICTURE)
     assert walk(past_request, strict).end is WalkEnd.UNANSWERED
@@ -199,8 +198,8 @@ def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequ
 
 @given(past, chains, chains)
 def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
-    """Each request has exactly one result and counts once per difference at most. Swapping the chains reverses
-    differences.
+    """Each request has exactly one result, and counts at most once for each kind of difference. Swapping the two chains
+    reverses all differences.
     """
     forward, backward = compare_routes(requests, before, after), compare_routes(requests, after, before)
     assert [side.total() for side in forward.ends] == [len(requests)] * 2

@@ -70,8 +70,8 @@ def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
 
 
 def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
-    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. A list without hours contradicts neither
-    price.
+    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Price lists without hours are not compared
+    with them.
     """
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
     assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]

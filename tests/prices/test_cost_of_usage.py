@@ -69,7 +69,6 @@ def test_cost_is_none_if_some_tokens_have_no_price():
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
 def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: str):
-    """Vendors charge the higher rate for all tokens of a long request, not only for those above the threshold."""
     low, high = (Rates(rate_from_amount(Decimal(text)), 0) for text in ("3", "6"))
     cost = calculate_cost(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
     assert cost == Cost(int(Decimal(dollars) * NANO), "USD")

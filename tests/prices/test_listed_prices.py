@@ -55,7 +55,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
-    # A smaller number would mean that the conversion has lost models.
+    # If fewer models were compared, the conversion would have lost some.
     assert compared > 1500
 
 

@@ -41,14 +41,16 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
 
 
 def test_a_request_costs_what_the_administrator_says(priced: None):
-    """600 input tokens at 2, 400 cached tokens at 0.5 and 100 output tokens at 8 yuan per million."""
+    """The administrator's prices apply: 600 input tokens at 2, 400 cached ones at 0.5 and 100 output tokens at 8 yuan
+    per million.
+    """
     write([entry("r")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
 def test_list_price_counts_without_an_administrators_price(priced: None):
-    """The list's prices per million: 2.5 for input, 1.25 for cached input, 10 for output."""
+    """Per million tokens, the price list states 2.5 for input, 1.25 for cached input and 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
     assert (row.cost_nanos, row.currency) == (3_000_000, "USD")

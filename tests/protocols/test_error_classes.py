@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
-    """The message determines the class where the status allows it. Otherwise, the status does."""
+    """The error's message determines its class if the status allows that. Otherwise, the status determines it."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status

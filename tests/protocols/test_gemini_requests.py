@@ -72,7 +72,7 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
 
 
 def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
-    """For calls that another vendor's model made, the first one gets the placeholder signature that Gemini documents.
+    """If another vendor's model made the calls, the first one gets the placeholder signature that Gemini documents.
 
     Results are matched to calls by id.
     """
@@ -114,7 +114,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
 
 
 def test_a_refused_parameter_is_left_out_under_either_name() -> None:
-    """Refusals name a parameter as the vendor does, while administrators name it as OpenAI does."""
+    """Gemini's error uses Gemini's name for a parameter, while administrators use OpenAI's name."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
         assert "generationConfig" not in request.payload
@@ -169,7 +169,7 @@ def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
 
 
 def test_url_of_unknown_type_is_sent_without_a_type() -> None:
-    """Gemini detects the type itself, and would reject `image/*`."""
+    """Gemini detects the type of a file at a URL itself, and would reject `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 
@@ -244,7 +244,7 @@ def test_model_without_thinking_drops_the_effort_visibly() -> None:
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
 def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
-    """The mode is `ANY`, or `VALIDATED` if the model may also answer with text."""
+    """For a list of allowed tools, the mode is `ANY`, or `VALIDATED` if the model may also answer with text."""
     conversation = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-3-flash"), stream=False)

@@ -49,7 +49,7 @@ def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> No
 
 
 def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
-    """No log or error message can then contain the data."""
+    """The `repr` of media shows no base64, so that no log or error message can contain it."""
     reply = answer(lab, "openai", "image", stream=False)
     assert reply.media[0].data not in repr(reply)
 

@@ -92,7 +92,7 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
-    """Decoding stops before it builds so many values in memory."""
+    """Decoding stops before the many values of the response take up too much memory."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # A stream breaks after `BAD_EVENTS` malformed events.
@@ -106,5 +106,5 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
 
 
 def test_a_million_numbers_of_an_embedding_are_read() -> None:
-    """Numbers take far less memory than lists."""
+    """An embedding of a million numbers can be read, since numbers need far less memory than lists."""
     assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

@@ -125,8 +125,8 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
 def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
-    """The delivery code replaces content that a provider cannot accept. If any remains, the encoder replaces it by a
-    text.
+    """Normally, content that a provider cannot accept is replaced before encoding. If any is left, the encoder replaces
+    it by a text.
     """
     shape = content(part, **quirks)
     assert shape["type"] == "text"

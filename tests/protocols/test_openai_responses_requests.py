@@ -64,7 +64,7 @@ def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> Non
 
 
 def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
-    """OpenAI stores nothing: reasoning is returned encrypted, and the client sends it back in the next turn."""
+    """OpenAI is asked not to store the request. It returns encrypted reasoning, which is sent back in the next turn."""
     request = encode()
     assert request.payload == {
         "model": "gpt-5.6",
@@ -77,8 +77,8 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
 def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
-    """Models without reasoning reject `include`, so it is omitted. `drop_params` and a null from the caller also omit
-    it.
+    """Models without reasoning reject `include`, so it is omitted. It is also omitted if `drop_params` lists it or the
+    caller sends null.
     """
     assert "include" not in encode(model=model).payload
     assert "include" not in encode(quirks={"drop_params": ["include"]}).payload
@@ -123,7 +123,7 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
     ],
 )
 def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
-    """Unlike in chat completions, a tool result may contain images. For hosts that reject them, there is a quirk."""
+    """Unlike in chat completions, a tool result may contain images. A quirk is set for hosts that reject them."""
     calling = build_message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     sent_items = items(
         build_message(Role.USER, "hi"),
@@ -225,7 +225,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert outcome.fault is fault
     streamed = read_stream({"type": f"response.{response['status']}", "response": response})
     assert isinstance(streamed, Failure)
-    states = ("cancelled", "in_progress")  # A stream never ends with one of these statuses.
+    states = ("cancelled", "in_progress")  # No event at the end of a stream reports these statuses
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 

@@ -151,7 +151,9 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
-    """`extra_content` is kept with calls and with text, complete and streamed."""
+    """The field `extra_content`, which contains the signature, is kept with calls and with text, complete and
+    streamed.
+    """
     host = "https://generativelanguage.googleapis.com/v1beta/openai"
     call = {
         "id": "c1",

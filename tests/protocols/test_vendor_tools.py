@@ -89,7 +89,7 @@ def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
         for kind in types_in(union) - READ_TYPES
         if canonical_tool_name(kind) not in KNOWN
     }
-    assert unknown in ({}, {"server_tool_use": "server"})  # Named like the tool to which it refers
+    assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to
 
 
 def test_every_tool_of_gemini_is_in_the_table() -> None:
@@ -213,7 +213,9 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
 
 
 def test_the_own_fields_of_functions_go_along_too() -> None:
-    """This applies to functions that a tool search finds and to functions that a program calls."""
+    """A vendor's own fields of a function are passed on, whether a tool search finds the function or a program calls
+    it.
+    """
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}
     chat = anthropic_chat(tools=[SEARCH, {**ADD, **added}])
     body, prepared = sent_body(chat, "anthropic", ["tool_search", "code_execution"])

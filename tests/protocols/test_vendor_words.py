@@ -131,7 +131,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # Calls that a program makes
+            *("function_call_output", "custom_tool_call_output"),  # Results of calls that a program makes
         },
     ),
     "anthropic message": (

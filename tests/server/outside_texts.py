@@ -163,8 +163,8 @@ def functions_of_one_text(belongs: Callable[[str], bool]) -> dict[str, tuple[Cal
 
 
 class OverBudgetError(BaseException):
-    """Raised in a call that exceeds its CPU time. It is no `Exception`, so that the call's own handlers do not catch
-    it.
+    """Raised in a call that exceeds its CPU time. It is not derived from `Exception`, so that the call's handlers do
+    not catch it.
     """
 
 

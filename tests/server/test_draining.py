@@ -114,7 +114,7 @@ async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_lo
 
 
 class Endless(NetworkTransport):
-    """A provider whose stream stalls after the first content. It sets `silent` when that happens."""
+    """A provider whose stream stalls after its first content, and which then sets `silent`."""
 
     def __init__(self, silent: asyncio.Event) -> None:
         super().__init__()

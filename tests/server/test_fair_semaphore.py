@@ -50,7 +50,7 @@ async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
 
 
 async def test_cancelled_waiter_gets_no_slot():
-    """This also holds if a slot is released after the call of `cancel` and before the task ends."""
+    """A cancelled waiter gets no slot, even if one is released after the call of `cancel` and before the task ends."""
     semaphore = FairSemaphore(2, 4, LONG)
     assert admitted(semaphore, "ab") == "ab"
     leaving, staying = (asyncio.create_task(semaphore.wait(name)) for name in "cd")
@@ -83,7 +83,7 @@ async def test_caller_beyond_the_queue_is_rejected():
 
 
 async def test_slot_granted_to_a_cancelled_waiter_is_released():
-    """Both happen in the same iteration of the event loop."""
+    """The slot is granted and the waiter is cancelled in the same iteration of the event loop."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     task = asyncio.create_task(Slot(semaphore).enter("b"))

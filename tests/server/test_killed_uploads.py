@@ -23,7 +23,9 @@ TRIES = 50
 
 
 def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> None:
-    """Kill the server during an upload. It is first suspended, so that part of the file has been written."""
+    """Kill the server while it writes an upload. It is suspended first, to make sure that the upload is not yet
+    complete.
+    """
     for _ in range(TRIES):
         uploading = start_upload(server, os.urandom(LARGE))
         while uploading.is_alive():
@@ -40,7 +42,9 @@ def kill_inside_an_upload(server: Server, is_under_way: Callable[[], bool]) -> N
 
 
 def kill_between_bytes_and_row(server: Server, is_stored: Callable[[str], bool]) -> str:
-    """Kill the server when it has stored the bytes of an upload but not yet its row. Return their hash."""
+    """Kill the server after it has stored the bytes of an upload, but before it has written their row. Return their
+    hash.
+    """
     digest = hashlib.sha256(WAITING).hexdigest()
     with locked(server.directory / "routing_admin.sqlite3"):
         uploading = start_upload(server, WAITING)

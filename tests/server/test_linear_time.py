@@ -83,7 +83,7 @@ SCANNED = re.compile(
 )
 BOUNDED = re.compile(
     r"\.probes\.|likelihood|\.catalogue\.sources\.|make_request_id|_write_nothing|\._list_positions$|\.sniffer\.|_cut$|new_id$|find_positions$"
-    # It compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
+    # `_pattern_of` compiles the patterns of a table when the program starts. 64 KiB of `|` take 165 ms.
     r"|errors\._pattern_of$"
 )
 """Functions in the modules of `SCANNED` that get no text from outside, or only a sample of it in another thread."""
@@ -141,7 +141,9 @@ def test_no_pattern_is_slow() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
-    """Return the first text for which the pattern is slow, as the arguments of `build`. None if no text is slow."""
+    """Return the first text for which the pattern is slow, as the parts from which `build` makes it. None if there is
+    none.
+    """
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)

@@ -133,7 +133,7 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for holder in (holders[0], holders[-1], *holders[1:-1]):  # In the order in which they got their slots
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # The threads end in the order in which they got the slot
         holder.end()
 
 

@@ -72,7 +72,7 @@ async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
 
 
 async def test_body_in_small_chunks_is_accepted():
-    """The framing of small chunks is about as large as the body itself."""
+    """Small chunks are accepted, although their framing is about as large as the body."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -84,7 +84,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_as_an_ordinary_one():
-    """Java's HTTP client always asks for an upgrade."""
+    """Java's HTTP client always sends an upgrade request, which is answered like an ordinary request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
@@ -92,7 +92,7 @@ async def test_upgrade_request_is_answered_as_an_ordinary_one():
 
 
 async def test_http_1_0_client_gets_no_interim_response():
-    """It would take `100 Continue` for the response."""
+    """An HTTP/1.0 client would take `100 Continue` for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -105,7 +105,7 @@ async def test_invalid_pipelined_request_gets_no_error(second):
         caller = await site.open(GET + second)
         await site.called.wait()
         site.may_answer.set()
-        # 32 pipelined requests (`MAX_PIPELINED`) after the request in progress
+        # The request in progress and 32 pipelined ones (`MAX_PIPELINED`) are accepted.
         accepted = 33 if second == GET * 50 else 1
         answers = [await caller.answer() for _ in range(accepted)]
         assert {status for status, _, _ in answers} == {200}

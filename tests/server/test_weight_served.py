@@ -185,6 +185,6 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
     ],
 )
 def test_only_static_files_are_served(caller: Caller, path: str) -> None:
-    """This applies to folders, unknown names, wrong hashes, paths that leave the folder, and second URLs of a file."""
+    """A folder, an unknown name, a wrong hash, a path out of the folder and a file's second URL all get a 404."""
     answer, _ = caller.ask(f"/static/{path}")
     assert answer.status == 404

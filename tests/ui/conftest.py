@@ -20,7 +20,8 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 REASON = "Chromium is missing; on Debian: apt-get install chromium-headless-shell fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
-# Logged if a new request replaces an old one (`hx-sync`). For a real network error, htmx also logs sendError.
+# htmx logs these errors if a new request replaces an old one (`hx-sync`). For a real network error, it also logs
+# sendError.
 REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
 LISTENER = """
 document.addEventListener("securitypolicyviolation", (event) =>
@@ -61,7 +62,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             locale=language,
-            permissions=["clipboard-write"],  # The headless shell never grants this otherwise
+            permissions=["clipboard-write"],  # The headless shell does not grant this by itself
             reduced_motion="reduce",
             **options,
         )

@@ -40,7 +40,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # Logged by the browser if it does not ask
+    admin_page.expected_complaints.append("never had a user gesture")  # Logged if nothing was typed before leaving
     return kinds
 
 

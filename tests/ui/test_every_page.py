@@ -29,7 +29,9 @@ LARGE = os.environ.get("LARGE_INSTALLATION", "")
 """The folder of an installation of full size, which `make crawl` sets. If it is empty, a small installation is made."""
 LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
 WIDTH_AND_THEME = {"en": (1280, "light"), "zh-hans": (390, "dark")}
-"""The window's width and the theme in which a page is loaded in each language. The other widths follow by resizing."""
+"""The window's width and the theme in which a page is loaded in each language. For other widths, the window is
+resized.
+"""
 NARROW_AND_WIDE = (390, 1280)
 """Widths at which a page is loaded and at which the test focuses each of its controls."""
 
@@ -43,7 +45,7 @@ Both apply however much data the installation contains.
 HEAVIER = {"matrix": 103_000}
 """Pages that may be larger. The matrix has a switch in each of its 225 cells."""
 GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
-"""A space after Chinese punctuation, which already includes its spacing."""
+"""Matches a superfluous space after Chinese punctuation, whose characters include their own space."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
 """URL namespaces that contain no pages: their responses are JSON or text, and are tested elsewhere."""
@@ -317,7 +319,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     page, faults = visitor.page, []
     address = visitor.address(name)
     cookies = page.context.cookies()
-    page.goto("about:blank")  # Stops everything that the previous page was still loading
+    page.goto("about:blank")  # Stop loading the previous page
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, (width, theme) in WIDTH_AND_THEME.items():
@@ -340,7 +342,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
                 page_faults += [f"{measured}: {fault}" for fault in page.evaluate(COVERED)]
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(visitor.axe)
-        page_faults += page.evaluate(AXE)  # Checked last, since it removes rows
+        page_faults += page.evaluate(AXE)  # This check is last, since it removes rows
         faults += [f"{language}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()

@@ -50,4 +50,4 @@ def test_a_new_keys_first_call_appears_without_a_reload(admin_page: Any, live_se
     public = key.split("_")[1]
     page.locator("#agent-keys tr", has_text=public).get_by_text(
         "Working", exact=True
-    ).wait_for()  # It was “Never used” before
+    ).wait_for()  # The key's state is no longer “Never used”

@@ -106,7 +106,7 @@ def test_durations_use_the_most_readable_unit(milliseconds: float, expected: str
     ],
 )
 def test_times_are_relative_to_now(before: timedelta, english: str, chinese: str) -> None:
-    """The exact time is in the `title` attribute. Before yesterday, the date is shown."""
+    """The exact time is in the `title` attribute. For times before yesterday, the date is shown."""
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert relative(NOW - before, NOW) == expected
@@ -129,7 +129,7 @@ def test_json_is_marked_by_part() -> None:
 
 
 def test_a_capability_is_named_in_the_readers_language_with_its_id() -> None:
-    """The id is omitted if the English name is the same."""
+    """The id is omitted if it equals the English name."""
     assert "<code" not in ui.caps(["vision", "smell"])
     with translation.override("zh-hans"):
         assert '视觉理解 <code class="xs">vision</code>' in ui.caps(["vision"])
@@ -162,7 +162,7 @@ def test_after_a_redirect_the_next_page_shows_the_message() -> None:
 
 @pytest.mark.urls("frame_urls")
 def test_a_redirect_to_sign_in_replaces_the_whole_page_and_returns_to_it() -> None:
-    """It returns to the page's URL and not to that of the fragment."""
+    """After signing in, the user returns to the page and not to the fragment."""
     answer = answered(
         HttpResponseRedirect("/login/?next=/cell/3"), HX_Request="true", HX_Current_URL="http://x/matrix/?provider=a"
     )

@@ -129,7 +129,7 @@ def test_edges_of_controls_and_fills_of_charts_are_visible(theme: int) -> None:
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
 
-# Translations: every text of code and templates has one.
+# Translations: all texts in code and templates have one.
 
 CALLS = {
     "gettext": 0,
@@ -189,7 +189,7 @@ def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
 
 
 def read_plurals() -> dict[str, str]:
-    """Map each message that has a plural form to this form."""
+    """Return a mapping from each message that has a plural to its plural form."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
     return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}

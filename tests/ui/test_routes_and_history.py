@@ -212,7 +212,7 @@ def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -
     switch.focus()
     admin_page.keyboard.press("Space")
     expect(admin_page.locator("#changes")).to_contain_text("1 change")
-    admin_page.locator("#down-1").click()  # Moving a candidate leaves the focus on the switch
+    admin_page.locator("#down-1").click()  # Other buttons of the draft keep the focus.
     expect(admin_page.locator("#changes")).to_contain_text("2 changes")
     admin_page.keyboard.press("Control+Enter")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("design")

@@ -40,7 +40,9 @@ def trap() -> Iterator[socket.socket]:
 
 
 class NameServer(AbstractResolver):
-    """A resolver that returns the given answers one after the other, then the last one again. It records the names."""
+    """A resolver that returns the given answers one after the other, then repeats the last one. It records the names it
+    looks up.
+    """
 
     def __init__(self, *answers: str) -> None:
         self.answers = list(answers)

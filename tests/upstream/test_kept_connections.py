@@ -97,7 +97,7 @@ async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> 
 
 
 async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
-    """The host may already have processed the request, so it is not sent again silently."""
+    """The host may already have processed the request, so the request is not repeated automatically."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
     assert isinstance(outcome, Failure)

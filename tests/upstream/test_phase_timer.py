@@ -72,7 +72,8 @@ async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, 
 
 
 @pytest.mark.parametrize(
-    # Waits as pairs of duration and limit, then the limit of the last wait and the time at which it times out.
+    # Each case has waits as pairs of duration and limit, the limit of the last wait, and the time at which it times
+    # out.
     ("waits", "last", "moment"),
     [
         ([], 3, 3),

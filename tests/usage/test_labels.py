@@ -1,6 +1,6 @@
 """Labels of calls (team, project, user) are taken from the key or the request, and limited in number and length.
 
-The log and the costs use them.
+The log stores them, and costs are added up by label.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
 def test_overtaken_roll_up_leaves_nothing_half_written(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """Another process may create the same roll-up, or a late request may change its sums in the meantime."""
+    """While a roll-up is computed, another process may create the same one, or a late request may change its sums."""
     fill(now)
     day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up

@@ -41,14 +41,14 @@ TIMES = [
 ]
 TERMS = ["", "agent:text-agent", "task:planning", "agent:text-agent task:planning", "model:m"]
 FOLDS = 12
-"""This many hours are rolled up. All others are read from their sums."""
+"""The number of hours that are rolled up. Other hours are read from their sums."""
 OUTCOMES = ["ok", "ok", "ok", "http_503", "invalid_json", "client_cancelled"]
 
 
 @pytest.fixture(params=["UTC", "Asia/Kolkata", "America/New_York"])
 def now(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[datetime]:
-    """Set the current time, in zones whose days begin at a full hour of UTC, at half past, or have different
-    lengths.
+    """Set the current time, in time zones whose days begin at a full hour of UTC, at half past the hour, or have
+    different lengths.
     """
     with timezone.override(request.param):
         moment = timezone.localtime().replace(hour=15, minute=45, second=0, microsecond=0) - timedelta(days=1)
@@ -76,8 +76,8 @@ def log_requests(now: datetime) -> list[Entry]:
 
 
 def test_totals_count_what_the_search_matches(now: datetime) -> None:
-    """In every range, the totals equal a count of the log rows, even without hourly sums or if days begin at half
-    past.
+    """In every range, the totals equal a count of the log rows, even without hourly sums or if days begin at half past
+    an hour.
     """
     log = log_requests(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):

@@ -43,7 +43,7 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # A session that was created now would have expired by then
+    if moment > now:  # A login session created now would have expired by noon
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment

@@ -49,7 +49,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""The company's teams. In a route's name, the sign separates the team from the task."""
+"""Maps each team of the company to the sign between team and task in the names of its routes."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -108,7 +108,7 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
     Unable.FORBIDDEN: (ProviderState.FORBIDDEN,),
     Unable.MIXED: (ProviderState.NO_KEY, ProviderState.DISABLED, ProviderState.FORBIDDEN),
 }
-"""If a route cannot answer because of its providers: the states that its providers are in."""
+"""Maps each reason that lies with a route's providers to the states of these providers."""
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _plan_unable(count: int) -> list[Unable]:
 
 
 class _RouteMaker:
-    """Creates routes. Those that shall work get services whose providers can be called."""
+    """Creates routes. Those that are meant to work get services whose providers can be called."""
 
     def __init__(
         self, rng: Random, providers: Providers, services: Sequence[ServiceSpec], to_delete: Sequence[ServiceSpec]
@@ -226,7 +226,7 @@ class _RouteMaker:
     def _names(self) -> Iterator[str]:
         names = [f"{team}{sign}{subject}" for team, sign in TEAMS.items() for subject in SUBJECTS]
         self._rng.shuffle(names)
-        # The first names are for routes that cannot answer. A few names among all are Chinese.
+        # The first names are used for the routes that cannot answer. A few of all names are Chinese.
         for at, name in enumerate(names):
             if at % 41 == 12 and at // 41 < len(CHINESE_ROUTES):
                 yield CHINESE_ROUTES[at // 41]

@@ -160,7 +160,7 @@ def _alert_rounds(behavior: ProviderBehavior, now: datetime) -> Iterator[Event]:
 def _alert_round(is_sent: bool) -> None:
     now = timezone.now()
     AlertWatch().update_alerts(now)
-    # All alerts but today's were sent or failed to be sent.
+    # Deliver the older alerts, some of them unsuccessfully. Today's alerts are still waiting.
     while is_sent and (claimed := claim_next(now)) is not None:
         if claimed.id % 5 == 3:
             record_failed(claimed, "Could not reach chat.example.net: it did not answer within 10 seconds.")

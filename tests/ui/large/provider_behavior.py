@@ -127,8 +127,8 @@ class ProviderBehavior:
                 name, begins, begins + lasts, self._rng.choice(INCIDENT_FAULTS), self._rng.uniform(0.4, 1.0)
             )
             self._incidents.setdefault(name, []).append(incident)
-        # These incidents are rejected keys and empty accounts. Each ends after a few hours, as if an administrator
-        # fixed it.
+        # In these incidents, a key is rejected or an account is empty. Each ends after a few hours, as if an
+        # administrator had fixed the cause.
         self._refusals: list[Incident] = []
         usable = [name for name in names if self._states[name] is ProviderState.READY]
         for at, name in enumerate(self._rng.sample(usable, min(6, len(usable)))):

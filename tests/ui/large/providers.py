@@ -147,7 +147,9 @@ CATALOGUE_HOSTS = {"zhipu": "zai", "ark": "volcengine", "hunyuan": "tencent", "m
 
 
 def list_templates(taken: frozenset[str]) -> Iterator[ProviderTemplate]:
-    """Yield all providers, with kinds in turn. `taken` are the names that the demo uses."""
+    """Yield the gateways, and then hosted, cloud and self-hosted providers in turn. `taken` are the names in the
+    demo.
+    """
     yield from GATEWAYS
     hosted = [template for template in (*_presets(), *HOSTED) if template.name not in taken]
     kinds = (hosted, [*_clouds()], [*_own_servers()])
