@@ -64,11 +64,11 @@ OURS = {
     "functionCallingConfig": "tool_choice",
     "parallel_tool_calls": "parallel_tool_calls",
 }
-"""Maps each name under which a vendor refuses a parameter to the gateway's name for it."""
+"""Maps each name that a vendor's error uses for a parameter to the gateway's name."""
 
 
 def test_table_contains_every_name_that_vendors_use() -> None:
-    """If the product learns a vendor's name for a parameter, the name must be added to the table above."""
+    """Each vendor's name that the product knows must be in the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 

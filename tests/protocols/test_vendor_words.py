@@ -108,7 +108,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # These fields repeat the request
+        {  # These fields repeat those of the request
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",

@@ -49,7 +49,7 @@ def is_whole(installation: Installation) -> bool:
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: WebhookReceiver) -> None:
-    """The database URL names two hosts, and the first never runs. The alert is sent while the database is stopped."""
+    """Of the two hosts in the database URL, the first is always down. The alert is sent while the second is stopped."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         installation.manage("move_data", "--to", url)

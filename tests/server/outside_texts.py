@@ -180,7 +180,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
     began = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-        with suppress(Exception):  # Rejecting a text must be fast as well.
+        with suppress(Exception):  # If the call rejects the text with an error, the time until then counts.
             call()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
     except OverBudgetError:

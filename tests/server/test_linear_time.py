@@ -141,9 +141,7 @@ def test_no_pattern_is_slow() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
-    """Return the first text for which the pattern is slow, as the parts from which `build` makes it. None if there is
-    none.
-    """
+    """Return the first text for which the pattern is slow, as the parts from which `build` makes it, or None."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)

@@ -30,7 +30,7 @@ def value(name: str, **labels: str) -> float | None:
 
 
 def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -> None:
-    """An exhausted account is on cooldown for about ten minutes."""
+    """The cooldown of an account without credit lasts about ten minutes."""
     assert not [name for name, _ in read_samples() if name == "routing_admin_cooling_seconds"]
     failure = Failure(Fault.HTTP_402, "", 402)
     process_run_context().cooldowns.record_failure("echo", "m", failure, Policy().verdict(failure))

@@ -51,7 +51,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 @pytest.fixture
 def busy() -> Iterator[None]:
-    """Take all slots of this process, and let other callers wait for zero seconds."""
+    """Take all slots of this process, and make other callers give up at once instead of waiting."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
             holder = Holder(hashing_slots(), "other")

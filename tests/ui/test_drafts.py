@@ -32,7 +32,7 @@ def type_into(page: Any, field: str, text: str) -> None:
 
 @pytest.fixture
 def dialogs(admin_page: Any) -> list[str]:
-    """Return the list of kinds of dialogs. Each dialog is added to it when it opens, and is accepted."""
+    """Return a list to which the kind of each dialog is added when it opens. All dialogs are accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:

@@ -147,7 +147,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [row["requests"] for row in rows] == ["2", ""]  # The request counts only once
+    assert [row["requests"] for row in rows] == ["2", ""]  # Only the first row of a group counts its requests
 
 
 def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
