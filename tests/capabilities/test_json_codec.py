@@ -47,6 +47,13 @@ def test_standard_library_reads_what_the_codec_rejects(text: str) -> None:
     assert repr(read_json(text.encode())) == repr(json.loads(text))
 
 
+@pytest.mark.parametrize(("number", "kind"), [(2**64 - 1, int), (2**64, float), (-(2**63), int), (-(2**63) - 1, float)])
+def test_only_integers_beyond_64_bits_are_read_as_floats(number: int, kind: type) -> None:
+    """The NaN leaves the text to the standard library, which has to give the same result as the codec."""
+    for text in (f"[{number}]", f"[{number}, NaN]"):
+        assert [type(read_json(text)[0]), read_json(text)[0]] == [kind, kind(number)]
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"[1,]", b"\xff", b"nul"])
 def test_invalid_json_raises_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):  # The codec and the standard library raise different subclasses of ValueError.

@@ -166,6 +166,13 @@ def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) ->
     assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
 
 
+def test_system_prompt_at_the_end_is_appended_to_the_last_user_message() -> None:
+    """This applies to models without a system role."""
+    system = Message(Role.SYSTEM, (TextPart("Be brief."),))
+    messages = encode(user("one"), user("two"), system, quirks={"system_role": "first_user"}).payload["messages"]
+    assert [message["content"] for message in messages] == ["one", "two\nBe brief."]
+
+
 @pytest.mark.parametrize(
     ("quirks", "expected"),
     [
