@@ -23,13 +23,13 @@ from routing_admin.console.base.api import AdminTokenAuth
 from routing_admin.console.exchange.agent_api import router as configuration_router
 
 SUBJECTS = ("exchange", "routes", "settings", "agents", "people", "requests", "history", "alerts", "drills")
-"""Packages with an administrators' API, in the order of the API document. If routes overlap, the first one matches."""
+"""Packages with routers of the administrators' API, in the API document's order. The first matching route wins."""
 
 
 class AgentsApi(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
-        # Methods of generated clients are named after the view functions alone, so that moving a module does not rename
-        # them.
+        # Client generators name methods after these ids. An id that is the view function's name alone does not change
+        # when the function moves to another module.
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
@@ -43,7 +43,7 @@ class AgentsApi(NinjaAPI):
 
 
 def agents_api() -> NinjaAPI:
-    """Return the agents' API. Its reference is at /api/v1/docs."""
+    """Return the agents' API, whose reference documentation is at /api/v1/docs."""
     api = AgentsApi(
         title="Agents' API",
         version="1",

@@ -23,10 +23,10 @@ VISIT_INTERVAL = timedelta(minutes=1)
 def make_link(
     actor: Actor, agent: Agent, *, name: str, expires_at: datetime | None, with_bodies: bool = False
 ) -> tuple[str, AgentLink]:
-    """Create a link and return its secret text and its row.
+    """Create a link to an agent's own page. Return the link's secret text and its row.
 
-    `with_bodies` allows the linked page to show recorded message bodies. Only a digest of the text is stored, so the
-    text cannot be shown again. Raise `InvalidError` for a name with line breaks.
+    `with_bodies` lets the page show recorded message bodies. Only a digest of the secret text is stored, so it cannot
+    be shown again. Raise `InvalidError` for a name with line breaks.
     """
     check_one_line("name", name)
     text, public, digest = make_key(LINK_KIND)
@@ -59,7 +59,7 @@ def record_visit(row: AgentLink, text: str) -> None:
     is_recent = row.last_seen_at is not None and now - row.last_seen_at <= VISIT_INTERVAL
     if is_recent and row.signed_with == name:
         return
-    # The agent's page must be served even if the database is read-only or unavailable.
+    # An agent's page must be served even if the database is read-only or unavailable.
     with suppress(DatabaseError):
         # Filtering by the old digest avoids overwriting a link that another process has re-signed.
         rows = AgentLink.objects.filter(pk=row.pk, digest=row.digest)

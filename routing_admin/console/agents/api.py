@@ -1,4 +1,4 @@
-"""Administrators' API for agents, their keys, and the links to their own pages."""
+"""Administrators' API for agents, their keys, and links to agents' own pages."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
 router = Router(tags=[TAG])
 JSON_NAMES = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
-"""Maps names of form fields to the JSON names that the API uses."""
+"""Maps form field names to the JSON names that the API uses."""
 
 
 DEFAULT_OVERLAP = timedelta(hours=24)
-"""Default overlap: the period during which the old key remains valid after a rotation."""
+"""Default time for which the old key remains valid after a rotation."""
 MAX_LIFETIME = timedelta(days=3650)
 
 
@@ -99,9 +99,9 @@ def admin_list_keys(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.post("/agents/{path:agent_id}/keys", response={201: IssuedOut}, openapi_extra=takes(KeyIn))
 def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Issue a key, shown only in this answer.
+    """Issue a key, which is shown only in this response.
 
-    403 for a scope like `config:write` that the token itself lacks.
+    The status is 403 if the key has a scope, such as `config:write`, that the token itself lacks.
     """
     body = read_as(request, KeyIn)
     check_grantable(request, body.scopes or (), "Such a key")
@@ -119,7 +119,7 @@ def admin_issue_key(request: HttpRequest, agent_id: str) -> HttpResponse:
 def admin_change_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """Change a key's name, labels, limits and, if `expiresAt` is sent, its expiry, effective immediately.
 
-    409 for a key that has been revoked or has expired.
+    The status is 409 if the key is revoked or expired.
     """
     body = read_as(request, KeyTermsIn)
     with ledger.exclusive():
@@ -145,7 +145,7 @@ def admin_get_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRespo
 def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
     """Return the form for a key's labels and limits, filled in from the request body.
 
-    Raise `InvalidError` if it is not valid.
+    Raise `InvalidError` if the values are invalid.
     """
     fields = {"label": body.label or "", "team": body.team or "", "project": body.project or ""}
     form = KeyTermsForm({**fields, **limit_fields(body.limits or {})})
@@ -155,7 +155,7 @@ def terms_form(body: KeyTermsIn | KeyIn) -> KeyTermsForm:
 
 
 def read_end(body: KeyTermsIn) -> datetime | None:
-    """Return the requested expiry, or None if the key never expires. Raise `InvalidError` for a past time."""
+    """Return the requested expiry, or None if the key never expires. Raise `InvalidError` if it is in the past."""
     if body.expiresAt is None:
         return None
     try:
@@ -177,7 +177,7 @@ def credential_state(row: AgentKey | AgentLink) -> str:
 
 
 def key_entry(row: AgentKey) -> dict[str, Any]:
-    """Return the fields that a key's ETag covers: all except the time of its last use."""
+    """Return the fields from which a key's ETag is derived: all except the time of its last use."""
     return key_out(row).model_dump(exclude={"lastUsedAt"})
 
 
@@ -198,7 +198,8 @@ def admin_revoke_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpRe
 def admin_rotate_key(request: HttpRequest, agent_id: str, key_id: str) -> HttpResponse:
     """Issue a key with the same scopes; the old key remains valid for an overlap period, by default one day.
 
-    409 for a revoked key, 403 for a key with a scope, such as `config:write`, that the token itself lacks.
+    The status is 409 if the old key is revoked, and 403 if it has a scope, such as `config:write`, that the token
+    itself lacks.
     """
     seconds = read_as(request, RotateIn).overlapSeconds
     row = require(find_key(agent_id, key_id), "key", key_id)
@@ -232,7 +233,7 @@ def admin_list_links(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 @router.post("/agents/{path:agent_id}/links", response={201: MadeLinkOut}, openapi_extra=takes(LinkIn))
 def admin_make_link(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Create a link to an agent's own page; its address is shown only in this answer."""
+    """Create a link to an agent's own page; the link's URL is shown only in this response."""
     body = read_as(request, LinkIn)
     row = require(find_agent(agent_id), "agent", agent_id)
     expires_at = timezone.now() + timedelta(days=body.days) if body.days else None
@@ -280,7 +281,7 @@ def admin_get_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def agent_entry(agent: AgentThing) -> dict[str, Any]:
-    """Return the fields that an agent's ETag covers: all except its number of keys."""
+    """Return the fields from which an agent's ETag is derived: all except its number of keys."""
     return agent.model_dump(exclude={"keys"})
 
 
@@ -290,7 +291,7 @@ def describe_agent(row: Agent) -> AgentThing:
 
 @router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Add or replace an agent; 409 for an agent that a program created at run time."""
+    """Add or replace an agent; 409 for an agent that was created at run time."""
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
         created, changes, entry = write_agent(request, agent_id, body)
@@ -298,7 +299,7 @@ def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def write_agent(request: HttpRequest, agent_id: str, body: AdminAgentIn) -> tuple[bool, list[str], dict[str, Any]]:
-    """Save an agent and return whether it is new, its changes, and the entry that its ETag covers.
+    """Save an agent. Return whether it is new, its changes, and the fields from which its ETag is derived.
 
     Raise `ConflictError` or `InvalidError`.
     """

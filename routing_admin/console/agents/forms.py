@@ -85,7 +85,7 @@ class AgentForm(AgentModelForm):
 
     @property
     def has_limits(self) -> bool:
-        """Return whether any limit has a value or an error, so that the section of limits must be shown expanded."""
+        """Return whether any limit has a value or an error, so that the limits must be shown expanded."""
         return bool(self.instance.limits) or not {MODELS, *self.amounts}.isdisjoint(self.errors)
 
     def clean_task_type(self) -> str:
@@ -113,7 +113,7 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": gettext_lazy("export the configuration"),
     "config:write": gettext_lazy("import a configuration"),
 }
-"""Maps the scopes of a key to what they permit."""
+"""Maps each key scope to a description of what it permits."""
 
 
 class KeyTermsForm(forms.Form):
@@ -188,7 +188,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The agent's form on the same page has fields with the same names, so this form's fields need their own ids.
+        # The agent's form on the same page has fields with the same names, so this form's fields need ids of their own.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property

@@ -33,13 +33,15 @@ STATES: Mapping[str, Promise] = {
     READY: gettext_lazy("Ready"),
     RUNTIME: gettext_lazy("Made at run time"),
 }
-"""States of agents. An agent has the best state among its keys; an agent created at run time uses its creator's keys.
+"""The states of agents. An agent with several keys has the best of their states.
+
+An agent created at run time has a state of its own, because it uses its creator's keys.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRow:
-    """A row of the list, with the agent's requests in the last day and whether its task type has a route."""
+    """An agent in the list, with its requests in the last day and whether its task type has a route."""
 
     line: AgentLine
     requests: int
@@ -57,14 +59,14 @@ class AgentRow:
 
     @property
     def states(self) -> set[str]:
-        """Return the values of the state filter that match: the agent's state, and whether it can call any model."""
+        """Return the state filter's values that match the agent: its state, and whether it can call any model."""
         if self.agent.origin == Agent.Origin.RUNTIME:
             return {RUNTIME}
         return {self.state, READY if self.line.keys else NO_KEY}
 
     @property
     def badge(self) -> str:
-        """Return the key in `labels.BADGES` of the agent's state."""
+        """Return the key of the agent's state in `labels.BADGES`."""
         return "ok" if self.state == READY else self.state
 
     @property
@@ -73,14 +75,14 @@ class AgentRow:
 
     @property
     def uses(self) -> str:
-        """Return what the agent uses: a service's id, `task:` followed by a task type, or an empty string."""
+        """Return what the agent calls: a service's id, `task:` followed by a task type, or an empty string."""
         if self.agent.service:
             return self.agent.service.service_id
         return f"task:{self.agent.task_type}" if self.agent.task_type else ""
 
     @property
     def search(self) -> str:
-        """Return the query that finds the agent's requests in the last day."""
+        """Return the log search for the agent's requests in the last day."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 

@@ -1,6 +1,6 @@
-"""Queries for an agent's links, its keys with their limits and usage, and its calls.
+"""Queries for an agent's links, calls, and keys with their limits and usage.
 
-Calls from before the agent was created belong to a deleted agent with the same id.
+Calls from before the agent was created are ignored, because they belong to a deleted agent with the same id.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 def list_links(agent: Agent) -> list[AgentLink]:
     """Return the links to the agent's own page, with revoked links last."""
-    # The sort is stable, so within each group the links remain ordered newest first.
+    # The sort is stable, so the links in each group remain ordered newest first.
     return sorted(agent.links.all(), key=lambda row: row.revoked_at is not None)
 
 
 def find_link(agent_id: str, public_id: str) -> AgentLink | None:
-    """Return the agent's link with this public part, with or without its prefix `rap_`, or None."""
+    """Return the agent's link with this public part, or None. The public part may have its prefix `rap_`."""
     public = public_id.removeprefix(f"{LINK_KIND}_")
     return AgentLink.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
@@ -48,14 +48,14 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 
 def open_link(text: str) -> AgentLink | None:
-    """Return the link with this secret text, and its agent, or None if it is unknown, revoked or expired.
+    """Return the link with this secret text, with its agent, or None for an unknown, revoked or expired link.
 
     This takes one query.
     """
     public, now = find_public_id(text), timezone.now()
     rows = AgentLink.objects.select_related("agent__service", "agent__owner")
     row = rows.filter(public_id=public).first() if public else None
-    # Comparing an unknown link with an empty digest takes the same time as comparing a wrong secret.
+    # For an unknown link, compare with an empty digest, so that it takes as long as a link with a wrong secret.
     if (
         not is_signed(find_secret(text).encode(), row.digest if row else "")
         or row is None
@@ -72,7 +72,7 @@ NamedUse = tuple[str | Promise, LimitUse]
 
 @dataclass(frozen=True, slots=True)
 class KeyLine:
-    """An agent's key with its terms, the form that edits them, and the usage of each limit."""
+    """An agent's key with its labels and limits, the form that edits them, and the usage of each limit."""
 
     row: AgentKey
     terms: KeyTerms
@@ -90,7 +90,7 @@ def list_key_limits(keys: Sequence[AgentKey]) -> dict[str, AgentLimits | None]:
 
 
 def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return, by counter id, how much of each limit of the agent and of its keys is used.
+    """Return the usage of each limit of the agent and of its keys, by counter id.
 
     This takes at most one query.
     """
@@ -100,7 +100,7 @@ def find_key_uses(agent: Agent, keys: Sequence[AgentKey]) -> Mapping[str, Sequen
 def list_key_lines(
     keys: Sequence[AgentKey], uses: Mapping[str, Sequence[LimitUse]], bound: Form | None
 ) -> list[KeyLine]:
-    """Return the agent's keys for the agent's page. `bound` is a submitted key form with errors, if any."""
+    """Return the agent's keys as its page shows them. `bound` is a submitted form with errors, if there is one."""
     return [
         KeyLine(key, parse_terms(key.terms), find_terms_form(key, bound), name_uses(uses[key_holder_id(key.public_id)]))
         for key in keys
@@ -133,7 +133,7 @@ def list_calls(agent: str, since: datetime, before: str = "") -> CallsPage:
 
     This takes one query.
     """
-    # The list shows neither bodies nor providers' messages, so these columns are not read.
+    # The list does not show bodies or providers' messages, so these columns are not read.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(agent=agent, started_at__gte=since)
     position = read_cursor(before)

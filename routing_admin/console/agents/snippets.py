@@ -1,4 +1,4 @@
-"""Code examples that call an agent's model at the installation's URL, one per client library."""
+"""Code examples for calling an agent's model at this installation's URL, one per client library."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.planning.plan import NoRouteError, resolve_route
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A code example: its client library, its programming language, and the code."""
+    """A code example with its client library and programming language."""
 
     name: str
     language: str
@@ -105,7 +105,7 @@ def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
 
 
 def find_model_standing(state: Snapshot, row: Agent) -> RouteStatus | None:
-    """Return whether the agent's service or route can answer, and if not, why; None if the agent has no route."""
+    """Return whether the agent's service or route can answer and, if not, why. Return None without a route."""
     if service := find_service(state, row):
         return find_status(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
     return find_route_standing(state, row.task_type)

@@ -57,7 +57,7 @@ from routing_admin.console.base.saving import describe_saving, is_asking_for_cha
 if TYPE_CHECKING:
     from capabilities.models import Agent
 
-# Maps field names of an `InvalidError` to form fields.
+# Maps field names in an `InvalidError` to form fields.
 FORM_FIELDS = {"serviceId": "service", "taskType": "task_type"}
 
 
@@ -99,7 +99,7 @@ def save(request: HttpRequest, row: Agent) -> HttpResponse:
         current = require_found(find_agent(row.agent_id))
         status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        # The form gets the current version, so that saving it again overwrites the other user's change.
+        # The form gets the current version number, so that saving again overwrites the other user's change.
         renew_version(form, current.version)
         return agent_page(request, current, form=form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.agent_id}, change.revision)
@@ -137,7 +137,7 @@ def agent_page(
         **describe_use(row, more.get("issued", "")),
         "obstacle": find_obstacle(check_can_delete_agent, row, row.agent_id),
         "losses": find_deletion_consequences("agent", [row.agent_id]),
-        # `more` may contain the secrets `issued` and `link`, which only this response shows.
+        # `more` may contain `issued` and `link`, a new key and a new link, whose secrets only this response shows.
         **more,
     }
     return render(request, "capabilities/agent.html", context, status=status)

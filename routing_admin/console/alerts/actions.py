@@ -1,8 +1,8 @@
 """Store alerts: record when a condition begins, continues and ends, and let exactly one process send each notice.
 
-Several processes record conditions, sometimes late, so each observation carries its own time, and one that is older
-than the stored state changes nothing. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as
-if it had never ended. A flapping condition therefore sends only one beginning and one end.
+Several processes record conditions, sometimes late. Each observation therefore has its own time, and an observation
+older than the stored state is ignored. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as
+if it had never ended, so a flapping condition causes only two notices: of its beginning and of its end.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from routing_admin.platform.server.alert_file import StoredAlert, alert_file
 log = logging.getLogger(__name__)
 
 RESOLVE_DELAY = timedelta(minutes=2)
-"""How long a condition must be absent before its end is sent."""
+"""How long a condition must be absent before the notice of its end is sent."""
 REFRESHES_PER_LIFETIME = 3
-"""Number of times that a continuing condition is written during its alert's lifetime."""
+"""A continuing condition updates its alert's row this many times within the alert's lifetime."""
 RETRY_DELAYS = tuple(timedelta(seconds=delay) for delay in (30, 60, 120, 240, 480, 960, 1800, 3600, 3600))
 """Delays after failed attempts to send a notice. After the last delay, the notice is abandoned."""
 RETENTION = timedelta(days=90)
@@ -41,7 +41,7 @@ RETENTION = timedelta(days=90)
 
 
 def record_condition(condition: Condition, at: datetime) -> None:
-    """Begin or refresh the alert of a condition that was observed at `at`. Ignore outdated observations."""
+    """Begin or refresh the alert for a condition that was observed at `at`. Ignore outdated observations."""
     rows = Alert.objects.filter(kind=condition.kind, subject=condition.subject[:400])
     row = rows.first()
     if row is None:
@@ -55,8 +55,8 @@ def record_condition(condition: Condition, at: datetime) -> None:
 
 
 def _refresh(rows: QuerySet[Alert], row: Alert, condition: Condition, at: datetime) -> None:
-    # Continuing conditions are observed every few seconds, so not every observation is written. Observations from calls
-    # keep their exact time.
+    # Continuing conditions are observed every few seconds, so only some of the observations are written. Conditions
+    # that are derived from calls keep the exact time of the call.
     interval = condition.lasts / REFRESHES_PER_LIFETIME if condition.is_state else timedelta(0)
     if at - row.last_seen_at > interval:
         # The new message may contain larger numbers, so it replaces the old message.
@@ -109,7 +109,7 @@ def _import_alert(alert: StoredAlert) -> None:
 
 
 KnownAlerts = Mapping[tuple[str, str], datetime | None]
-"""Maps an alert's (kind, subject) to its end, or to None while it is active."""
+"""Maps an alert's (kind, subject) to the time of its end, or to None while the alert is active."""
 
 
 def list_known_alerts(now: datetime, *, only_sent: bool) -> KnownAlerts:
@@ -139,22 +139,22 @@ def _initial_values(condition: Condition, at: datetime) -> dict[str, Any]:
 
 
 ResolvedTimes = Mapping[tuple[AlertKind, str], datetime]
-"""Maps an alert's (kind, subject) to the last time at which the subject had no problem."""
+"""Maps an alert's (kind, subject) to the last time at which the subject was known to have no problem."""
 ExistingSubjects = Mapping[AlertKind, Collection[str]]
-"""Maps each kind of alert whose subjects can be deleted to the subjects that exist."""
+"""Maps each kind of alert whose subjects can be deleted to the subjects that still exist."""
 
 
 def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetime) -> None:
-    """End alerts that are resolved, whose subject was deleted, or whose lifetime passed without another observation.
+    """End alerts that are resolved or expired, or whose subject was deleted.
 
-    If nothing ends, this takes one query.
+    An alert expires if its condition is not observed again during its lifetime. If nothing ends, this takes one query.
     """
     rows = list(Alert.objects.filter(ended_at=None))
     active = {(row.kind, row.subject) for row in rows}
     for row in rows:
         if (row.kind, spent_subject(row.subject)) in active:
-            # The alert about a used-up budget replaces the warning about this budget. The warning's end must not be
-            # sent, because the budget has not recovered.
+            # The alert about a used-up budget replaces the warning about this budget. No notice that the warning has
+            # ended must be sent, because the budget has not recovered.
             continue
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
@@ -200,7 +200,7 @@ def claim_next(now: datetime) -> ClaimedAlert | None:
         unchanged = Q(pk=row.pk, tries=row.tries, next_try_at=row.next_try_at)
         claim = Alert.objects.filter(unchanged & (begun if row.ended_at is None else ended))
         wait = RETRY_DELAYS[row.tries] if row.tries < len(RETRY_DELAYS) else None
-        # Compare and set: only the first process that increments `tries` gets the row.
+        # This is a compare-and-set: only the first process that increments `tries` gets the row.
         if claim.update(tries=row.tries + 1, next_try_at=None if wait is None else now + wait):
             kind, sentence = AlertKind(row.kind), decode_text(row.sentence)
             first_seen_at, tries = row.first_seen_at, row.tries + 1
@@ -223,12 +223,12 @@ def record_sent(claimed: ClaimedAlert, now: datetime) -> None:
 
 
 def record_failed(claimed: ClaimedAlert, reason: str) -> None:
-    """Record why the webhook did not accept the notice. `claim_next` has scheduled the next attempt."""
+    """Record why the webhook did not accept the notice. `claim_next` has already scheduled the next attempt."""
     _claimed_rows(claimed).update(error=encode_text(reason))
 
 
 def _claimed_rows(claimed: ClaimedAlert) -> QuerySet[Alert]:
-    # This filter matches no row if the alert has begun again in the meantime.
+    # This filter matches no row if the alert has ended and begun again in the meantime.
     return Alert.objects.filter(pk=claimed.id, first_seen_at=claimed.first_seen_at)
 
 
@@ -241,12 +241,12 @@ def record_test(actor: Actor, webhook: Webhook | None, *, arrived: bool) -> None
 
 
 MUTE_HOURS = (1, 8, 24, 168)
-"""Durations, in hours, for which the page offers to mute an alert."""
+"""Durations, in hours, that the page offers for muting an alert."""
 MAX_MUTE = timedelta(days=90)
 
 
 def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
-    """Acknowledge an alert on behalf of the actor, or withdraw the acknowledgement.
+    """Mark an alert as acknowledged by the actor, or remove the mark.
 
     Raise `NotFoundError` if the alert is not active.
     """
@@ -260,8 +260,8 @@ def acknowledge(actor: Actor, number: int, *, on: bool) -> Alert:
 def mute(actor: Actor, number: int, until: datetime | None) -> Alert:
     """Suppress notices about an alert's subject until the given time; None ends the suppression.
 
-    Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time has passed or is more than
-    `MAX_MUTE` away.
+    Raise `NotFoundError` if the alert is not active, and `InvalidError` if the time is past or more than `MAX_MUTE`
+    away.
     """
     now = timezone.now()
     if until is not None and not now < until <= now + MAX_MUTE:
@@ -289,9 +289,9 @@ def _alert_name(row: Alert) -> str:
 
 
 def save_webhook(actor: Actor, address: str) -> None:
-    """Store the address that alerts are sent to, encrypted. An empty address deletes the stored one.
+    """Store the URL that alerts are sent to, encrypted. An empty URL deletes the stored one.
 
-    An address in the environment takes precedence. Raise `InvalidError` for an address that `parse_webhook` rejects.
+    A URL in the environment takes precedence. Raise `InvalidError` for a URL that `parse_webhook` rejects.
     """
     webhook = None
     if address:

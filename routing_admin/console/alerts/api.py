@@ -21,7 +21,7 @@ router = Router(tags=[TAG])
 
 
 class AlertThing(BaseModel):
-    """One alert. Times of events that have not occurred are null, as is the `id` of an alert that is not stored."""
+    """One alert. Times of events that have not occurred are null; `id` is null if the alert is not stored."""
 
     id: int | None
     kind: str
@@ -49,7 +49,7 @@ class WebhookThing(BaseModel):
 
 
 class AlertsOut(BaseModel):
-    """Active alerts first, then resolved ones, newest first."""
+    """All listed alerts: active ones first, then resolved ones, newest first."""
 
     alerts: list[AlertThing]
     webhook: WebhookThing | None
@@ -68,15 +68,15 @@ class WebhookOut(BaseModel):
 
 
 class AcknowledgeIn(Body):
-    """Whether a person has acknowledged the alert."""
+    """Whether the alert is to be marked as acknowledged."""
 
     acknowledged: bool = True
 
 
 class MuteIn(Body):
-    """Until when the alert is muted, with its time zone; null ends the mute."""
+    """The time until which the alert is muted, with its time zone; null unmutes the alert."""
 
-    # JSON has no type for times, so strict validation would reject a time that is sent as a string without this.
+    # JSON has no type for times. Without this, strict validation would reject a time in a string.
     until: Annotated[AwareDatetime, Field(strict=False)] | None
 
 
@@ -143,7 +143,7 @@ def admin_mute_alert(request: HttpRequest, number: int) -> HttpResponse:
 
 @router.put("/alerts/webhook", response=WebhookOut, openapi_extra=takes(WebhookIn))
 def admin_put_webhook(request: HttpRequest) -> HttpResponse:
-    """Store the address that alerts are sent to, or delete it; an address in the environment takes precedence."""
+    """Store the URL that alerts are sent to, or delete it; a URL in the environment takes precedence."""
     save_webhook(script_actor(request), read_as(request, WebhookIn).address or "")
     return answer(WebhookOut(webhook=webhook_out()))
 

@@ -67,11 +67,11 @@ from routing_admin.request_log.journal import journal
 MIB = 1024 * 1024
 USED_UP_PERCENT = 100
 ALL_ROUTES = "*"
-"""Subject of the alert that no route has an available candidate."""
-# Restarts of the database or Redis take less time than this and are not reported.
+"""Subject of the alert that is raised if no route at all has an available candidate."""
+# Shorter outages, such as restarts of the database or Redis, are not reported.
 OUTAGE_DELAY = timedelta(seconds=10)
 BACKLOG = timedelta(minutes=1)
-"""Age at which unwritten log entries, or a configuration that cannot be read, raise an alert."""
+"""An alert is raised once log entries have been unwritten, or the configuration unreadable, for this long."""
 HOST_NAME = socket.gethostname()
 
 METERS: Mapping[Meter, str] = {
@@ -109,7 +109,7 @@ def find_outages(now: datetime) -> Iterator[Condition]:
 
 
 def find_overdue(now: datetime) -> Iterator[Condition]:
-    """Yield a condition for each regular job, backup or prune, that is overdue by its usual interval."""
+    """Yield a condition for each regular job (backup or pruning) that has not run for twice its usual interval."""
     jobs = {AlertKind.BACKUP_OVERDUE: "installation.backup", AlertKind.PRUNE_OVERDUE: "installation.prune"}
     for kind, action in jobs.items():
         runs = list_runs(action)
@@ -118,7 +118,7 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each route whose candidates are all in cooldown, or a single one if all routes are."""
+    """Yield a condition for each route whose candidates are all in cooldown, or one for all routes if they all are."""
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -170,15 +170,15 @@ def find_retired() -> Iterator[Condition]:
             yield build_condition(AlertKind.RETIRED_MODEL, subject, lasts=STATE, day=day)
 
 
-# Every few seconds, each process's alert watcher records conditions and sends the alerts that are due. The watcher uses
-# two threads: one works with the database, whose statements may hang; the other detects hanging statements, and then
-# sends alerts about the outage without using the database.
+# Every few seconds, each process's alert watcher records conditions and sends the alerts that are due. It has two
+# threads. One uses the database, whose statements may hang. The other detects hanging statements and then sends alerts
+# about the outage without using the database.
 
 log = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 5.0
-# Interval at which the audit log is searched for the last runs of jobs. Because the log may be long, not every round of
-# the alert watcher searches it.
+# Interval at which the audit log is searched for the last runs of jobs. The log may be long, so the alert watcher does
+# not search it in every round.
 JOB_CHECK_INTERVAL = timedelta(minutes=10)
 
 STAGES: Mapping[DatabaseFault | None, Stage] = {
@@ -187,8 +187,7 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Maps database faults to stages of the alert about the database. Any other fault means that the database is
-unavailable."""
+"""Maps database faults to variants of the alert about the database; other faults mean that it is unavailable."""
 
 
 @dataclass(slots=True)
@@ -240,7 +239,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # Whatever the reason, alerts cannot be stored now.
+        except (DatabaseError, InterfaceError) as error:  # For whatever reason, alerts cannot be stored now.
             self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -249,7 +248,7 @@ class AlertWatch:
         self.querying_since = self.querying_since or timezone.now()
         try:
             yield
-        # `querying_since` stays set, because the database has not responded. Other exceptions are not outages.
+        # `querying_since` remains set, because the database has not responded. Other exceptions are not outages.
         except (DatabaseError, InterfaceError):
             raise
         except Exception:
@@ -273,14 +272,14 @@ class AlertWatch:
             send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # The chat already shows this alert as active. Its end is sent neither before `RESOLVE_DELAY` has passed nor
-        # during an outage.
+        # The chat already shows this alert as active. No end of it is sent before `RESOLVE_DELAY` has passed or during
+        # an outage.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)
 
     def update_alerts(self, now: datetime) -> None:
-        """Begin, refresh and end alerts. On failure, put the outcomes of calls back for the next round and raise."""
+        """Begin, refresh and end alerts. On failure, keep the call outcomes for the next round and re-raise."""
         import_file_alerts()
         state, outcomes = snapshot.current(), self.outcomes.take()
         try:
@@ -305,7 +304,7 @@ class AlertWatch:
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((build_condition(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
-        # An event is removed only after it was recorded, so that a failure loses none.
+        # An event is removed only after it was recorded, so that a failure loses no event.
         for event in tuple(self._events):
             ledger.record_condition(*event)
             self._events.remove(event)
@@ -317,7 +316,7 @@ class AlertWatch:
 
 
 def list_subjects(state: Snapshot) -> ExistingSubjects:
-    """Return the subjects of alerts that exist in the configuration. Alerts about other subjects must end."""
+    """Return the existing subjects of alerts about providers, keys and models. Alerts about other subjects must end."""
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     subjects = providers | keys

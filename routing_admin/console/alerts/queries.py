@@ -1,4 +1,4 @@
-"""Queries for alerts as the pages and the API list them, and for budgets above the warning threshold."""
+"""Queries for alerts as the pages and the API list them, and for budgets whose usage is above the warning threshold."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def build_line(row: Alert) -> AlertLine:
 
 @dataclass(frozen=True, slots=True)
 class AlertCounts:
-    """Numbers of active alerts: per kind, and the number of those that are neither acknowledged nor muted."""
+    """Numbers of active alerts: of each kind, and of those that are neither acknowledged nor muted (`waiting`)."""
 
     by_kind: Mapping[AlertKind, int]
     waiting: int
@@ -154,7 +154,7 @@ def find_webhook() -> Webhook | None:
 
 @cache
 def _warn_once(problem: str) -> None:
-    # The alert watcher calls this every few seconds. Because of the cache, each problem is logged only once.
+    # The alert watcher calls this every few seconds. The cache limits the log to one entry per problem.
     log.warning("the stored webhook of alerts cannot be used, so none is sent: %s", problem)
 
 
@@ -168,7 +168,7 @@ def find_stored_webhook() -> Webhook | None:
 class BudgetUse:
     """How much of a limit is used, in percent.
 
-    `name` is the display name of the agent, key, team or project with the limit.
+    `name` is the display name of the agent, key, team or project that the limit applies to.
     """
 
     holder: str

@@ -37,7 +37,7 @@ TIMEOUTS = Timeouts(connect=5, first_content=10, between=5, total=15)
 # Chat services accept about 20 messages a minute.
 MAX_IN_A_ROUND = 15
 FAILURES = 3
-"""Number of failed attempts after which an alert about the webhook itself begins."""
+"""After this many failed attempts, an alert about the webhook itself begins."""
 
 UNREACHABLE = translatable("Could not reach %(host)s: %(reason)s")
 REASONS: Mapping[Fault, str] = {
@@ -50,7 +50,7 @@ REASONS: Mapping[Fault, str] = {
     Fault.DEADLINE: translatable("it did not answer within 15 seconds."),
     Fault.REDIRECT: translatable("it redirects, and redirects are not followed."),
 }
-"""Maps faults to explanations of why the webhook did not respond."""
+"""Maps faults to sentences that say why the webhook did not respond."""
 CONNECTION_BROKEN = translatable("the connection broke, or its answer cannot be read.")
 
 
@@ -134,8 +134,9 @@ def send_due(webhook: Webhook, now: datetime, ledger: AlertLedger = rows, guard:
                 ledger.end_kind(AlertKind.WEBHOOK_FAILING, now)
 
 
-# While the database is unavailable, alerts are stored in a file, which is imported into the database afterwards. Only
-# beginnings of alerts are sent from the file. Ends are recorded and sent once the database responds.
+# While the database is unavailable, alerts are stored in a file, which is imported into the database afterwards. From
+# the file, only notices that an alert has begun are sent. Ends of alerts are recorded and sent once the database
+# responds.
 
 
 def record_condition(condition: Condition, at: datetime) -> None:
@@ -152,7 +153,7 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.kind == kind:
-                # An expired alert is hidden. It ends only after it has been imported into the database.
+                # An expired alert is hidden. It ends only after its import into the database.
                 alert.expires_at = min(at, alert.expires_at)
 
 
@@ -189,7 +190,7 @@ def record_failed(claimed: ClaimedAlert, reason: str) -> None:
             stored.error = encode_text(reason)
 
 
-# Every alert text contains this word, because some chat services accept only messages with a configured keyword.
+# Every notice contains this word, because some chat services accept only messages with a configured keyword.
 KEYWORD = "routing_admin"
 ALERTS_PATH = "/alerts/"
 

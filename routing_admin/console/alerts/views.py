@@ -1,4 +1,4 @@
-"""The page of alerts, with actions that acknowledge and mute them, and the webhook's form."""
+"""The page of alerts, with actions for acknowledging and muting them, and the webhook's form."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HELP_PAGES: Mapping[AlertKind, tuple[str | Promise, str, str]] = {
     AlertKind.PRUNE_OVERDUE: (_("Settings"), "settings", "#retention"),
     AlertKind.PROCESS_CRASHED: (_("Requests"), "requests", ""),
 }
-"""Maps kinds of alerts to the page on which the cause can be fixed: title, URL name and anchor."""
+"""Maps each kind of alert to the page on which its cause can be fixed: title, URL name and anchor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class AlertRow:
 
 
 MAX_SHOWN = 5
-"""Maximum number of alerts of one kind that the page shows expanded."""
+"""Maximum number of alerts of one kind that the page shows without a click."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ class AlertGroup:
 def group_alerts(alerts: Iterable[AlertRow]) -> list[AlertGroup]:
     """Group alerts by kind.
 
-    Kinds with alerts that are neither acknowledged nor muted come first, then critical kinds, then kinds with many
-    alerts.
+    The first groups are those with alerts that are neither acknowledged nor muted, then critical kinds, then kinds with
+    many alerts.
     """
     by_kind: dict[AlertKind, list[AlertRow]] = {}
     for alert in alerts:
@@ -166,7 +166,7 @@ def alert_mute(request: HttpRequest, number: int) -> HttpResponse:
 
 @require_POST
 def alert_webhook(request: HttpRequest) -> HttpResponse:
-    """Store the webhook's address. A posted `delete` removes it instead."""
+    """Store the webhook's URL, or delete it if `delete` is posted."""
     address = "" if "delete" in request.POST else request.POST.get("address", "").strip()
     if not address and "delete" not in request.POST:
         return _show_webhook(request, 422, address_problem=_("Enter an address, such as https://host/path."))
@@ -213,7 +213,7 @@ def describe_hours(hours: int) -> str:
 
 
 def webhook_context() -> dict[str, Any]:
-    """Return the webhook in use, and whether the stored webhook cannot be decrypted, as template context."""
+    """Return template context: the webhook in use, and whether the stored webhook cannot be decrypted."""
     is_unreadable = False
     try:
         webhook = settings.ALERT_WEBHOOK or find_stored_webhook()

@@ -15,7 +15,7 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# Maximum numbers of calls that are searched for an answered one, and of rejected calls that are shown.
+# Maximum number of calls that are searched for an answered call, and of rejected calls that are shown.
 MAX_REQUESTS, MAX_MISSED = 20, 3
 MAX_SUGGESTIONS = 3
 
@@ -37,15 +37,15 @@ class FirstCall:
 
 
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
-    """Find the first call that used a key. Rejected calls that did not name the key count only from `since` on.
+    """Find a key's first call and rejected calls.
 
-    This takes at most four queries.
+    Rejected calls that did not name the key are included only from `since` on. This takes at most four queries.
     """
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
     row = next((call for call in newest if call.outcome == OK), newest[0] if newest else None)
     if row is not None:
-        # If a template read the deferred body, each row would cost a query. Setting it to None avoids that.
+        # Setting the deferred body to None prevents a query if a template reads it.
         row.body = None
     request = LoggedRequest(row, tuple(row.attempts.order_by("position"))) if row is not None else None
     own = RejectedCall.objects.filter(key=key.public_id, at__gte=key.created_at)

@@ -60,8 +60,8 @@ def first_call(request: HttpRequest, public_id: str, agent_id: str) -> HttpRespo
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """Parse Unix seconds. Return `now` if the text is not a number or lies in the future."""
-    # Twelve digits are enough for any real time, and few enough not to overflow a timestamp.
+    """Parse Unix seconds. Return `now` if the text is not a number or the time is in the future."""
+    # Twelve digits suffice for any real time and cannot overflow a timestamp.
     seconds = int(text[:12]) if text.isdecimal() else now.timestamp()
     return min(datetime.fromtimestamp(min(seconds, now.timestamp()), UTC), now)
 
@@ -120,7 +120,7 @@ KEY_SHAPE_SENTENCES: Mapping[KeyShape, str | Promise] = {
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
-"""Maps kinds of text that was sent as the key to explanations of a call whose key is unknown."""
+"""Maps kinds of text that was sent as the key to explanations of a call with an unknown key."""
 NOT_A_KEY = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 
@@ -140,5 +140,5 @@ def call_facts(call: RejectedCall) -> dict[str, str]:
 
 
 def base_url() -> str:
-    # OpenAI's clients expect the version in the base URL. Anthropic's and Google's clients add it themselves.
+    # OpenAI's clients expect the API version in the base URL. Anthropic's and Google's clients append it themselves.
     return f"{settings.PUBLIC_URL.rstrip('/')}/v1"

@@ -1,8 +1,8 @@
 """An agent's own page and its list of calls, for visitors who have a link to it.
 
-The pages show only what the agent itself may know. All requests are GET: under `Referrer-Policy: no-referrer` a browser
-sends no origin, so the origin of a posted form could not be verified. Language and theme are therefore chosen with
-query parameters and stored in cookies.
+These pages reveal only what the agent itself may know. They accept only GET requests: under `Referrer-Policy:
+no-referrer`, a browser sends no origin with a posted form, so the server could not verify it. Language and theme are
+therefore chosen with query parameters and stored in cookies.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ HEADERS = {
 def by_link(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     """Decorate a view so that it receives the row of a valid link as its second argument.
 
-    An invalid link gets the same page whatever the reason: 404, or 429 after too many attempts from one IP address.
+    All invalid links get the same page, whatever the reason, with status 404, or with 429 after too many attempts from
+    one IP address.
     """
 
     @wraps(view)
@@ -90,7 +91,7 @@ def try_link(request: HttpRequest, text: str) -> tuple[AgentLink | None, int]:
     if wait := throttle.find_wait(name, address, kind=LINK_KIND):
         return None, wait
     row = open_link(text)
-    # Requests that another site caused are not counted: fifty images on that site's page would otherwise lock out
+    # Requests caused by another site are not counted. Otherwise, fifty images on that site's page would lock out
     # everyone behind the visitor's IP address.
     if row is not None or request.headers.get("Sec-Fetch-Site") == "cross-site":
         return row, 0
@@ -121,7 +122,7 @@ def store_preferences(request: HttpRequest) -> HttpResponse | None:
 
 
 MAX_NAMES = 25
-"""Maximum number of models, and of agents, that the page lists by name. Further ones are only counted."""
+"""Maximum number of models, and of agents, that the page names. Further ones are only counted."""
 
 
 @by_link
@@ -156,7 +157,7 @@ def own_page(request: HttpRequest, link: AgentLink, text: str) -> HttpResponse:
 
 @by_link
 def own_call(request: HttpRequest, link: AgentLink, text: str, pk: str) -> HttpResponse:
-    """Show what each model received and answered. Raise `Http404` if the call belongs to another agent."""
+    """Show what each model received and answered. Raise `Http404` if another agent made the call."""
     row, state = link.agent, snapshot.current()
     shows_bodies = link.with_bodies and state.record_bodies
     call = find_call(row.agent_id, row.created_at, pk, body=shows_bodies)
@@ -203,14 +204,14 @@ def find_rights(row: Agent) -> AgentLimits | None:
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content, the first few agents that accept it, and the number of other agents that do."""
+    """Return each kind of content, the first few agents that accept it, and the number of further agents that do."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 
 def list_steps(attempts: Sequence[AttemptLog], ending: str) -> tuple[Step, ...]:
-    """Return a call's attempts without the names of provider keys and without the providers' messages.
+    """Return a call's attempts without the names of provider keys.
 
-    A provider's message is included only if the caller caused the error.
+    A provider's error message is included only if the caller caused the error.
     """
     for row in attempts:
         row.tries = [{name: value for name, value in entry.items() if name != "key"} for entry in row.tries]
