@@ -1,4 +1,4 @@
-"""Compare side by side how two models receive one artifact."""
+"""Compare how two models receive the same artifact, side by side."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
-"""Maximum lines and characters at the beginning of each text that are compared. Some models receive megabytes."""
+"""Maximum number of lines and characters of each text that are compared, because some models receive megabytes."""
 MIN_FACTOR = 10
 
 
@@ -49,7 +49,7 @@ class ComparedFact:
 
 @dataclass(frozen=True, slots=True)
 class ComparedText:
-    """The pairs of lines of two compared texts. `is_cut` is true if only their beginnings were compared."""
+    """Two compared texts as pairs of lines. `is_cut` is true if only the beginnings of the texts were compared."""
 
     label: str
     rows: tuple[SideBySideRow, ...]
@@ -66,7 +66,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
-        # The page shows the file's content to users who may read it, and this reading is audited.
+        # The page shows the file's content to users who may read it, and their reading is audited.
         record_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "left": left, "right": right, **language_context(language)}
@@ -113,7 +113,7 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
     (gettext_lazy("Content policies"), lambda card: join_words(card.policies)),
     (gettext_lazy("In the next turn"), lambda card: card.prefix),
 )
-"""Labels of the facts that are compared in one line, with the functions that return their values."""
+"""Labels of the compared facts, with the functions that return a service's value."""
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
@@ -124,7 +124,7 @@ def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
     names = {"left": left.id, "right": right.id, "first": left.tokens, "second": right.tokens}
     if first.tokens == second.tokens:
         return _("Tokens: about %(first)s each for %(left)s and %(right)s.") % names
-    # From ten times as many tokens on, a factor is clearer than a percentage. If one count is zero, there is neither.
+    # A ratio of ten or more is clearer as a factor than as a percentage. There is no ratio if the first count is zero.
     ratio = second.tokens / first.tokens if first.tokens else 0
     share = f"×{ratio:,.0f}" if ratio >= MIN_FACTOR else f"{ratio - 1:+.0%}" if first.tokens else "+"
     template = _("Tokens: about %(first)s for %(left)s, about %(second)s for %(right)s (%(share)s).")

@@ -38,20 +38,21 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 TEXT_BYTES = 32 * 1024
-"""Maximum number of bytes of a text that the page shows."""
+"""Maximum number of bytes of a text file that the page shows."""
 
 SHOWN_AS_IMAGE = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"})
-"""Image types that browsers can display from the download URL. Other types have a thumbnail or an icon."""
+"""Image types that browsers can display directly. For other types, the page shows a thumbnail or an icon."""
 
 MODEL_LANGUAGES = (("zh", "中文"), ("en", "English"))
 
 
 @require_GET
 def artifact(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show an artifact's page. `?service=` opens a service's card; `?q=`, `?routed=1` and `?form=` filter the services.
+    """Show an artifact's page.
 
-    Services for which document pages must first be rendered as images are included only with `?draw=1`, which the page
-    requests after it has loaded.
+    `?service=` opens the card of a service, and `?q=`, `?routed=1` and `?form=` filter the services. Some services
+    receive the pages of documents as images. If these must first be rendered, the services are included only with
+    `?draw=1`, which the page requests after it has loaded.
     """
     return artifact_page(request, require_found(find_artifact(pk)))
 
@@ -63,7 +64,7 @@ def artifact_page(
     if may_read:
         record_reading(request, row)
     asked_for = _filter(request)
-    # If only one card is opened, the previews of the other services are not needed.
+    # If a single card is opened, the previews for the other services are not needed.
     if request.GET.get("fragment") == "card":
         return card(request, row, asked_for.opened)
     previewer = Previewer(row, language=language)
@@ -90,7 +91,7 @@ def artifact_page(
 
 
 def record_reading(request: HttpRequest, row: Artifact) -> None:
-    """Record in the audit log that the user read the file's content."""
+    """Record in the audit log that the user read the artifact's content."""
     action = AuditedAction(READINGS[PagePart.ARTIFACT_BYTES], "artifact", row.pk, {"filename": row.filename})
     ledger.note_reading(request_actor(request), action)
 
@@ -151,8 +152,7 @@ def _correction_context(request: HttpRequest, row: Artifact, form: CorrectionFor
 
 
 def _picture_url(row: Artifact) -> str:
-    # Show the file itself only if its bytes match the declared type. Otherwise, show the generated PNG thumbnail, if
-    # any.
+    # Show the file itself only if its bytes match the declared type. Otherwise, show its PNG thumbnail if there is one.
     if row.kind == Kind.IMAGE and row.mime_type in SHOWN_AS_IMAGE and row.detected_mime_type == row.mime_type:
         return reverse("artifact_raw", args=[row.pk])
     return reverse("artifact_thumbnail", args=[row.pk]) if find_thumbnail(row) else ""
@@ -167,7 +167,7 @@ def _read_beginning(row: Artifact) -> str:
 
 
 def preview_language(request: HttpRequest) -> str:
-    """Return the language of texts in a preview: the requested one, else the user's."""
+    """Return the language of the texts in a preview: the requested one, else the user's."""
     code = request.GET.get("language", "") or request.POST.get("language", "")
     return code if code in dict(MODEL_LANGUAGES) else ("zh" if (get_language() or "").startswith("zh") else "en")
 
@@ -190,7 +190,10 @@ def _send_urls(row: Artifact, may_read: bool) -> dict[str, str]:
 
 @require_GET
 def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """Send the artifact's bytes with headers that stop browsers from executing them; 410 if missing or damaged."""
+    """Send the artifact's bytes with headers that stop browsers from executing them.
+
+    The status is 410 if the bytes are missing or damaged.
+    """
     row = require_found(find_artifact(pk))
     record_reading(request, row)
     try:
@@ -201,7 +204,7 @@ def artifact_raw(request: HttpRequest, pk: str) -> HttpResponseBase:
 
 @require_GET
 def artifact_thumbnail(request: HttpRequest, pk: str) -> HttpResponse:
-    """Return the artifact's thumbnail, or 404 if there is none."""
+    """Return the artifact's thumbnail, or 204 if it has none. Raise `Http404` for an unknown artifact."""
     data = find_thumbnail(require_found(find_artifact(pk)))
     if data is None:
         return HttpResponse(status=204, headers=HEADERS)
@@ -221,7 +224,7 @@ def artifact_correct(request: HttpRequest, pk: str) -> HttpResponse:
     """
     row = require_found(find_artifact(pk))
     form = CorrectionForm(row, request.POST)
-    # This call only fills `cleaned_data`; the action validates the values.
+    # Validating the form only fills `cleaned_data`; the action validates the values.
     form.is_valid()
     as_detected = actions.CorrectionFields(mime_type=None, encoding=None)
     try:

@@ -38,7 +38,7 @@ OTHER_NAMES: Mapping[str, str] = {
     "cp1252": "ISO-8859-1",
     "cp874": "TIS-620",
 }
-"""Common aliases of encodings."""
+"""Other common names of encodings."""
 
 TYPES = (
     *("text/plain", "text/markdown", "text/csv", "text/html", "application/json", "application/xml"),
@@ -53,10 +53,10 @@ TYPES = (
 
 
 class CorrectionForm(forms.Form):
-    """The form that corrects the detected properties of a file. The initial values are those in effect.
+    """The form that corrects the detected properties of a file, prefilled with the values in effect.
 
-    A field counts as changed if it differs from the posted `before_…`, which is the value that the page showed, or if
-    no `before_…` was posted.
+    A field counts as changed if its value differs from the posted `before_…`, the value that the page showed, or if no
+    `before_…` was posted.
     """
 
     mime_type = forms.CharField(
@@ -86,13 +86,12 @@ class CorrectionForm(forms.Form):
         return changes
 
     def _is_change(self, name: str) -> bool:
-        # Comparing with the value that the page showed preserves corrections that another user has made in the
-        # meantime.
+        # Comparing with the value that the page showed keeps corrections that another user has made in the meantime.
         return name in self.data and self.cleaned_data[name] != self.data.get(f"before_{name}")
 
 
 def encoding_choices(current: str) -> list[Any]:
-    """Return the encodings in groups. If the current encoding is in no group, it is listed first."""
+    """Return the encodings in groups, preceded by the current encoding if it is in no group."""
     offered = {name for _, names in ENCODINGS for name in names}
     current_group = [] if current in offered else [(current, current or _("none (not text)"))]
     return [*current_group, *((label, [(name, _label(name)) for name in names]) for label, names in ENCODINGS)]
@@ -103,6 +102,6 @@ def _label(name: str) -> str:
 
 
 def visibility_choices(row: Artifact) -> list[tuple[str, str]]:
-    # A user's upload belongs to no agent, so the visibility "private" restricts it to users.
+    # A user's upload belongs to no agent. With the visibility "private", only users can see it.
     no_owner = {} if row.owner else {row.Visibility.PRIVATE: _("no agent, only people on these pages")}
     return [(visibility.value, str(no_owner.get(visibility, visibility.label))) for visibility in row.Visibility]

@@ -40,7 +40,7 @@ from routing_admin.console.base.page_responses import wants_fragment
 if TYPE_CHECKING:
     from artifacts.models import Artifact
 
-# Maps exception classes to HTTP statuses. Any other error has status 400.
+# HTTP statuses by exception class. Any other error has status 400.
 STATUS = {TooLargeError: 413, StorageFullError: 507, StoreUnavailableError: 503}
 
 
@@ -67,7 +67,7 @@ def artifacts(request: HttpRequest) -> HttpResponse:
         "bytes": sum(size.bytes for size in sizes.values()),
         "max_bytes": upload_limit(),
     }
-    # After an upload, htmx replaces the element `stored`, which includes the number of files, so it needs the whole
+    # An upload replaces the element `stored`, which contains the number of files, so the response must be the whole
     # page.
     is_part = wants_fragment(request) and request.headers.get("HX-Target") != "stored"
     return render(request, "artifacts/artifacts.html#rows" if is_part else "artifacts/artifacts.html", context)
@@ -126,7 +126,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
     if not deleted:
         messages.info(request, _("Nothing was selected, or it has already been deleted."))
         return redirect(_return_url(request))
-    # All artifacts get the same time of deletion, so that a single Undo restores them together.
+    # All artifacts get the same deletion time, so that a single Undo restores them together.
     moment = find_deletion(deleted[0])
     text = ngettext("%(count)s artifact deleted", "%(count)s artifacts deleted", len(deleted)) % {"count": len(deleted)}
     undo = f"{reverse('artifacts_restore')}?{urlencode({'at': moment.isoformat() if moment else ''})}"
@@ -136,7 +136,7 @@ def artifacts_delete(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def artifacts_restore(request: HttpRequest) -> HttpResponse:
-    """Restore the artifacts that one request deleted. These artifacts share their time of deletion."""
+    """Restore the artifacts that one request deleted, which all have the same deletion time."""
     try:
         deleted = list_deleted_at(datetime.fromisoformat(request.GET.get("at", "")))
     except ValueError:

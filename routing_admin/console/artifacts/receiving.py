@@ -1,4 +1,4 @@
-"""Describe for an artifact's page how each model service receives the artifact."""
+"""Describe how each model service receives an artifact, for the artifact's page."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from routing_admin.console.artifacts.phrases import POLICIES, is_gone, reason_se
 from routing_admin.dispatch.preview import DeliveryPreview, Preview, Previewer
 
 FEW, PER_PAGE = 8, 40
-"""Maximum number of services per group in the overview, and on one page of a group."""
+"""Maximum number of services per group: in the overview, and on a page that lists only this group."""
 MAX_OPEN_CHARS = 4_000
-"""A group's first card is opened if its text has at most this many characters."""
+"""The first card of a group is open if its text has at most this many characters."""
 
 MAX_SHOWN = 50_000
 """Maximum number of characters of a payload's text on the page. The API returns the whole text."""
 
 
 def shorten_texts(value: Any) -> Any:
-    """Return JSON with a note in place of the middle of each long text. Some models receive megabytes."""
+    """Return JSON in which a note replaces the middle of each long text, because some models receive megabytes."""
     if isinstance(value, dict):
         return {key: shorten_texts(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -65,7 +65,7 @@ GROUPS: tuple[tuple[DeliveryForm, str, str | Promise, str, Promise], ...] = (
         gettext_lazy("the model only gets a description"),
     ),
 )
-"""Forms of delivery, each with its badge, label, tone and hint."""
+"""Ways to deliver a file, each with its badge, label, tone and hint."""
 
 VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 """Outcomes in which the payload contains the file's own text, which viewers may not read."""
@@ -73,7 +73,7 @@ VERBATIM_OUTCOMES = frozenset({Outcome.INLINED, Outcome.EXTRACTED})
 
 @dataclass(frozen=True, slots=True)
 class DeliveryCard:
-    """A service on the page: how it receives the file, a sentence that says why, and the content policies in effect."""
+    """A service on the page: how it receives the file, why, and which content policies apply."""
 
     id: str
     preview: DeliveryPreview
@@ -108,7 +108,7 @@ class DeliveryCard:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The services that receive the file in the same form."""
+    """The services that receive the file in the same way."""
 
     badge: str
     label: str | Promise
@@ -125,7 +125,7 @@ def list_routed_services() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointFilter:
-    """Selects the services on the page: those that match `q`, those in routes, or those on one page of a group.
+    """Selects the services on the page: those that match `q`, those used by routes, or one page of a group.
 
     `opened` is the service whose payload is shown.
     """
@@ -148,7 +148,10 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """Services counted by form of delivery, groups of cards, and services whose documents must be rendered first."""
+    """The services on the page: their number per form of delivery, groups of cards, and services still waiting.
+
+    Services wait until the document pages that they receive as images are rendered.
+    """
 
     counts: Mapping[str, int]
     groups: tuple[Group, ...]
@@ -169,7 +172,7 @@ def list_endpoints(
 ) -> EndpointList:
     """List the services.
 
-    Unless `draws` is true, services that need rendered document pages are only counted as waiting.
+    Unless `draws` is true, services for which document pages must first be rendered are only listed as waiting.
     """
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]
@@ -187,8 +190,8 @@ def list_endpoints(
             continue
         page = Paginator(endpoints, PER_PAGE).get_page(asked_for.page) if asked_for.badge else None
         shown = list(page) if page else _first_few(endpoints, asked_for.opened)
-        # If a group's services were shown as waiting before, its first card stays closed so that the content below does
-        # not move.
+        # If this group's services have been shown as waiting, its first card stays closed so that the content below
+        # does not move.
         opens_first = id(shown[0]) not in is_waiting
         cards = _build_cards(previewer.preview(shown), may_read, tone, asked_for.opened, opens_first=opens_first)
         groups.append(Group(badge, label, tone, hint, cards, len(endpoints)))
@@ -203,7 +206,7 @@ def _build_cards(
     preview: Preview, may_read: bool, tone: str, opened: str, *, opens_first: bool
 ) -> tuple[DeliveryCard, ...]:
     first = preview.deliveries[0]
-    # The requested card is open; otherwise, the first card is open if its text is short.
+    # If no card is requested, the first card is open if its text is short.
     open_id = opened or (first.service_id if opens_first and len(first.text or "") <= MAX_OPEN_CHARS else "")
     return tuple(
         build_card(preview, delivery, may_read, tone, is_open=delivery.service_id == open_id)
@@ -212,7 +215,7 @@ def _build_cards(
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Return the query string that compares two services, of different groups if possible; empty without services."""
+    """Return the query string that compares two services, from different groups if possible; empty without services."""
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 
@@ -246,7 +249,7 @@ def _payload_slot(delivery: DeliveryPreview) -> str:
     return "text" if delivery.text is not None else str(facts.get("slot") or _find_media_key(delivery.payload))
 
 
-# OpenAI and Anthropic name the kind of content in `type`, while Gemini uses this name as the key.
+# OpenAI and Anthropic name the kind of content in `type`, while Gemini uses the kind as a key.
 MEDIA_KEYS = (
     "image_url",
     "input_image",
