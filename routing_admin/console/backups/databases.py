@@ -17,7 +17,7 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FILES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "routing_admin.sqlite3", LOGS: "logs.sqlite3"}
-"""File name of each database in a backup."""
+"""File names of the databases in a backup."""
 MB = 1_000_000
 FILE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Suffixes of the files that belong to an SQLite database."""
@@ -66,7 +66,7 @@ def list_artifacts(path: Path) -> dict[str, int]:
 
 
 def find_head(path: Path) -> AuditHead | None:
-    """Return the audit log's last entry in a copy, or None if the copy predates the log's hash chain."""
+    """Return the audit log's last entry in a copied database. Return None if it predates the log's hash chain."""
     with closing(open_copy(path)) as copy, suppress(sqlite3.OperationalError):
         row = copy.execute(
             "SELECT number, sha256 FROM routing_admin_auditevent ORDER BY number DESC LIMIT 1"
@@ -85,7 +85,7 @@ def measure_files() -> int:
 
 
 def merge_files(path: Path) -> None:
-    """Merge a database's files into one. Raise `DatabaseInUseError` if another process has the database open."""
+    """Merge an SQLite database's files into one. Raise `DatabaseInUseError` if another process has it open."""
     if not path.exists():
         return
     with closing(sqlite3.connect(path, timeout=1)) as database:
@@ -99,7 +99,7 @@ def merge_files(path: Path) -> None:
 
 
 def replace_database(copy: Path, path: Path) -> None:
-    """Replace the installation's database with a copy, atomically."""
+    """Atomically replace the installation's database with a copy."""
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     make_private(str(part))
@@ -110,7 +110,7 @@ def replace_database(copy: Path, path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Flush a file, or a directory's entries, to disk."""
+    """Flush a file, or the entries of a directory, to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -119,7 +119,7 @@ def sync(path: Path) -> None:
 
 
 def find_newest_revision(path: Path) -> tuple[int, str] | None:
-    """Return the number and JSON text of the newest revision in a copy, or None without revisions."""
+    """Return the number and JSON text of the newest revision in a copied database, or None if it has no revisions."""
     with closing(open_copy(path)) as copy:
         row = copy.execute(
             "SELECT number, snapshot FROM routing_admin_revision ORDER BY number DESC LIMIT 1"

@@ -1,6 +1,6 @@
 """Write and read `manifest.json`, which describes a backup, and a list of file hashes in the format of `sha256sum -c`.
 
-Salted slow hashes identify the secrets that a backup needs without revealing them.
+The manifest identifies the secrets that a backup needs by salted slow hashes, which do not reveal them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routing_admin.console.backups.databases import sync
 
 MANIFEST, SUMS, SECRETS, ARTIFACTS = "manifest.json", "SHA256SUMS", "secrets.json", "artifacts"
 FORMAT, PACKED_FORMAT = 1, 2
-"""Values of the field `format`: both databases are SQLite files, or the request log is in PostgreSQL's text format."""
+"""Values of the field `format`: for two SQLite files, and for a request log in PostgreSQL's text format."""
 
 
 class BackupError(Exception):
@@ -29,7 +29,7 @@ class BackupError(Exception):
 class SavedDatabase:
     """A database in a backup: its file, source engine, migrations, and number of rows per table.
 
-    If `file` is a folder of PostgreSQL's compressed text, `text_bytes` is the size of the uncompressed text.
+    If `file` is a folder of compressed PostgreSQL text, `text_bytes` is the uncompressed size.
     """
 
     file: str
@@ -72,7 +72,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest, then the file with the hashes of all other files."""
     value = asdict(manifest)
     for database in value["databases"].values():
-        if database["text_bytes"] is None:  # Manifests of older versions lack this field.
+        if database["text_bytes"] is None:  # Manifests written by older versions lack this field.
             del database["text_bytes"]
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -85,7 +85,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def _digests(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.name != SUMS:
-            # An artifact's file name is its hash, which was verified during copying.
+            # An artifact's file name is its hash, which was verified when the file was copied.
             yield path, path.name if ARTIFACTS in path.relative_to(folder).parts else digest_file(path)
 
 
@@ -98,7 +98,7 @@ def digest_file(path: Path) -> str:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest after verifying every file. Raise `BackupError` for an incomplete or damaged backup."""
+    """Verify every file and return the manifest. Raise `BackupError` for an incomplete or damaged backup."""
     if not (folder / SUMS).is_file() or not (folder / MANIFEST).is_file():
         raise BackupError(f"{folder} is not a backup: {MANIFEST} or {SUMS} is missing.")
     lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
@@ -117,7 +117,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = Manifest(**value, databases=databases)
     except (ValueError, KeyError, TypeError) as error:
         raise BackupError(f"{MANIFEST} cannot be read: {error}") from error
-    # The loop above would accept a truncated SHA256SUMS file, so its list of files is compared with the manifest.
+    # The loop above would accept a truncated SHA256SUMS file, so compare the files it lists with the manifest.
     artifact_count = sum(1 for name in sums if name.startswith(f"{ARTIFACTS}/"))
     if MANIFEST not in sums or artifact_count != (manifest.artifacts or 0):
         raise BackupError(f"The backup is incomplete: {SUMS} does not list everything that {MANIFEST} counts.")

@@ -1,8 +1,8 @@
-"""PostgreSQL's request log in a backup: COPY's text output, one compressed file per table.
+"""PostgreSQL's request log in a backup: COPY's text output, with one compressed file per table.
 
-Millions of rows are copied from and to the database as bytes. They are parsed only if they are restored into SQLite or
-need migrations. Values are written as SQLite stores them. The first line names the columns, so that `zcat` and
-PostgreSQL's `COPY … FROM … (HEADER)` can read the files too.
+Millions of rows are copied from and to the database as bytes, and parsed only if they are restored into SQLite or need
+migrations. Values are written as SQLite stores them. The first line names the columns, so `zcat` and PostgreSQL's `COPY
+… FROM … (HEADER)` can also read the files.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
-# Level 1 compresses the text to an eighth, in a quarter of the time that the database takes to write the text.
+# Compression level 1 reduces the text to an eighth, and takes a quarter of the time in which the database writes the
+# text.
 COMPRESSION_LEVEL = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """The number of rows of each table, and the size of the tables' text."""
+    """The number of rows of each table, and the uncompressed size of all tables' text."""
 
     rows: dict[str, int]
     text_bytes: int
@@ -53,7 +54,7 @@ class PackedRows:
 def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     """Write the tables into a backup's folder and read them back to verify them.
 
-    Raise `DifferenceError` if they differ, or `OSError`.
+    Raise `DifferenceError` if the rows differ, or `OSError`.
     """
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0
@@ -118,7 +119,7 @@ def unpack(folder: Path, migrations: Sequence[Migration], target: Path, count: i
 
 def _fill(database: sqlite3.Connection, folder: Path, count: int) -> None:
     database.execute("PRAGMA synchronous = OFF")
-    # Creating the indexes after inserting the rows is faster.
+    # Creating the indexes after the rows are inserted is faster.
     indexes = database.execute(INDEXES).fetchall()
     for name, _ in indexes:
         database.execute(f'DROP INDEX "{name}"')
@@ -140,7 +141,7 @@ def _fill_table(database: sqlite3.Connection, path: Path, counter: WorkProgress)
         names = file.readline().rstrip("\n").split("\t")
         types = {row[1]: row[2] for row in database.execute(f'PRAGMA table_info("{name}")')}
         blob_columns = [index for index, column in enumerate(names) if types[column].upper() == "BLOB"]
-        # Django declares a JSON column in SQLite as text with this CHECK constraint.
+        # For a JSON column in SQLite, Django declares a text column with this CHECK constraint.
         json_columns = [index for index, column in enumerate(names) if f'JSON_VALID("{column}")' in statement]
         database.execute(f'DELETE FROM "{name}"')  # noqa: S608  # the tables' own names, here and below
         columns, marks = ", ".join(f'"{column}"' for column in names), ", ".join("?" * len(names))

@@ -1,4 +1,4 @@
-"""Restore a backup: verify all of it, set the existing installation aside, and replace it with the backup."""
+"""Restore a backup: verify all of it, move the existing installation aside, and replace it with the backup."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from routing_admin.console.backups.rows import copy_file, has_rows, restore_rows
 from routing_admin.platform.databases.schema import NewerSchemaError, refuse_newer
 from routing_admin.platform.server.file_locks import hold_unless_locked, try_lock
 
-# On SQLite, the log with its indexes and temporary files takes this many times the size of its text.
+# On SQLite, the request log with its indexes and temporary files takes this many times the size of its text.
 UNPACKED = 4
 SECRET_FILES = ("secret_key", "keys")
-"""Files of the data directory that contain secrets."""
+"""Files in the data directory that contain secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
             refuse_newer([(app, name) for app, name in database.migrations], "The backup was made by")
     except NewerSchemaError as error:
         raise BackupError(str(error)) from error
-    # Check everything before moving anything.
+    # Check everything before anything is moved.
     _check_disk_space(folder, manifest, replace=replace)
     _close_databases()
     with _set_files_aside(manifest) as aside, _set_rows_aside() as schema:
@@ -174,8 +174,7 @@ def _restore_contents(folder: Path, manifest: Manifest) -> None:
 
 def _restore_artifacts(folder: Path) -> None:
     if isinstance(byte_store(), FileStore):
-        # This recreates the store's folders, which were moved aside. The store computes each hash again, which verifies
-        # the file.
+        # This recreates the store's folders, which were moved aside.
         FileStore(Path(settings.DATA_DIR) / ARTIFACTS)
     # The store computes each hash again, which shows whether the file is intact.
     store = byte_store()
@@ -191,7 +190,7 @@ def _restore_secrets(folder: Path) -> None:
         path = Path(settings.DATA_DIR) / name
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(",".join(saved[name]))
-    # The restored secrets apply to this process immediately, unless the environment sets others.
+    # The restored secrets apply to this process at once, unless the environment sets other secrets.
     read_secrets_again()
 
 
@@ -211,20 +210,20 @@ def _remarks(folder: Path, manifest: Manifest) -> Iterator[str]:
             yield f"{path.name} is exported otherwise than when the backup was made, by another version of the program."
 
 
-# While a backup is written, its folder is hidden and locked. It is renamed when complete. If the writing process dies,
-# a later backup deletes the folder.
+# While a backup is being written, its folder is hidden and locked. The folder is renamed when the backup is complete.
+# If the writing process dies, a later backup deletes the folder.
 
 PART_SUFFIX = ".part"
-"""Suffix of an unfinished backup's folder. Its name begins with a dot, so that a shell's `*/` skips it."""
+"""Suffix of an unfinished backup's folder. The folder's name begins with a dot, so that `*/` in a shell skips it."""
 CONTENTS = (ARTIFACTS, MANIFEST, SUMS, SECRETS, "rows", *FILES.values(), *(f"{file}.json" for file in exports.FILES))
-"""Prefixes of the file names in a finished or unfinished backup."""
+"""Prefixes of file names in a finished or unfinished backup."""
 
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield an empty private folder. It is renamed to `folder` if the block succeeds, and deleted otherwise.
 
-    Unfinished folders of dead processes beside it are deleted too. Raise `BackupError` if `folder` exists or another
+    This also deletes unfinished folders of dead processes beside it. Raise `BackupError` if `folder` exists or another
     backup is running.
     """
     if folder.exists():
@@ -252,7 +251,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 def remove_unfinished(folder: Path) -> None:
     """Delete unfinished backups in a folder whose processes have ended."""
-    # Earlier versions did not hide unfinished folders, so delete a folder only if all its files belong to a backup.
+    # Earlier versions did not hide unfinished folders, so delete a folder only if all files in it belong to a backup.
     for part in folder.glob(f"*{PART_SUFFIX}"):
         if part.is_dir() and all(entry.name.startswith(CONTENTS) for entry in part.iterdir()):
             with suppress(OSError), hold_unless_locked(part) as is_free:

@@ -1,8 +1,8 @@
-"""Copy PostgreSQL's rows into a backup and back. A backup of either engine can be restored into either.
+"""Copy PostgreSQL's rows into a backup and back. A backup made on either engine can be restored on either.
 
 The main database becomes an SQLite file, and the request log becomes files in COPY's text format (`packed_rows`). Both
-are read in one transaction, as a consistent snapshot, and compared with the database by count and hash. Before rows are
-restored, the existing tables are moved into another schema of the same database.
+are read in one transaction, as a consistent snapshot, and then compared with the database by count and hash. Before
+rows are restored, the existing tables are moved into another schema of the same database.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from routing_admin.platform.databases.schema import (
     load_migrations,
 )
 
-# Both aliases use one connection, because only a single transaction sees a single snapshot. On PostgreSQL both aliases
-# refer to one database.
+# Both aliases use one connection, so that both databases are read in a single transaction and thus as one snapshot. On
+# PostgreSQL, both aliases refer to the same database.
 SERVED_ALIASES: AliasMap = {DEFAULT_DB_ALIAS: DEFAULT_DB_ALIAS, LOGS: DEFAULT_DB_ALIAS}
 FILE_NAMES: Mapping[str, str] = {DEFAULT_DB_ALIAS: "rows.sqlite3", LOGS: "rows-logs.sqlite3"}
-"""Names of the temporary SQLite files. The second name is derived from the first."""
+"""Names of the temporary SQLite files. The second is derived from the first by the database settings."""
 
 
 def save_rows(part: Path) -> dict[str, SavedDatabase]:
-    """Write both databases into a backup. Raise `BackupError`."""
+    """Write both databases into a backup. Raise `BackupError` if that fails."""
     registry: Apps = apps
     leaves: Sequence[Migration] = ()
-    # If migrations are pending, the backup has the tables of the applied migrations, not those of the current models.
+    # If migrations are pending, the backup's tables must match the applied migrations, not the current models.
     if list_pending():
         leaves = find_leaves(applied_before := list_applied())
         registry = load_migrations(applied_before).project_state(list(leaves)).apps
@@ -73,7 +73,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         databases.merge_files(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
     (part / FILE_NAMES[DEFAULT_DB_ALIAS]).rename(path)
-    # The request log goes into packed files instead.
+    # The request log is in the packed files instead.
     (part / FILE_NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(migration) for migration in list_applied_in_file(path)]
@@ -92,14 +92,14 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
 
 
 def restore_rows(folder: Path, manifest: Manifest) -> None:
-    """Replace all rows with a backup's, in one transaction. Raise `BackupError` if that fails.
+    """Replace all rows with those of a backup, in one transaction. Raise `BackupError` if that fails.
 
-    The backup may come from an older version.
+    The backup may have been made by an older version.
     """
     call_command("migrate", verbosity=0, interactive=False)
     make_days(timezone.now())
     saved = manifest.databases[LOGS]
-    # Only rows with the same migrations fit the current tables. Other rows are first migrated in an SQLite file.
+    # The current tables accept only rows with the same migrations. Other rows are first migrated in an SQLite file.
     is_streamed = saved.is_packed and set(list_applied()) == {(app, name) for app, name in saved.migrations}
     with tempfile.TemporaryDirectory(prefix="restore-", dir=settings.DATA_DIR) as name:
         for alias, database in manifest.databases.items():
@@ -156,9 +156,10 @@ def measure_rows() -> int:
 
 @contextmanager
 def set_schema_aside() -> Iterator[str | None]:
-    """Move the existing tables into another schema, and back if the block fails. Yield the schema's description.
+    """Move the existing tables into another schema, and back if the block fails. Yield a description of that schema.
 
-    Yield None if the tables are empty. Raise `BackupError` if the database user lacks the privilege.
+    If the tables are empty, they are not moved, and None is yielded. Raise `BackupError` if the database user lacks the
+    privilege.
     """
     if not has_rows():
         yield None

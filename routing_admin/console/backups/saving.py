@@ -1,8 +1,8 @@
 """Back up a running installation: a snapshot of the databases, and every artifact that they list.
 
-An artifact's bytes are stored before its row and deleted after it. They are copied before the databases, and bytes
-stored in the meantime are copied afterwards. Every row in the backup therefore has its bytes. The backup before
-migrations omits artifacts, because migrations do not touch them.
+An artifact's bytes are stored before its row and deleted after it. The backup copies the bytes before the databases,
+and afterwards those stored in the meantime, so every row in the backup has its bytes. A backup made before migrations
+omits artifacts, because migrations do not touch them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def back_up(actor: Actor, folder: Path, *, with_secrets: bool = False) -> Manife
 
 
 def record_backup(actor: Actor, details: dict[str, Any]) -> None:
-    """Record a completed backup in the audit log, for the metric and for the alert."""
+    """Record a completed backup in the audit log, and end the alert about an overdue backup."""
     with ledger.audit(actor, AuditedAction("installation.backup", details=details)):
         pass
     end_kind(AlertKind.BACKUP_OVERDUE, timezone.now())
@@ -76,7 +76,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
     sizes = databases.list_artifacts(part / databases.FILES["default"])
     # Copy artifacts that were stored during the loop above.
     missing = [sha256 for sha256 in sizes if not _save_bytes(store, sha256, folder)]
-    # Bytes without a row in the copy were stored or deleted after the snapshot, so the backup omits them.
+    # Artifacts without a row in the copy were deleted before the snapshot or stored after it, so the backup omits them.
     for path in folder.glob("??/*"):
         if path.name not in sizes:
             path.unlink()
@@ -91,7 +91,7 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
-    """Copy each database into the folder and return descriptions by alias. Raise `BackupError` if that fails."""
+    """Copy each database into the folder. Return a description of each by alias. Raise `BackupError` if that fails."""
     if not databases.uses_sqlite():
         return save_rows(part)
     copies = {}
@@ -138,7 +138,7 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
     target.parent.mkdir(mode=0o700, exist_ok=True)
     try:
         if isinstance(store, FileStore):
-            # A hard link takes no space, and it is safe because stored files never change. If linking raises `OSError`,
+            # A hard link takes no space and is safe, because stored files never change. If linking raises `OSError`,
             # for example across file systems, the file is copied.
             with store.local_file(sha256) as path, suppress(OSError):
                 os.link(path, target)
@@ -156,7 +156,7 @@ def _save_bytes(store: ByteStore, sha256: str, folder: Path) -> bool:
 
 def _save_configuration(part: Path) -> None:
     newest = databases.find_newest_revision(part / databases.FILES["default"])
-    # Export the configuration from the copy, so that the files match the copied database.
+    # Export the configuration from the copied database, so that the exported files match it.
     configuration = from_json(json.loads(newest[1])) if newest else EMPTY
     for name in exports.FILES:
         text = exports.export(name, configuration=configuration).text
@@ -170,7 +170,7 @@ def _save_secrets(part: Path) -> None:
 
 
 FOLDER = "backups"
-"""Folder in the data directory for the backups made before migrations."""
+"""Folder in the data directory for backups made before migrations."""
 MAX_BACKUPS = 3
 """Number of backups made before migrations that are kept."""
 SPARE_BYTES = 1024 * 1024
@@ -178,7 +178,7 @@ SPARE_BYTES = 1024 * 1024
 
 
 def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
-    """Copy the databases if migrations are pending. Return the backup's folder, or None without migrations.
+    """Copy the databases if migrations are pending. Return the backup's folder, or None if no migration is pending.
 
     Before copying, `report` receives a line with the required disk space. Raise `BackupError` if the disk lacks space
     for the copy and for what the migrations write.
@@ -193,7 +193,7 @@ def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
     with new_folder(folder) as part:
         copies = copy_databases(part)
         write_manifest(part, describe(part, copies, artifacts=None, missing=[], sizes={}, with_secrets=False))
-    # Names begin with a timestamp, so sorting puts the newest last.
+    # Names begin with a timestamp, so sorting puts the newest backup last.
     for path in sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.endswith(PART_SUFFIX))[
         :-MAX_BACKUPS
     ]:
@@ -202,14 +202,14 @@ def back_up_before_migrating(report: Callable[[str], object]) -> Path | None:
 
 
 def audit_backup(actor: Actor, folder: Path) -> None:
-    """Audit the backup. Call this after the migrations, which may change the audit log's table."""
+    """Record the backup in the audit log. Call this after the migrations, which may change the audit log's table."""
     with ledger.audit(actor, AuditedAction("installation.backup", details={"folder": folder.name})):
         pass
 
 
 def _check_disk_space(count: int, report: Callable[[str], object]) -> None:
-    # The copy needs the size of the database files once. A migration that rewrites a table needs the size twice, for
-    # the table and for its journal.
+    # The copy takes the size of the database files. A migration that rewrites a table takes twice that size, for the
+    # table and for its journal.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.uses_sqlite() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free
     if needed > free:

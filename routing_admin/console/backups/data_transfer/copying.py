@@ -1,4 +1,4 @@
-"""Copy table rows in resumable batches and copy artifact files, then compare both sides by hash."""
+"""Copy table rows in resumable batches, copy artifact files, then compare both sides by hash."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from routing_admin.console.backups.data_transfer.tables import Table, list_refer
 from routing_admin.console.backups.data_transfer.target import ALIASES, Destination, MoveError
 from routing_admin.platform.databases.progress import WorkProgress
 
-# Batches per transaction. While the target inserts one batch, the next one is rendered.
+# Number of batches per transaction. While the target inserts one batch, the next one is formatted.
 BATCHES = 10
 
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
-    """Copy the rows that the target lacks. Return their digest, or None if an earlier run has copied some rows."""
+    """Copy the rows that the target lacks. Return their digest, or None if an earlier run has copied some."""
     target_alias, digest = ALIASES[table_alias(table)], TextDigest()
     mark = target.read_marker(target_alias, table._meta.db_table)
     batches = read_batches(table, table_alias(table), mark)
-    # Foreign keys are checked at the end of a transaction, so a table that refers to itself needs a single transaction.
+    # Foreign keys are checked at the end of a transaction, so a table with references to itself needs a single
+    # transaction.
     at_once = None if table in list_references(table) else BATCHES - 1
     for batch in batches:
         with transaction.atomic(using=target_alias):
@@ -41,8 +42,8 @@ def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextD
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
-    """Compare a table on both sides and return its number of rows. Raise `MoveError` if they differ."""
-    # A resumed copy has read only some of the rows, so the source must be read again.
+    """Compare a table's rows in source and target. Return their number. Raise `MoveError` if the rows differ."""
+    # A resumed copy has read only some of the rows, so all rows of the source must be read again.
     source_digest = digest_table(table, table_alias(table), counter) if digest is None else digest
     try:
         return compare(table, source_digest, ALIASES[table_alias(table)], counter)
@@ -51,13 +52,13 @@ def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) 
 
 
 FILES = "files"
-"""Value of the option `--artifacts` that selects the data directory."""
+"""Value of the option `--artifacts` that stands for the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:
-    """Return the store at a bucket's URL or, for `files`, in the data directory, after a test of the connection.
+    """Open the store in the bucket at this URL or, for `files`, in the data directory, and test the connection.
 
-    Raise `MoveError` if the URL is invalid or is the store that the installation already uses.
+    Raise `MoveError` if the URL is invalid or names the store that the installation already uses.
     """
     try:
         bucket = None if address == FILES else parse_bucket(address)
@@ -83,9 +84,9 @@ def check_store(store: ByteStore) -> None:
 
 
 def copy_files(store: ByteStore, report: Callable[[int], None]) -> list[str]:
-    """Copy missing files and return the hashes of unreadable files.
+    """Copy the files that the target lacks. Return the hashes of unreadable files.
 
-    `report` is called with the number of files so far.
+    `report` is called with the number of files copied so far.
     """
     source, unreadable = byte_store(), []
     for count, sha256 in enumerate(list_digests(), 1):

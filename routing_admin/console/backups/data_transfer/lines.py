@@ -1,7 +1,7 @@
-r"""Convert rows to and from PostgreSQL's COPY text format: tabs between fields, `\N`, backslash escapes.
+r"""Convert rows to and from PostgreSQL's COPY text format: tabs between fields, `\N` for NULL, backslash escapes.
 
-Equal rows of SQLite and PostgreSQL have the same text, so a hash can compare tables. A batch is rendered column by
-column, which takes half as long as rendering value by value.
+Equal rows in SQLite and PostgreSQL have the same text, so tables can be compared by hash. A batch is formatted column
+by column, which takes half as long as value by value.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 SPECIAL = ("\\", *ESCAPES.values())
 ESCAPING = str.maketrans({"\\": r"\\", **{character: f"\\{letter}" for letter, character in ESCAPES.items()}})
-# Lengths of a timestamp's text without a fraction, and with microseconds.
+# Lengths of a timestamp without a fraction and of one with microseconds.
 TIME_LENGTHS = {len("2026-01-31 12:00:00"), len("2026-01-31 12:00:00.123456")}
 
 
 def format_lines(kinds: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """Return rows as lines, given the kinds of their columns. Text that PostgreSQL cannot store is replaced."""
+    """Return rows as lines of text, given the kind of each column. Text that PostgreSQL cannot store is replaced."""
     columns: list[Iterable[str]] = []
     for kind, values in zip(kinds, zip(*rows, strict=True), strict=True):
         render, first = RENDERERS.get(kind, _render_plain), values[0]
-        if values.count(first) == len(values):  # Fast path: many columns are empty, or repeat one value for hours.
+        if values.count(first) == len(values):  # Fast path: many columns have the same value in a whole batch.
             columns.append(repeat(NULL if first is None else next(iter(render([first]))), len(values)))
         elif None in values:
             rendered = iter(render([value for value in values if value is not None]))
@@ -46,7 +46,7 @@ def _render_plain(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _render_text(values: Sequence[Any]) -> Iterable[str]:
-    # Most batches need no escaping, which a single check of all their values together detects.
+    # Most batches need no escaping, and one check of the joined values detects this.
     joined = "".join(values)
     if not is_storable(joined):
         values = [storable_text(value) for value in values]
@@ -87,7 +87,7 @@ def _json_text(value: Any) -> str:
     if isinstance(value, str):
         return encode_basestring(value)
     if isinstance(value, dict):
-        # PostgreSQL's `jsonb` sorts keys by their length in bytes, then by their bytes.
+        # PostgreSQL's `jsonb` sorts keys by their length in bytes, then bytewise.
         pairs = sorted(((key.encode(), item) for key, item in value.items()), key=lambda pair: (len(pair[0]), pair[0]))
         return "{" + ", ".join(f"{encode_basestring(key.decode())}: {_json_text(item)}" for key, item in pairs) + "}"
     if isinstance(value, list):
@@ -102,13 +102,13 @@ RENDERERS: Mapping[str, Callable[[Sequence[Any]], Iterable[str]]] = {
     "JSONField": _render_json,
     **dict.fromkeys(("CharField", "TextField"), _render_text),
 }
-"""Functions that render a column's non-NULL values, by the kind of column. Numbers and dates need no such function."""
+"""Functions that format the non-NULL values of a column, by kind of column. Other kinds, such as numbers, use `str`."""
 
 
 def parse_line(line: str, blob_columns: Sequence[int], json_columns: list[int]) -> Row:
-    """Return a line's values; those at the given positions are parsed as bytes and JSON.
+    """Parse a line into values. The values at `blob_columns` are bytes, and those at `json_columns` are JSON.
 
-    SQLite itself converts digits to numbers.
+    Numbers remain text, because SQLite itself converts them.
     """
     values: list[str | bytes | None] = [
         (None if field == NULL else ESCAPED.sub(_unescape, field)) if "\\" in field else field
@@ -125,7 +125,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def escape_json(row: Row, columns: list[int]) -> Row:
-    """Return the row with the non-ASCII characters in its JSON escaped, as Django writes JSON into SQLite."""
+    """Return the row with non-ASCII characters in JSON values escaped, as Django stores JSON in SQLite."""
     if all((row[column] or "").isascii() for column in columns):
         return row
     return [

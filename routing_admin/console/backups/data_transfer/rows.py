@@ -1,6 +1,6 @@
 """Replace one database's rows with another's: delete, insert unchanged, then compare counts and hashes.
 
-The installation's database routing decides which of its two databases a table belongs to.
+Each table is in one of the installation's two databases; Django's database router decides in which.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from routing_admin.platform.databases.progress import WorkProgress, show_progres
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
-"""Maps an alias of one of the installation's databases to the alias to use in its place."""
+"""Maps a database alias of the installation to the alias that is used in its place."""
 
 
 class DifferenceError(Exception):
-    """A table differs between the source and the target. The message names the table."""
+    """A table in the target differs from the source. The message names the table."""
 
 
 def empty_tables(tables: list[Table], aliases: AliasMap) -> None:
-    """Delete all rows. The append-only audit log is made writable for this, and append-only again afterwards."""
+    """Delete all rows. The append-only audit log is made writable first, and append-only again afterwards."""
     main = aliases["default"]
     with transaction.atomic(using=main):
         for statement in statements_to_allow(connections[main].vendor):
             _execute(main, statement)
-        # The list contains each table after the tables that it refers to, so rows are deleted in reverse order.
+        # Each table is listed after the tables that it refers to, so delete in reverse order.
         for table in reversed(tables):
             _execute(aliases[table_alias(table)], f'DELETE FROM "{table._meta.db_table}"')  # noqa: S608
         refuse_changes(main)
@@ -69,10 +69,10 @@ def transfer_rows(tables: list[Table], source: AliasMap, target: AliasMap) -> No
 
 
 def compare(table: Table, expected: TextDigest, alias: str, counter: WorkProgress) -> int:
-    """Return the number of rows in a table. Raise `DifferenceError` if its digest is not the expected one."""
+    """Return a table's number of rows. Raise `DifferenceError` if the digest of its rows is not the expected one."""
     is_postgresql = connections[alias].vendor == POSTGRESQL
     stored = digest_text(table, alias, counter) if is_postgresql else digest_table(table, alias, counter)
-    # Hashing PostgreSQL's own text is faster, but it formats numbers with an exponent differently.
+    # Hashing the text that PostgreSQL itself writes is faster, but its notation of numbers with an exponent differs.
     if expected != stored and is_postgresql:
         stored = digest_table(table, alias)
     if expected != stored:
@@ -88,7 +88,7 @@ INDEXES = {
         " AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)"
     ),
 }
-"""Statements that list a table's indexes, except those that belong to a constraint."""
+"""SQL statements that list a table's indexes, except those that belong to a constraint, by database engine."""
 
 
 Index = Sequence[str]
@@ -96,7 +96,7 @@ Index = Sequence[str]
 
 
 def list_indexes(tables: list[Table], aliases: AliasMap) -> list[Index]:
-    """Return the request log's indexes. Creating them after the rows are inserted is faster."""
+    """Return the indexes of the request log. Inserting rows is faster if these are created afterwards."""
     indexes: list[Index] = []
     for table in tables:
         alias = aliases[table_alias(table)]

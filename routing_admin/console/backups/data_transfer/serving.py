@@ -1,4 +1,4 @@
-"""Detect running servers, because anything that a server writes during a move would be lost."""
+"""Detect running servers: anything that a server writes during a move would be lost."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from routing_admin.console.backups.data_transfer.tables import Table
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 APPLICATION_NAME = "routing_admin"
-"""`application_name` of this program's PostgreSQL connections."""
-# PostgreSQL may still list the connections of a process that has just ended, so wait for them to disappear.
+"""The `application_name` of this program's PostgreSQL connections."""
+# PostgreSQL may still list the connections of a process that has just ended, so wait this long for them to disappear.
 CLOSING_SECONDS = 2.0
 
 
 def is_in_use() -> bool:
-    """Close this process's connections and return whether another process is connected to a database."""
+    """Return whether another process is connected to a database, after closing this process's own connections."""
     connections.close_all()
     return any(_is_used(alias) for alias in ("default", LOGS))
 
 
 @contextmanager
 def exclude_writers(tables: Iterable[Table]) -> Iterator[None]:
-    """Prevent other processes from writing within the block. Raise `DatabaseError` if one is writing now."""
+    """Prevent writes by other processes within the block. Raise `DatabaseError` if another process is writing."""
     with transaction.atomic("default"), transaction.atomic(LOGS):  # On SQLite, this takes the write locks.
         if connections["default"].vendor == POSTGRESQL:
             names = ", ".join(f'"{table._meta.db_table}"' for table in tables)
@@ -62,7 +62,7 @@ def _has_others(cursor: Any) -> bool:
 def _is_locked(path: Path) -> bool:
     if not path.exists():
         return False
-    # Every process that has the file open holds a shared lock, so another process prevents an exclusive lock.
+    # Every process that has the file open holds a shared lock, so an exclusive lock fails if there is another process.
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True, timeout=0.5, isolation_level=None)
     try:
         connection.execute("PRAGMA locking_mode=EXCLUSIVE")

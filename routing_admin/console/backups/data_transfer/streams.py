@@ -1,6 +1,6 @@
 """Read and write rows by each engine's fastest method: plain statements in SQLite, COPY in PostgreSQL.
 
-Between reading and writing, a row is a tuple of values as SQLite stores them: times in UTC and JSON are text, booleans
+A row that has been read is a tuple of values as SQLite stores them: times are text in UTC, JSON is text, and booleans
 are 0 or 1. Model instances would take ten times as long.
 """
 
@@ -28,12 +28,12 @@ FROM_POSTGRESQL = {
     "BinaryField": ("{}", "bytea"),
     **dict.fromkeys(("CharField", "TextField", "JSONField", "DateField"), ("{}::text", "text")),
 }
-"""SQL expression and type for reading a kind of column. Any other kind is read as an integer."""
+"""SQL expressions that read a column, and the resulting types, by kind of column. Other kinds are integers."""
 INTEGER = ("{}::int8", "int8")
 
 
 class Kinds:
-    """The columns of a table: their kinds and names, and the positions of the primary key and of the JSON columns."""
+    """The columns of a table: their kinds and names, and the positions of the primary key and of JSON columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table
@@ -45,30 +45,30 @@ class Kinds:
         self.json = [index for index, kind in enumerate(self.kinds) if kind == "JSONField"]
 
     def order(self, vendor: str) -> str:
-        """Return an ORDER BY expression for the primary key that sorts alike on both engines.
+        """Return an ORDER BY expression for the primary key that gives the same order on both engines.
 
-        Text is sorted by its bytes.
+        Text is sorted bytewise.
         """
         is_text = FROM_POSTGRESQL.get(self.kinds[self.key], INTEGER)[1] == "text"
         return self.names[self.key] + (' COLLATE "C"' if is_text and vendor == POSTGRESQL else "")
 
 
 def _column_kind(field: Any) -> str:
-    # A foreign key column has the kind of the column that it refers to.
+    # A foreign key column has the kind of the column it refers to.
     while field.remote_field:
         field = field.target_field
     return str(field.get_internal_type())
 
 
 class TextDigest:
-    """The number of lines, the number of bytes and the SHA-256 of a text that is added in chunks."""
+    """The number of lines, number of bytes and SHA-256 of a text that is added in chunks."""
 
     def __init__(self) -> None:
         self.lines = self.size = 0
         self.hash = hashlib.sha256()
 
     def add(self, text: bytes) -> int:
-        """Add a chunk of text and return the number of line ends in it."""
+        """Add a chunk of text and return the number of line breaks in it."""
         lines = text.count(b"\n")
         self.lines, self.size = self.lines + lines, self.size + len(text)
         self.hash.update(text)
@@ -90,7 +90,7 @@ def read_batches(table: Table, alias: str, after: Any = None) -> Iterator[Sequen
 
 def _read_sqlite(kinds: Kinds, alias: str, clauses: str, values: list[Any]) -> Iterator[Sequence[Row]]:
     with connections[alias].cursor() as cursor:
-        # The unary plus makes each column an expression without a declared type, so SQLite converts no value.
+        # The unary plus makes each column an expression without a declared type, so that SQLite converts no values.
         columns = ", ".join(f"+{name}" for name in kinds.names)
         cursor.execute(f"SELECT {columns}{clauses}", values)
         while rows := cursor.fetchmany(BATCH_ROWS):
@@ -125,7 +125,7 @@ def copy_text(table: Table, alias: str) -> Iterator[bytes]:
 
 @contextmanager
 def open_copy_writer(table: str, alias: str, names: Sequence[str]) -> Iterator[Callable[[bytes], None]]:
-    """Yield a function that inserts lines of COPY's text format, with these columns, into a PostgreSQL table."""
+    """Yield a function that inserts lines in COPY's text format into these columns of a PostgreSQL table."""
     connection, columns = connections[alias], ", ".join(f'"{name}"' for name in names)
     statement = f'COPY "{table}" ({columns}) FROM STDIN'
     with (
@@ -165,7 +165,7 @@ def write_batches(
 
 
 def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) -> TextDigest:
-    """Return the digest of a table's rows. Equal rows have the same digest on every engine."""
+    """Return the digest of a table's rows, which is the same on every engine."""
     digest, kinds = TextDigest(), Kinds(table).kinds
     for rows in read_batches(table, alias):
         lines = digest.add(format_lines(kinds, rows))
@@ -175,7 +175,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
 
 
 def digest_text(table: Table, alias: str, counter: WorkProgress) -> TextDigest:
-    """Return the digest of PostgreSQL's own text, in a third of the time that `digest_table` takes."""
+    """Return the digest of the text that PostgreSQL itself writes, in a third of the time of `digest_table`."""
     digest = TextDigest()
     for text in copy_text(table, alias):
         counter.advance(digest.add(text))

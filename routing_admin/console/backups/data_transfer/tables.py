@@ -1,4 +1,4 @@
-"""The installation's tables, ordered by their references."""
+"""The installation's tables, each after the tables that it refers to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Table = type[Model]
 
 
 def list_tables(registry: Apps = apps) -> list[Table]:
-    """Return all tables, each after the tables it refers to. Raise `LookupError` for circular references."""
+    """Return all tables, each after the tables that it refers to. Raise `LookupError` for circular references."""
     remaining = [table for table in registry.get_models(include_auto_created=True) if table._meta.managed]
     ordered: list[Table] = []
     while remaining:

@@ -1,8 +1,8 @@
 """The target database of a move: create it, check that it is empty or claimed, fill it, and complete it.
 
-During a move, a marker table in the target records which installation is being moved and how far each table was copied.
-It is written in the same transactions as the rows, so an interrupted move can resume. If a move was interrupted before
-it copied rows, the next run creates the tables again.
+During a move, a marker table in the target records which installation is being moved and how far each table has been
+copied. Markers are written in the same transactions as the rows, so an interrupted move can resume. If a move was
+interrupted before it copied any rows, the next run creates the tables again.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Markers for the moved installation, the dropped indexes, tables that are empty, and rows that are all copied."""
+"""Markers for: the moved installation, its dropped indexes, that tables are ready to be filled, that all are filled."""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
-"""Django's own tables, which migrations fill."""
+"""Tables of Django itself, in which migrations insert rows."""
 
 
 MIGRATE = """
@@ -53,9 +53,9 @@ for alias in aliases:
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
-"""Program that runs in a process whose `DATABASE_URL` is the target.
+"""A program that is run in a process of its own with the target as `DATABASE_URL`.
 
-One process runs all steps, because starting a process for each step would take as long as copying a million rows.
+One process runs all steps, because starting a process per step would take as long as copying a million rows.
 """
 
 
@@ -64,9 +64,9 @@ class MoveError(Exception):
 
 
 class Destination:
-    """The target databases at `url`, under aliases of their own.
+    """The target databases at `url`, which are connected under separate aliases.
 
-    The constructor raises `MoveError` if this is the installation's own database.
+    The constructor raises `MoveError` if `url` is the installation's own database.
     """
 
     def __init__(self, url: str) -> None:
@@ -96,9 +96,9 @@ class Destination:
             connections.settings.pop(alias, None)
 
     def check(self, tables: Iterable[Table]) -> bool:
-        """Return whether a move of this installation into the target has begun.
+        """Return whether a move of this installation into the target has already begun.
 
-        Raise `MoveError` if the target contains rows of anything else.
+        Raise `MoveError` if the target contains any other rows.
         """
         if MARKER_TABLE in connections["target"].introspection.table_names():
             if self.read_marker("target", SOURCE) != self.source:
@@ -112,8 +112,8 @@ class Destination:
         return False
 
     def make_tables(self, migrations: Sequence[tuple[str, str]] = ()) -> None:
-        """Migrate the target, to the given migrations if there are any. Raise `MoveError` if that fails."""
-        # In PostgreSQL, both aliases refer to one database, which is migrated only once.
+        """Create the tables with all migrations, or only up to the given ones. Raise `MoveError` if that fails."""
+        # In PostgreSQL, both aliases refer to the same database, so migrate it only once.
         aliases = ("default", LOGS) if connections["target"].vendor == "sqlite" else ("default",)
         result = subprocess.run(  # noqa: S603 - our own interpreter and program, no shell
             [sys.executable, "-c", MIGRATE, json.dumps([aliases, list(migrations)])],
@@ -128,8 +128,8 @@ class Destination:
             raise MoveError(f"The tables could not be created in the target: {last_line}")
 
     def claim(self) -> None:
-        """Mark the target as reserved for the move of this installation."""
-        # `check` reads only the main database's markers, so those are written last.
+        """Mark the target as claimed by the move of this installation."""
+        # `check` reads only the markers in the main database, so they are written last.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):
                 self.execute(
@@ -138,15 +138,15 @@ class Destination:
                 self.write_marker(alias, SOURCE, self.source)
 
     def prepare(self, tables: list[Table]) -> None:
-        """Create the tables and empty the tables that migrations filled, unless this was done before.
+        """Create the tables and delete the rows that migrations inserted, unless an earlier run has done so.
 
-        Raise `MoveError`.
+        Raise `MoveError` if that fails.
         """
         if self.read_marker("target", READY):
             return
         self.make_tables()
         empty_tables(tables, ALIASES)
-        # After an interruption some indexes may be missing already, so only the first run stores the list.
+        # After an interruption, some indexes may already be missing, so only the first run stores the list.
         if self.read_marker("target", INDEXES) is None:
             self.write_marker("target", INDEXES, list_indexes(tables, ALIASES))
         drop_indexes(self.read_marker("target", INDEXES))
@@ -154,11 +154,11 @@ class Destination:
 
     @property
     def is_done(self) -> bool:
-        """Return whether all rows were copied and compared, so that only `finish` remains to be called."""
+        """Return whether all rows have been copied and compared, so only `finish` remains to be called."""
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the markers, the main database's last."""
+        """Create the indexes, reset the sequences, and drop the marker tables, that of the main database last."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)
