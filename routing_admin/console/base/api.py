@@ -1,4 +1,4 @@
-"""Authentication, ETags and shared helpers of the administrators' API."""
+"""Authentication, ETags and other shared parts of the administrators' API."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TAG = "administration"
 
 
 class AdminTokenAuth(AuthBase):
-    """Authentication of scripts by their token. Agents' keys and browser sessions are not accepted."""
+    """Authentication of scripts by token. Agents' keys and browser sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -42,7 +42,7 @@ class AdminTokenAuth(AuthBase):
     def __call__(self, request: HttpRequest) -> AdminCaller:
         """Return the caller, or raise `CallError`.
 
-        The status is 401 for an invalid token, 403 for a missing scope, and 400 for a token in the URL.
+        The status is 401 for an invalid token, 403 if the token lacks the scope, and 400 if the token is in the URL.
         """
         result = refuse_token_in(request.META.get("QUERY_STRING", "")) or authenticate_token(request.headers)
         if isinstance(result, AdminCaller):
@@ -67,7 +67,7 @@ def script_actor(request: HttpRequest) -> Actor:
 
 
 def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -> None:
-    """Raise `CallError` 403 if the caller's token lacks one of the administrative scopes in `scopes`."""
+    """Raise `CallError` 403 if `scopes` contains an administrative scope that the caller's token lacks."""
     caller: AdminCaller = request.auth  # type: ignore[attr-defined]
     if missing := [scope for scope in ADMIN_SCOPES if scope in set(scopes) - caller.scopes]:
         message = f"A token cannot give more than it has. {subject} takes {', '.join(missing)}, which this token lacks."
@@ -75,7 +75,7 @@ def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -
 
 
 def expected_revision(request: HttpRequest) -> int | None:
-    """Return the revision in the request's If-Match header, or None without the header."""
+    """Return the revision in the request's If-Match header, or None without this header."""
     return parse_revision_tag(request.headers.get("if-match", ""))
 
 
@@ -84,14 +84,14 @@ def read_expectation(request: HttpRequest) -> Expectation:
 
 
 def answer_entry(value: EntriesOut, entry: Mapping[str, Any], status: int = 200) -> HttpResponse:
-    """Return a response with one entry and the newest revision. The ETag is derived from the entry."""
+    """Return a response with one entry, the newest revision, and an ETag that is derived from the entry."""
     response = answer_at_revision(value, status)
     response["ETag"] = f'"{entity_tag(entry)}"'
     return response
 
 
 def answer_at_revision(value: EntriesOut, status: int = 200) -> HttpResponse:
-    """Return a response with the newest revision in the body and as the ETag."""
+    """Return a response with the newest revision, in the body and as the ETag."""
     value.revision = newest_number() or 0
     response = answer(value, status)
     response["ETag"] = f'"{value.revision}"'
@@ -113,7 +113,7 @@ def iso(moment: datetime | None) -> str | None:
     return moment.isoformat(timespec="seconds") if moment else None
 
 
-# Limits that scripts send are validated by the pages' forms. Form errors are then mapped to JSON fields.
+# The pages' forms also validate limits that scripts send. The form's errors are then mapped to JSON fields.
 
 LIMIT_FIELDS = frozenset({MODELS, CURRENCY, UNPRICED, UNPRICED_PRICE, *(meter.value for meter in LIMITS)})
 
@@ -134,7 +134,7 @@ def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def form_problems(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
-    """Return a form's errors. `fields` maps form fields to JSON fields with other names."""
+    """Return a form's errors. `fields` maps form fields to the JSON fields that have other names."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in LIMIT_FIELDS else name), str(error), "range")
         for name, errors in form.errors.items()

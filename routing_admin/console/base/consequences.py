@@ -1,4 +1,4 @@
-"""Find the consequences of a change for callers, from the newest snapshot and agents created at run time."""
+"""Find the consequences of a configuration change for callers, from the newest snapshot and run-time agents."""
 
 from __future__ import annotations
 
@@ -62,21 +62,21 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""Maps each kind of user in `InUseError` to the URL name of its list and a sentence with the number of users."""
+"""Maps what can use an entry (`InUseError.kind`) to the URL name of its list and a sentence with their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why an entry cannot be deleted. `url` is the list where it can be resolved, or empty."""
+    """A reason why an entry cannot be deleted. `url` is the page on which the reason can be removed, or empty."""
 
     sentence: str
     url: str = ""
 
 
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
-    """Return why `check` forbids deleting the row, or None if it allows it.
+    """Return why `check` forbids deleting the row, or None if it allows this.
 
-    `search` is the query that finds the routes, agents or aliases that use the row in their list.
+    `search` is the search text that, in the list of routes, agents or aliases, finds those that use the row.
     """
     try:
         check(row)
@@ -100,7 +100,7 @@ def _find_change_consequences(change: Callable[[Configuration], Configuration]) 
 
 
 def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Configuration:
-    """Return the configuration with run-time agents, which files and revisions do not contain."""
+    """Return the configuration with run-time agents added, which files and revisions do not contain."""
     runtime_agents = tuple(
         AgentSpec(agent.id, agent.name, "", None if agent.task_type else agent.service_id, agent.task_type)
         for agent in state.agents
@@ -109,14 +109,14 @@ def with_runtime_agents(state: Snapshot, configuration: Configuration) -> Config
     return replace(configuration, agents=(*configuration.agents, *runtime_agents)) if runtime_agents else configuration
 
 
-# Before an entry is disabled, its consequences are shown once, and the user must confirm them.
+# Disabling an entry first shows the consequences, which the user must confirm.
 
 CONFIRMED = "confirmed"
-"""Name of the form field that confirms the consequences."""
+"""Name of the form field with which the user confirms the consequences."""
 
 
 def find_unconfirmed(request: HttpRequest, form: forms.BaseForm, kind: str, name: str) -> Sequence[Consequence]:
-    """Return the consequences of a valid form that disables an entry, unless the request confirms them."""
+    """Return the consequences if a valid form disables an entry, or nothing if the request confirms them."""
     if "enabled" not in form.changed_data or form.cleaned_data["enabled"]:
         return ()
     return find_unconfirmed_disabling(request, kind, [name])

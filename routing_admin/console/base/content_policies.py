@@ -1,4 +1,4 @@
-"""Form fields for content policies."""
+"""Form fields for content policies, which say how files are delivered to models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
 HTML_LABELS: Mapping[str, Promise] = MappingProxyType(
     {"words": _("as words with headings and links"), "source": _("as source code")}
 )
-"""Maps each form of web pages, by its name in files and the API, to its label."""
+"""Maps each form in which a web page can be sent, by its name in files and the API, to its label."""
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
@@ -48,7 +48,7 @@ def read_policy(content: Any) -> str:
 
 
 class TextLimitField(forms.CharField):
-    """A field that limits a file's text for a model, in characters or as a share of the remaining context window."""
+    """A field for the maximum text of a file, in characters or as a share of the model's free context window."""
 
     def __init__(self, inherited: str | Promise) -> None:
         attrs = {"placeholder": inherited, "autocomplete": "off", "inputmode": "text"}
@@ -63,7 +63,7 @@ class TextLimitField(forms.CharField):
 
 
 class HtmlFormField(forms.ChoiceField):
-    """A field that selects whether a model gets a web page's text or its source."""
+    """A field that selects whether models get the text or the source of web pages."""
 
     def __init__(self, inherited: str | Promise = "") -> None:
         choices: list[tuple[str, str | Promise]] = [*HTML_LABELS.items()]
@@ -73,7 +73,7 @@ class HtmlFormField(forms.ChoiceField):
 
 
 def read_content_option(content: Any, name: str) -> str:
-    """Return an option, such as the `text` limit, from the `content` of a route or service, or an empty string."""
+    """Return an option such as `text` from the `content` of a route or service, or an empty string if it is not set."""
     return str(content.get(name) or "") if isinstance(content, Mapping) else ""
 
 

@@ -1,4 +1,4 @@
-"""Context processor of all pages: it provides the user, the user's rights and the navigation."""
+"""Context processor for all pages: the user, the user's rights, and the navigation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ USER_PAGES = ("user", "user_invite", "user_role", "user_active", "user_link", "t
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page in the navigation: URL name, label, icon, and the key that opens it when pressed after `g`.
+    """A page in the navigation: its URL name, label, icon, and the key that, pressed after `g`, opens it.
 
-    `within` lists the URL names of the pages below it.
+    `within` lists the URL names of pages below this page.
     """
 
     name: str
@@ -108,9 +108,9 @@ NAVIGATION: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """Maps each URL name to whether the user's role may post to the view.
+    """Maps the URL name of each view to whether the user's role may post to the view.
 
-    Templates read `can.key_issue`, for example.
+    Templates read, for example, `can.key_issue`.
     """
 
     role: UserRole
@@ -120,7 +120,7 @@ class PageRights:
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """Return the variables that every template gets. For anonymous visitors, none is about the installation."""
+    """Return the variables for every template. Anonymous visitors get none that describe the installation."""
     theme = request.COOKIES.get(THEME_COOKIE, "auto")
     variables = {
         "theme": theme if theme in THEMES else "auto",
@@ -140,16 +140,16 @@ def page(request: HttpRequest) -> dict[str, Any]:
         "can_edit": can_edit(request),
         "can": PageRights(role_for(user)),
         "may": rights,
-        # These values are lazy, because responses without the navigation do not need them.
+        # This value is lazy, because responses without the navigation do not need it.
         "nav": SimpleLazyObject(lambda: navigation(request)),
         **banner_context(),
     }
 
 
 def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str, Any]]:
-    """Return the groups of the navigation, with the current page marked, and the counts beside the entries.
+    """Return the groups of the navigation, with the current page marked and a count beside some pages.
 
-    `alerts` is the number of open alerts, if the page has already counted them.
+    `alerts` is the number of open alerts if the page has already counted them.
     """
     current = request.resolver_match.url_name if request.resolver_match else None
     configuration = snapshot.current().configuration
@@ -170,7 +170,7 @@ def navigation(request: HttpRequest, alerts: int | None = None) -> list[dict[str
 
 
 def find_url(page: str, *arguments: str) -> str:
-    """Return a page's URL, or an empty string if the page does not exist or its URL does not accept the arguments."""
+    """Return a page's URL, or an empty string if there is no such page or its URL does not accept the arguments."""
     try:
         return reverse(page, args=arguments)
     except NoReverseMatch:

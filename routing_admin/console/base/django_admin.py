@@ -1,7 +1,7 @@
 """Django's own admin, read-only, for superusers if ROUTING_ADMIN_DJANGO_ADMIN enables it.
 
-Changes made in Django's admin would bypass the actions, and with them validation, history, audit and Undo. As for every
-page, `routing_admin/platform/auth/permissions.py` decides who may open it.
+Changes made there would bypass the actions, and with them validation, history, audit log and Undo. As for every page,
+`routing_admin/platform/auth/permissions.py` decides who may open it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RowsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 
 class RowsSite(admin.AdminSite):
-    """An admin site with all of our tables and users, which uses this application's sign-in and sign-out."""
+    """An admin site with all tables of this application and its users. It uses the application's sign-in page."""
 
     site_header = site_title = _("Rows, read-only")
     index_title = _("Make changes on the pages of routing_admin")
@@ -62,7 +62,7 @@ class RowsSite(admin.AdminSite):
         return bool(request.user.is_active and request.user.is_superuser)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]
-        # This application's sign-in page counts failed attempts, which Django's own page does not.
+        # The application's own sign-in page counts failed attempts, which Django's does not.
         return redirect("login")
 
     def logout(self, request: HttpRequest, extra_context: Any = None) -> HttpResponseBase:  # type: ignore[override]

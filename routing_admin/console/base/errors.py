@@ -50,11 +50,11 @@ OUTAGES: Mapping[DatabaseFault | None, tuple[Promise, Promise]] = {
         ),
     ),
 }
-"""Headline and explanation for each database fault. Any other fault uses `NOT_RESPONDING`."""
+"""Maps database faults to a headline and an explanation. Any other fault uses `NOT_RESPONDING`."""
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Render the 403 page, which names the least privileged role that is allowed."""
+    """Render the 403 page, which names the least privileged role that may open the page."""
     match = request.resolver_match
     right = Right.SEE if request.method in SAFE_METHODS else Right.TRY | Right.CHANGE
     needed = least_role(match.view_name if match else "", right)
@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the 503 page if the database, a store or a full server is the cause, else the 500 page."""
+    """Render the 503 page if the database, the artifact store or an overload is the cause, else the 500 page."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreUnavailableError):
         log.error("a page needs an artifact: %s", error.details)
@@ -72,7 +72,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if not is_unavailable(error):
         return render(request, "500.html", BARE_FRAME, status=500)
     snapshot.look()
-    request.user = AnonymousUser()  # Loading the user would need the database.
+    request.user = AnonymousUser()  # Loading the user would query the database.
     headline, explanation = OUTAGES.get(classify_error(error), NOT_RESPONDING) if error else NOT_RESPONDING
     context = {
         "headline": headline,
@@ -84,7 +84,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 BARE_FRAME = {"error_frame": "includes/gate.html"}
-"""The pages for 500 and 503 omit the navigation, because rendering it could fail again."""
+"""Context of the 500 and 503 pages. They omit the navigation, because rendering it could fail again."""
 
 
 def _unavailable(request: HttpRequest, context: Mapping[str, object]) -> HttpResponse:

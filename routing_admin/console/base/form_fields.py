@@ -1,4 +1,4 @@
-"""Form fields that several subjects share: limits, timeouts and JSON objects."""
+"""Form fields for several subjects: limits, timeouts and JSON objects."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ FORBIDDEN_IN_NAMES = re.compile(r"[\s?#%\\\x00-\x1f\x7f]|^/|/$|//|(?:^|/)\.{1,2}
 
 
 def check_new_name(name: str) -> None:
-    """Raise `ValidationError` for a name or id that URLs or files cannot contain unchanged.
+    """Raise `ValidationError` for a name or id that cannot be used unchanged in URLs or files.
 
-    Only names typed into forms are checked. An import may contain other names, and their pages also work.
+    Only names typed into forms are checked. Imported entries may have other names, and their pages work too.
     """
     if FORBIDDEN_IN_NAMES.search(name):
         raise forms.ValidationError(
@@ -43,10 +43,10 @@ def check_new_name(name: str) -> None:
 
 
 class Combobox(forms.TextInput):
-    """A text field with suggestions for the typed text, for more choices than a select can hold.
+    """A text field that suggests matches for the typed text, for more choices than a select element can hold.
 
-    `options` names the kind of suggestions; see console/find/options.py. The form must validate the text, because any
-    text can be typed.
+    `options` names the kind of suggestions; see console/find/options.py. Because any text can be typed, the form must
+    validate it.
     """
 
     template_name = "components/combobox.html"
@@ -63,7 +63,7 @@ class Combobox(forms.TextInput):
 
 
 class Chosen(forms.Textarea):
-    """A field for names, shown as removable chips with a combobox that adds names.
+    """A field for several names, shown as removable chips with a combobox for adding names.
 
     Without JavaScript, it is a text area with one name per line.
     """
@@ -80,12 +80,12 @@ class Chosen(forms.Textarea):
         return {**identity, "options": self.options, "attributes": flatatt(own)}
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str | None:
-        # The value is the text area's content, followed by the text typed into the combobox.
+        # The value is the text area's content and the text that was typed into the combobox.
         return "\n".join(data.getlist(name)) if isinstance(data, MultiValueDict) else data.get(name)
 
 
 def split_names(text: Any) -> list[str]:
-    """Return the lines of a text without duplicates and empty lines."""
+    """Return the lines of a text without duplicates or empty lines."""
     return list(dict.fromkeys(filter(None, map(str.strip, str(text or "").splitlines()))))
 
 
@@ -98,7 +98,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.MONEY_PER_MONTH: (gettext_lazy("Spend per month"), ""),
     Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
-"""Label and hint of each limit, in the order in which the form shows the limits."""
+"""Maps each limit to its label and hint, in the order of the form."""
 COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
@@ -121,7 +121,7 @@ def make_models_field(limits: Mapping[str, Any], hint: Any) -> forms.Field:
 
 
 def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tuple(LIMITS)) -> dict[str, forms.Field]:
-    """Return the form fields for amount limits, by name. A currency field follows the money amounts."""
+    """Return form fields for limits that are amounts, by name. A currency field follows the amounts of money."""
     fields: dict[str, forms.Field] = {}
     for meter in meters:
         label, hint = LIMITS[meter]
@@ -129,7 +129,7 @@ def make_amount_fields(limits: Mapping[str, Any], meters: Iterable[Meter] = tupl
         fields[meter.value] = amount(
             label=label, help_text=hint, required=False, initial=limits.get(meter.value), **bounds
         )
-        # Both money amounts share the fields below, which are therefore placed after the second one.
+        # The following fields apply to both amounts of money, so they are added after the second one.
         if meter is MONEY[-1]:
             fields[CURRENCY] = _make_currency_field(limits.get(CURRENCY, USUAL_CURRENCY))
             fields[UNPRICED] = forms.ChoiceField(
@@ -159,7 +159,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
         if meter.value in amounts:
             amounts |= {meter.value: f"{amounts[meter.value]:f}", CURRENCY: data.get(CURRENCY) or USUAL_CURRENCY}
     policy = data.get(UNPRICED) or UnpricedPolicy.ALLOW
-    # The policy for unpriced calls matters only if spending is limited.
+    # A policy for unpriced calls matters only if spending is limited.
     if CURRENCY in amounts and policy != UnpricedPolicy.ALLOW:
         amounts[UNPRICED] = str(policy)
         if policy == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is not None:
@@ -168,7 +168,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if unpriced calls are charged at a given price but the price is missing."""
+    """Add an error if unpriced calls are to be charged at a given price but this price is missing."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 
@@ -190,11 +190,11 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
     ("between", gettext_lazy("Between stream chunks")),
     ("total", gettext_lazy("Total")),
 )
-"""Configurable timeouts, in seconds, with their labels."""
+"""Configurable timeouts with their labels. Values are in seconds."""
 
 
 class TimeoutField(forms.FloatField):
-    """A timeout in seconds. `full_label` is its name in places without the heading of the timeouts."""
+    """A timeout in seconds. `full_label` names it where the heading of the group of timeouts is not shown."""
 
     def __init__(self, label: str, initial: float | None) -> None:
         super().__init__(
@@ -213,7 +213,7 @@ def timeout_fields(form: forms.BaseForm) -> list[forms.BoundField]:
 
 def read_timeouts(data: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
     names = {name for name, _label in TIMEOUTS}
-    # Timeouts that only a newer version of this program knows are preserved.
+    # Keep timeouts that only a newer version of this program knows.
     unknown = {name: value for name, value in stored.items() if name not in names}
     entered = {name: plain_number(data.get(f"timeout_{name}")) for name, _label in TIMEOUTS}
     return unknown | {name: value for name, value in entered.items() if value is not None}
@@ -228,7 +228,7 @@ def object_text(value: Any) -> str:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(word)  # NaN and Infinity are not JSON, and databases reject them.
+    raise ValueError(word)  # NaN and Infinity are not valid JSON, and databases reject them.
 
 
 class JsonObjectField(forms.CharField):

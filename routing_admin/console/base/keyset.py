@@ -1,4 +1,4 @@
-"""Keyset pagination by a descending integer, so that pages do not shift while rows are added."""
+"""Keyset pagination by a descending integer, so that pages do not shift when rows are added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """The position of a page: before a number, after a number, or at the newest rows if neither is given."""
+    """The rows before a number, the rows after a number or, if neither is given, the newest rows."""
 
     before: int | None = None
     after: int | None = None
@@ -29,7 +29,7 @@ def read_page(rows: QuerySet[M], key: str, cursor: PageCursor, size: int) -> Key
     """Return the page at the cursor, in descending order of `key`. This takes one query."""
     if cursor.after is not None:
         found = list(rows.filter(**{f"{key}__gt": cursor.after}).order_by(key)[: size + 1])
-        # The query reads upward from the cursor, so the page must be reversed.
+        # The query reads in ascending order, so the rows must be reversed.
         return KeysetPage(tuple(found[:size][::-1]), True, len(found) > size)
     selected = rows.filter(**{f"{key}__lt": cursor.before}) if cursor.before is not None else rows
     found = list(selected.order_by(f"-{key}")[: size + 1])

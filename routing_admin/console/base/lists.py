@@ -17,11 +17,11 @@ from django.utils.translation import gettext_lazy
 Row = TypeVar("Row")
 M = TypeVar("M", bound=Model)
 ASCENDING, DESCENDING = "ascending", "descending"
-"""Values of `aria-sort`."""
+"""Values of the attribute `aria-sort`."""
 PAGE_SIZES = (25, 50, 100)
-"""Numbers of rows that a page can have. The first is the default."""
+"""Numbers of rows per page to choose from. The first is the default."""
 SIZE = "rows"
-"""Name of the query parameter and cookie that hold the number of rows per page."""
+"""Name of the query parameter, and of the cookie, for the number of rows per page."""
 
 
 def page_size(request: HttpRequest) -> int:
@@ -36,7 +36,7 @@ def find_size(values: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """A column by which a list can be sorted. With `falling`, the first click sorts in descending order."""
+    """A column by which a list can be sorted. If `falling` is true, the first click sorts in descending order."""
 
     key: Callable[[Row], Any]
     falling: bool = False
@@ -44,14 +44,14 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column by which the database can sort a list. `falling` has the same meaning as for `Column`."""
+    """A column by which the database can sort a list. `falling` is explained at `Column`."""
 
     falling: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Generic[Row]):
-    """A filter: its query parameter, its values with labels, and a function that returns a row's values.
+    """A filter: its query parameter, the labels of its values, and a function that returns the values of a row.
 
     `everything` is the label of the option that disables the filter.
     """
@@ -75,7 +75,7 @@ def choose_state(values: Mapping[str, str | Promise], values_of: Callable[[Row],
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterChip:
-    """A link that applies a filter or, if `is_on`, removes it."""
+    """A link that applies a filter or, if `is_on` is true, removes it."""
 
     label: str | Promise
     url: str
@@ -86,7 +86,7 @@ class FilterChip:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A filter's value, with the number of rows that have it in the unfiltered list."""
+    """A filter's value, with the number of rows in the unfiltered list that have it."""
 
     value: str
     label: str | Promise
@@ -95,7 +95,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A filter as a select element. `value` is the selected option's value, or empty."""
+    """A filter shown as a select element. `value` is the selected value, or empty."""
 
     name: str
     label: str | Promise
@@ -110,10 +110,10 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[Row]):
-    """A page of a list, with the search, filters and sort order in effect.
+    """A page of a list, with the current search, filters and sort order.
 
-    `rows` are all matching rows, in order, and `total` is the number of rows without filters. `sort` is a column's
-    name, with a leading minus sign for descending order, or empty for the original order.
+    `rows` are all matching rows in order, and `total` is the number of rows without filters. `sort` is a column's name,
+    with a leading minus sign for descending order, or empty for the original order.
     """
 
     rows: Sequence[Row] | QuerySet[Any]
@@ -136,18 +136,18 @@ class Listing(Generic[Row]):
 
     @property
     def filters(self) -> dict[str, str]:
-        """Return the search and the selected filters as query parameters, for a form that acts on all matches."""
+        """Return the search and the selected filters as query parameters, for a form that acts on all matching rows."""
         chosen = {"q": self.q, **{select.name: select.value for select in self.selects}}
         return {name: value for name, value in chosen.items() if value}
 
     def sort_order(self, column: str) -> str:
-        """Return `ascending` or `descending` for the column that sorts the list, else an empty string."""
+        """Return `ascending` or `descending` if the list is sorted by this column, else an empty string."""
         if self.sort.removeprefix("-") != column:
             return ""
         return DESCENDING if self.sort.startswith("-") else ASCENDING
 
     def next_sort(self, column: str) -> str:
-        """Return the sort order that a click on the column's heading applies."""
+        """Return the value of `sort` that a click on the column's heading requests."""
         order = self.sort_order(column)
         falls = order == ASCENDING or (not order and self.columns[column].falling)
         return f"-{column}" if falls else column

@@ -1,4 +1,4 @@
-"""Responses of pages: htmx fragments, toasts, errors of actions in forms, and security headers."""
+"""Responses of pages: htmx fragments, toasts, form errors from actions, and security headers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers that Django does not set, apart from the content security policy."""
+"""Security headers that Django does not set, except for the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
-"""Request headers that responses to API clients depend on."""
+"""Request headers that affect responses to API clients (`Vary`)."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
@@ -45,12 +45,13 @@ class HtmxPagesMiddleware(MiddlewareMixin):
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if request.method in SAFE_METHODS or not isinstance(exception, ActionError) or _is_for_machines(request):
             return None
-        # An exception that no view expects, for example after a race, becomes a toast on the requesting page.
+        # An exception that no view handles, for example after a race, becomes a toast on the page that sent the
+        # request.
         messages.error(request, translate_refusal(exception))
         if request.headers.get("HX-Request") == "true":
             return HttpResponse(status=204, headers={"HX-Refresh": "true"})
         came_from = request.headers.get("Referer", "")
-        # The Referer header cannot be trusted: it must not redirect to another site.
+        # The Referer header cannot be trusted, so it must not redirect to another site.
         is_local = url_has_allowed_host_and_scheme(came_from, {request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(came_from if is_local else "/")
 
@@ -70,7 +71,7 @@ class HtmxPagesMiddleware(MiddlewareMixin):
 
 
 def remember_size(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Store the number of rows per page in a cookie if the query string sets it."""
+    """If the query string sets the number of rows per page, store it in a cookie."""
     if size := find_size(request.GET):
         secure = settings.SESSION_COOKIE_SECURE
         response.set_cookie(SIZE, str(size), max_age=365 * 86400, samesite="Lax", secure=secure, httponly=True)
@@ -99,8 +100,8 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
     query = QueryDict(mutable=True)
     if current.path:
         query["next"] = current.path + (f"?{current.query}" if current.query else "")
-    # With a 302, htmx would insert the sign-in page into the current page. With a 204 and HX-Redirect it opens the
-    # sign-in page, whose `next` parameter leads back here.
+    # After a redirect with status 302, htmx would insert the sign-in page into the current page. Status 204 with
+    # HX-Redirect opens the sign-in page, and its `next` parameter leads back here.
     answer = HttpResponse(status=204)
     answer.headers["HX-Redirect"] = f"{resolve_url(settings.LOGIN_URL)}?{query.urlencode(safe='/')}".rstrip("?")
     patch_vary_headers(answer, ("HX-Request",))
@@ -111,7 +112,7 @@ def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     items = [build_toast(message) for message in get_messages(request)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
-        # HTTP headers must be ASCII, and `json.dumps` escapes all other characters.
+        # HTTP headers must be ASCII; `json.dumps` escapes all other characters.
         response.headers["HX-Trigger"] = json.dumps(events | {"toast": {"items": items}})
 
 
@@ -124,7 +125,7 @@ def _events(header: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """The number of changed rows, and the new revision, or None if nothing changed."""
+    """The number of changed rows, and the number of the new revision, or None if nothing changed."""
 
     count: int
     revision: int | None = None
@@ -142,13 +143,13 @@ def require_found(row: R | None) -> R:
 
 
 def wants_fragment(request: HttpRequest) -> bool:
-    """Return whether htmx requests a fragment. A boosted link requests the whole page."""
+    """Return whether htmx requests a fragment. For a boosted link, htmx requests the whole page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted
 
 
 def add_toast(request: HttpRequest, text: str, revision: int | None = None, *, can_redo: bool = False) -> None:
-    """Add a toast, with an Undo button if there is a revision. After an undo, the button says Redo."""
+    """Add a toast, with an Undo button if there is a revision. With `can_redo`, the button says Redo."""
     tags = ["redo"] * can_redo + [f"undo:{revision}"] if revision else []
     messages.success(request, text, extra_tags=" ".join(tags))
 
@@ -158,7 +159,7 @@ def add_refusal_toast(request: HttpRequest, refusal: ActionError) -> None:
 
 
 def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str, str] | None = None) -> int:
-    """Add each problem to its form field, or else to the form. Return the HTTP status."""
+    """Add each problem to its form field, or to the whole form. Return the HTTP status."""
     if isinstance(refusal, InvalidError):
         for problem in refusal.problems:
             name = (places or {}).get(problem.field, problem.field)
@@ -172,7 +173,7 @@ def add_refusal(form: forms.BaseForm, refusal: ActionError, places: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field that another user has changed: its label, the stored value, and the form's value."""
+    """A field that another user has changed: its label, the stored value, and the value in this user's form."""
 
     label: str
     theirs: str
@@ -197,7 +198,7 @@ def render_value(value: Any) -> str:
 
 
 def renew_version(form: forms.BaseForm, version: int) -> None:
-    """Set the form's version to the current one, so that saving the form again overwrites that version."""
+    """Set the version in the form to the current one, so that saving again overwrites that version."""
     data = QueryDict("", mutable=True)
     data.update(form.data)
     data["version"] = str(version)

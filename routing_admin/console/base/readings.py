@@ -1,4 +1,4 @@
-"""Audit the data that users read or download, where the permission table requires it."""
+"""Record in the audit log what data users read or download, where the permission table requires it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing_admin.models import RequestLog
 
 
 def record_body_read(actor: Actor, row: RequestLog) -> None:
-    """Audit that the user read a request's recorded body, if the body was loaded."""
+    """If a request's recorded body was loaded, record in the audit log that the user read it."""
     if row.body is not None:
         ledger.note_reading(actor, AuditedAction(READINGS[PagePart.RECORDED_BODIES], "request", row.pk))
 
@@ -23,6 +23,6 @@ def record_configuration_export(actor: Actor, name: str, mode: str) -> None:
 
 
 def record_audit_export(actor: Actor, details: Mapping[str, Any]) -> None:
-    """Audit an export of the audit log. `details` contains the format and the filters."""
+    """Record an export of the audit log in the audit log. `details` contains its format and filters."""
     with ledger.audit(actor, AuditedAction("audit.export", details=dict(details))):
         pass

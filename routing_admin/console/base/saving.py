@@ -1,4 +1,4 @@
-"""Summaries of forms: the changed fields for the save bar, and all errors in one list."""
+"""Summaries of forms: the changed fields for the save bar, and a single list of all errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 CHANGES = "changes"
-"""Value of the form field `act` with which the save bar requests the changed fields without saving."""
+"""Value of the form field `act` with which the save bar asks for a list of changed fields instead of saving."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormProblem:
-    """A form error with the id and label of its field, which are empty for an error of the whole form."""
+    """A form error with its field's id and label, which are empty if the error concerns the whole form."""
 
     target: str
     label: str
@@ -53,7 +53,7 @@ def _initial_value(bound: forms.BoundField) -> Any:
 
 
 def _text(value: Any) -> str:
-    # Values are compared as text, because stored values have other types: 5 is posted as "5", and True as "on".
+    # Values are compared as text, because stored and posted values differ in type: 5 is posted as "5", True as "on".
     return "" if value in (None, False) else str(value).replace("\r\n", "\n").strip()
 
 
@@ -62,7 +62,7 @@ def is_asking_for_changes(request: HttpRequest) -> bool:
 
 
 def describe_saving(*all_forms: forms.BaseForm) -> dict[str, Any]:
-    """Return the context of components/savebar.html for these forms."""
+    """Return the template context of components/savebar.html for these forms."""
     return {"changes": list_changes(*all_forms), "attention": list_problems(*all_forms)}
 
 

@@ -20,13 +20,13 @@ MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE
 
 
 class EntriesOut(BaseModel):
-    """Configuration entries in order, and the revision that contains them."""
+    """Configuration entries in order, and the number of the revision that contains them."""
 
     revision: int = 0
 
 
 class RestoreOut(EntriesOut):
-    """The revision that a restore created or, with `dryRun`, what it would change."""
+    """The revision that was created by a restore or, with `dryRun`, what the restore would change."""
 
     dryRun: bool = False
     changes: list[str] = []
@@ -89,7 +89,7 @@ class ProviderIn(Body):
 
 
 class ServiceIn(Body):
-    """A model service as in llmservices.json, at the provider it names; docs/configuration.md lists further fields."""
+    """A model service as in llmservices.json, with its provider's name; docs/configuration.md lists further fields."""
 
     provider: str
     model: str
@@ -181,7 +181,7 @@ class KeyOut(EntriesOut):
 
 
 class KeyTermsIn(Body):
-    """A key's name and terms: the labels of its calls, and its limits, which cannot exceed the agent's.
+    """A key's name, the labels of its calls, and its limits, which cannot exceed the agent's limits.
 
     Omitted labels and limits are removed. An omitted `expiresAt` is unchanged, and null means never.
     """
@@ -208,13 +208,13 @@ class KeyIn(Body):
 
 
 class RotateIn(Body):
-    """A request to replace a key: the number of seconds for which the old key remains valid."""
+    """How to replace a key: the number of seconds for which the old key remains valid."""
 
     overlapSeconds: Annotated[int | None, Field(ge=0, le=MAX_SECONDS)] = None
 
 
 class IssuedOut(BaseModel):
-    """A new key: `key` is the whole key, shown only once."""
+    """A new key: `key` is the whole key, which is shown only once."""
 
     key: str
     issued: KeyThing
@@ -239,7 +239,7 @@ class LinksOut(BaseModel):
 
 
 class LinkIn(Body):
-    """A new link and its recipient; `days` is 90 if omitted, and null means that the link never expires.
+    """The recipient and expiry of a new link; `days` is 90 if omitted, and null means that the link never expires.
 
     With `withBodies`, the page shows recorded request bodies.
     """
@@ -250,7 +250,7 @@ class LinkIn(Body):
 
 
 class MadeLinkOut(BaseModel):
-    """A new link: `link` is its whole address, shown only once."""
+    """A new link: `link` is its whole URL, which is shown only once."""
 
     link: str
     details: LinkThing
@@ -292,14 +292,14 @@ class InvitedOut(PersonOut):
 
 
 class PersonIn(Body):
-    """Changes of a user; omitted fields are unchanged."""
+    """Changes to a user; omitted fields are unchanged."""
 
     role: Literal["viewer", "editor", "administrator"] | None = None
     active: bool | None = None
 
 
 class RevisionThing(BaseModel):
-    """A revision: its author, and its changes as sentences."""
+    """A revision: its author, and its changes described in sentences."""
 
     number: int
     createdAt: str
@@ -368,7 +368,7 @@ class LanguageIn(Body):
 
 
 class SettingsThing(BaseModel):
-    """Settings of the whole installation; null means none or unlimited."""
+    """Settings of the whole installation; null means that there is no value or no limit."""
 
     defaultLanguage: str | None
     contentPolicy: str | None
@@ -388,7 +388,7 @@ class SettingsOut(EntriesOut):
 
 
 class SettingsIn(Body):
-    """Changes of settings; omitted fields are unchanged, null means none or unlimited."""
+    """Changes to settings; omitted fields are unchanged, and null removes the value or the limit."""
 
     defaultLanguage: Annotated[str | None, Field(max_length=35)] = None
     contentPolicy: Annotated[str | None, Field(max_length=40)] = None

@@ -1,4 +1,4 @@
-"""Views used by every page: set the theme and dismiss hints."""
+"""Views that every page uses, to set the theme and to dismiss hints."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from routing_admin.console.base.tags.ui import CONCEPTS_COOKIE
 def find_return_url(request: HttpRequest) -> str:
     """Return the form's `next` if it is a page of this site, else the dashboard's URL."""
     target = request.POST.get("next", "")
-    # The form's `next` cannot be trusted: it must not redirect to another site.
+    # The form's `next` cannot be trusted, so it must not redirect to another site.
     is_local = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
     return target if is_local else "/"
 
 
 @require_POST
 def set_theme(request: HttpRequest) -> HttpResponse:
-    # The theme is stored in a cookie, so that the server can render it and the page does not flash.
+    # The theme is in a cookie, so that the server renders it and the page does not flash.
     response = redirect(find_return_url(request))
     remember_theme(response, request.POST.get("theme", "auto"))
     return response

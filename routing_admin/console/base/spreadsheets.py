@@ -1,4 +1,4 @@
-"""Create CSV files that spreadsheets can open safely."""
+"""Create CSV files that are safe to open in a spreadsheet."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ INDENTATION = re.compile(r"(?<=\n)[ \t]+")
 
 
 class Loader(filesystem.Loader):
-    """Loads templates without indentation, which would be a quarter of a page's bytes. Line numbers stay valid."""
+    """Loads templates without indentation, which would be a quarter of a page's bytes. Line numbers do not change."""
 
     def get_contents(self, origin: Origin) -> str:
         return INDENTATION.sub("", super().get_contents(origin))

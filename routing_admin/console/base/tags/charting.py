@@ -1,7 +1,7 @@
-"""Lay out a chart of stacked bars over time, with round axis values and a text alternative for everything drawn.
+"""Lay out a chart of stacked bars over time, with round axis values and everything also available as text.
 
-Horizontal values are percentages of the width and vertical values are pixels, so that text keeps its proportions at any
-width. Only the bars and the previous period's line are stretched, because they contain no text.
+Horizontal values are percentages of the width and vertical values are pixels, so that text is not distorted at any
+width. Only the bars and the line of the previous period are stretched, because they contain no text.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from django.utils.translation import gettext as _
 from routing_admin.request_log.time_ranges import hour_start
 
 MAX_SERIES = 6
-"""Maximum number of series with a colour of their own. The rest are added up as one series."""
+"""Maximum number of series with a colour of their own. Any further series are combined into one."""
 TONES = tuple(f"c{number}" for number in range(1, MAX_SERIES + 1))
 """Colours of the series, starting with the largest series."""
 OTHER_TONE = "c0"
 
 HEAD, MARKS, FOOT = 12, 18, 22
-"""Heights in pixels: above the highest gridline, for event marks if there are any, and below the axis."""
+"""Heights in pixels: above the top gridline, for event marks if there are any, and below the axis."""
 UNITS = 10
-"""Width of a bucket in the coordinates of the bars. A bar itself takes eight of these units."""
+"""Width of a bucket in the coordinates in which bars are drawn. Each bar is eight units wide."""
 MIN_HEIGHT = 1.5
 """Minimum height of a bar's segment in pixels, so that one failure among thousands is visible."""
 MAX_INTERVALS, MIN_INTERVALS = 5, 3
@@ -39,7 +39,7 @@ EDGE_PERCENT = 4
 
 
 class Step(Enum):
-    """The length of a chart's buckets. `MINUTES` means five minutes."""
+    """The length of a chart's buckets. For `MINUTES` it is five minutes."""
 
     MINUTES = "minutes"
     HOUR = "hour"
@@ -50,7 +50,7 @@ class Step(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """An event in a bucket, such as a new revision."""
+    """An event that is marked in a bucket, such as a new revision."""
 
     text: str
     url: str
@@ -58,7 +58,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bucket:
-    """The time span of a bar.
+    """The time span that one bar covers.
 
     `is_partial` is true if only part of it is counted, for example because it has not ended.
     """
@@ -72,10 +72,10 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A series of a stacked bar chart, with the height of its segment in each bar.
+    """A series of a stacked bar chart: the height of its segment in each bar.
 
-    If heights are not the values themselves (`Chart.adds_up` is false), `shown` contains the values, and `total` is the
-    value for the whole period.
+    If `Chart.adds_up` is false, these heights are not the values themselves: the values are in `shown`, and `total` is
+    the value for the whole period.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """The content of a chart. `write` formats a value, and `is_whole` is true if the values are counts.
+    """The content of a chart. `write` formats a value, and `is_whole` is true if values are counts.
 
     `adds_up` is false if values, such as percentiles, cannot be added.
     """
@@ -113,7 +113,7 @@ FIVE_MINUTES = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The values of the gridlines, from zero upwards at equal distances."""
+    """The values of the gridlines: from zero upwards, at equal distances."""
 
     values: tuple[float, ...]
 
@@ -143,7 +143,7 @@ PLAIN_BELOW = 10_000
 
 
 def axis_texts(axis: Axis) -> list[str]:
-    """Return the axis values as short texts in the same unit: `0`, `2.5k`, `5k`; in Chinese `0`, `0.5 万`."""
+    """Return the axis values as short texts with the same unit: `0`, `2.5k`, `5k`; in Chinese `0`, `0.5 万`."""
     scales = CHINESE_SCALES if (get_language() or "").startswith("zh") else SCALES
     suffix, scale = next((pair for pair in scales if axis.top >= max(pair[1], PLAIN_BELOW)), ("", 1.0))
     return [f"{value / scale:,.10g}{suffix if value else ''}" for value in axis.values]
@@ -188,7 +188,7 @@ def _spread(texts: Sequence[str]) -> list[tuple[int, str]]:
 
 
 def label_times(buckets: Sequence[Bucket], step: Step) -> list[tuple[int, str]]:
-    """Return the indices of labelled buckets with their labels: full hours, days, Mondays, weeks or months."""
+    """Return the labelled buckets as (index, label). Labels are at full hours, days, Mondays, weeks or months."""
     starts = [timezone.localtime(bucket.start) for bucket in buckets]
     if not starts:
         return []
@@ -235,7 +235,7 @@ def _next_start(start: datetime, step: Step) -> datetime:
 
 
 def _midnight(moment: datetime) -> datetime:
-    # The UTC offset is computed again, because it may have changed since the previous start.
+    # Determine the UTC offset again, because it may have changed since the previous bucket.
     return timezone.make_aware(moment.replace(hour=0, tzinfo=None))
 
 
@@ -281,7 +281,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegendEntry:
-    """An entry of the legend: a series' name, shortened and in full, and its total."""
+    """An entry of the legend: the name of a series, shortened and in full, and its total."""
 
     tone: str
     name: str
@@ -315,7 +315,7 @@ class Drawing:
 
 
 def fold_series(series: Sequence[Series]) -> list[Series]:
-    """Return at most `MAX_SERIES` series, followed by one that adds up all others."""
+    """Return the first `MAX_SERIES` series, followed by one that combines all others."""
     own = [one for one in series if one.tone != OTHER_TONE]
     rest = [*own[MAX_SERIES:], *(one for one in series if one.tone == OTHER_TONE)]
     if len(rest) < 2:
@@ -333,7 +333,7 @@ def shorten(name: str) -> str:
 
 
 def draw(chart: Chart, height: int) -> Drawing:
-    """Lay out a chart with bars up to `height` pixels high. The first series is the topmost segment."""
+    """Lay out a chart with bars up to `height` pixels high. The first series is drawn topmost in each bar."""
     series = fold_series(chart.series)
     totals = _sum(series) or [0.0] * len(chart.buckets)
     axis = round_axis(max([*totals, *chart.before], default=0), is_whole=chart.is_whole)
@@ -375,7 +375,7 @@ def draw(chart: Chart, height: int) -> Drawing:
 
 
 def _path(values: Sequence[float], heights: list[float], base: float, scale: float) -> str:
-    """Return the SVG path of a series' segments on top of `heights`, and add their heights to `heights`."""
+    """Return the SVG path of the segments of a series on top of `heights`, and add the segments to `heights`."""
     pieces = []
     for index, value in enumerate(values):
         if value <= 0:
@@ -392,7 +392,7 @@ def _round(number: float) -> str:
 
 
 def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
-    # Minutes and hours are labelled at their start, longer buckets at the middle of their bar.
+    # The label of a short bucket is at its start, that of a longer bucket below the middle of its bar.
     offset = 0.0 if chart.step in SHORT_STEPS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):
@@ -402,7 +402,7 @@ def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
 
 
 def table_rows(chart: Chart) -> Iterator[list[str]]:
-    """Yield the chart as table rows: the column names, then each bucket's start and unformatted values."""
+    """Yield the chart as table rows: the column names, then the start and the unformatted values of each bucket."""
     yield [_("Time"), *(one.name for one in chart.series)]
     for index, bucket in enumerate(chart.buckets):
         values = ((one.shown or one.values)[index] for one in chart.series)

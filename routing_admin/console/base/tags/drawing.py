@@ -1,6 +1,6 @@
-"""Geometry of SVG drawings, computed here so that templates need neither style attributes nor scripts.
+"""Geometry of SVG drawings, computed here so that templates need no style attributes or scripts.
 
-Horizontal values are percentages of the width, with two decimals, and vertical values are pixels. Colours are CSS
+Horizontal values are percentages of the width with two decimals, and vertical values are pixels. Colours are CSS
 classes.
 """
 
@@ -31,7 +31,7 @@ OUTCOME_TONES: Mapping[str, str] = {
     "refused": "bad",
     "omitted": "bad",
 }
-"""The tone of each form of file delivery, in the order of the segments of a split bar."""
+"""Maps each form of file delivery to its tone, in the order of the segments in a split bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,15 @@ class Bar:
     end: float
     tone: str = "ok"
     early: bool = False
-    """Whether the span lies before the first content of the answer. Such a bar is drawn paler."""
+    """Whether the span is before the first content of the answer. Such a bar is drawn paler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """A waterfall row: a candidate, or the time in which no candidate was called. Gaps between its bars are waits.
+    """A row of a waterfall chart: a candidate, or the time in which no candidate was called.
 
-    `number` is the candidate's position in the chain. Without it, tracks of attempts are numbered in order.
+    The gaps between a candidate's bars are waiting times. `number` is the candidate's position in the chain; without
+    it, candidates are numbered in order.
     """
 
     label: str
@@ -87,7 +88,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaterfallRow:
-    """A laid-out track. `number` is empty for a call that was made to assist a candidate, such as a description."""
+    """A laid-out track. `number` is empty if the track is not an attempt but, for example, a call to a describer."""
 
     number: str
     label: str
@@ -121,7 +122,7 @@ def percent(part: float, whole: float) -> float:
 
 
 def spark_points(values: Sequence[float]) -> str:
-    """Return the points of a sparkline in a box of 100 × 32. Zeros or a single value give a flat line."""
+    """Return the points of a sparkline in a box of 100 × 32, which is flat for zeros or a single value."""
     series = list(values) if len(values) > 1 else [*values, *values] or [0, 0]
     top = max(series)
     last = len(series) - 1
@@ -143,7 +144,7 @@ def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
 
 
 def tick_step(total: float) -> float:
-    """Return a step of 1, 2 or 5 × 10ⁿ milliseconds, such that two to five steps fit into `total`."""
+    """Return a step of 1, 2 or 5 × 10ⁿ milliseconds that fits two to five times into `total`."""
     if total <= 0:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(total / 5))
@@ -161,7 +162,7 @@ def _ticks(total: float) -> tuple[Tick, ...]:
     return tuple(
         Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)
         for index in range(count)
-        # A centred label near the right edge would be cut off.
+        # The label of a tick near the right edge would be cut off.
         if index == 0 or percent(index * step, total) < 95
     )
 
@@ -179,7 +180,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
         if track.is_attempt and following.start > previous.end
     ]
     start = percent(track.bars[0].start, total) if track.bars else 0.0
-    # Labels of bars near the right edge extend to the left, so that they are not cut off.
+    # Labels of bars near the right edge extend to the left, because otherwise they would be cut off.
     anchor = "end" if start > 65 else "start"
     label_x = f"{100.0 if anchor == 'end' else start:.2f}%"
     return WaterfallRow(
@@ -188,7 +189,7 @@ def _row(index: int, number: str, track: Track, total: float) -> WaterfallRow:
 
 
 def waterfall(tracks: Sequence[Track], total: float | None = None) -> Waterfall:
-    """Return the timeline of a request. `total` is its length in milliseconds, by default the last bar's end."""
+    """Return the timeline of a request. `total` is its length in milliseconds, by default the end of the last bar."""
     end_times = [bar.end for track in tracks for bar in track.bars]
     whole = max(1.0, total or max(end_times, default=0.0))
     numbers = accumulate(int(track.is_attempt) for track in tracks)

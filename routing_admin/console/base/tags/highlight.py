@@ -1,4 +1,4 @@
-"""Highlight JSON on the server, so that the browser needs no script."""
+"""Highlight JSON on the server, so that browsers need no script for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
-# The final quote is optional, so that a string cut off at the end of the text is still highlighted.
+# The final quote is optional, so that a string that is cut off at the end of the text is also highlighted.
 PARTS = re.compile(
     r"""(?P<k>"(?:[^"\\]|\\.)*+"?)(?=\s*:)     # a key
       |(?P<e>"[^"\\]*<\d[\d,]*\ bytes>[^"\\]*")  # bytes left out of a payload
@@ -25,7 +25,7 @@ def json_text(value: Any) -> str:
 
 
 def highlight_json(text: str) -> SafeString:
-    """Highlight escaped JSON as HTML: keys have the class `k`, strings `s` and omitted bytes `e`."""
+    """Highlight escaped JSON with HTML classes: `k` for keys, `s` for strings and `e` for omitted bytes."""
     pieces: list[str] = []
     position = 0
     for match in PARTS.finditer(text):

@@ -1,7 +1,7 @@
-"""Convert messages to toasts, with an Undo button if a revision was created.
+"""Convert Django messages to toasts, with an Undo button if the change can be undone.
 
 `messages.success(request, _("3 artifacts deleted"), extra_tags="undo:41")` becomes a toast whose Undo button posts to
-the URL named `undo` for revision 41. A change without a revision names the URL that reverts it:
+the URL named `undo` for revision 41. A change that created no revision names the URL that reverts it:
 `extra_tags="undo-url:/artifacts/restore/?at=…"`. With the additional tag `redo`, the button reverts an undo.
 """
 
@@ -17,7 +17,7 @@ UNDO_URL = "undo-url:"
 def undo_url(extra_tags: str) -> str:
     """Return the URL that the Undo button posts to, or an empty string if the message names none."""
     address = next((tag[len(UNDO_URL) :] for tag in extra_tags.split() if tag.startswith(UNDO_URL)), "")
-    # A path that begins with two slashes would name another host.
+    # A path that begins with two slashes would lead to another host.
     if address.startswith("/") and not address.startswith("//"):
         return address
     revision = next((tag[len(UNDO) :] for tag in extra_tags.split() if tag.startswith(UNDO)), "")

@@ -50,7 +50,7 @@ def exact(moment: datetime) -> str:
 def relative(moment: datetime, now: datetime) -> str:
     """Return a time as `just now`, `3 minutes ago`, `yesterday 14:05`, `in 5 minutes`, or its date."""
     seconds = int((now - moment).total_seconds())
-    # A time up to half a minute in the future counts as now.
+    # A time that is up to half a minute in the future counts as now.
     if seconds < -MINUTE // 2:
         return _ahead(moment, -seconds)
     if seconds < MINUTE:
@@ -81,7 +81,7 @@ def _ahead(moment: datetime, seconds: int) -> str:
 
 
 CONCEPTS_COOKIE = "concepts"
-"""Cookie that records that the user dismissed the explanation of the concepts."""
+"""Cookie that is set when the user dismisses the explanation of the basic concepts."""
 
 register = template.Library()
 register.filter("join_words", join_words)
@@ -95,7 +95,7 @@ register.filter("exact", exact)
 
 @register.simple_block_tag
 def sentences(content: str) -> SafeString:
-    """Join the block's sentences, one per line, with spaces between them if the page's language uses spaces."""
+    """Join the block's sentences, which are one per line. Spaces separate them if the page's language uses spaces."""
     return SafeString(join_sentences(map(str.strip, content.splitlines())))
 
 
@@ -123,7 +123,7 @@ def badge(status: str, label: str = "", tone: str | None = None, icon_name: str 
 
 @register.inclusion_tag("components/validity.html")
 def validity(row: Any, used_at: datetime | None) -> dict[str, Any]:
-    """Render whether a row with `revoked_at` and `expires_at` is still valid, and until when it is valid."""
+    """Render whether a row with `revoked_at` and `expires_at` is valid, and when it expires."""
     state = judge_validity(revoked_at=row.revoked_at, expires_at=row.expires_at, used_at=used_at, now=timezone.now())
     return {"state": state, "row": row}
 
@@ -135,9 +135,9 @@ def chip(code: object, tone: str = "") -> SafeString:
 
 @register.simple_tag
 def chain(attempts: Iterable[Mapping[str, Any]]) -> SafeString:
-    """Render attempts as chips with arrows between them.
+    """Render attempts as chips connected by arrows.
 
-    Each attempt has `code`, `tone` and `name`, which screen readers read. A repeated attempt also has `tries`.
+    Each attempt has `code`, `tone` and, for screen readers, `name`. A repeated attempt also has `tries`.
     """
     items = (
         (attempt.get("name", ""), chip(attempt["code"], attempt.get("tone", "")), _times(attempt.get("tries", 1)))
@@ -157,21 +157,21 @@ def soft_breaks(name: str) -> SafeString:
 
     A number such as `3.2` is not broken.
     """
-    # HTML entities contain none of these characters, so breaks can be inserted after escaping.
+    # HTML entities contain none of these characters, so the breaks can be inserted after escaping.
     return SafeString(re.sub(r"[:/_](?!\Z)|\.(?!\d|\Z)", r"\g<0><wbr>", escape(name)))
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
-"""The length above which a name is shortened, and the numbers of characters kept at its start and end."""
+"""Length above which a name is shortened, and the number of characters that are kept at its start and its end."""
 LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
-"""Pattern of names that consist of several short words. They fit narrow columns on two lines, and are not shortened."""
+"""Pattern of names that consist of short words. On two lines they fit narrow columns, so they are not shortened."""
 
 
 @register.filter
 def short_name(name: object) -> SafeString:
-    """Shorten a long name in the middle, and let a name break only at its separators.
+    """Shorten a long name in the middle, and allow line breaks only at its separators.
 
-    Only the stylesheet hides the middle, so that copying, searching and screen readers use the whole name.
+    The middle is hidden only by the stylesheet, so copying, searching and screen readers use the whole name.
     """
     text = str(name)
     if len(text) <= LONG_NAME or LONG_WORDS.match(text):
@@ -188,16 +188,16 @@ LONG_WORD = re.compile(rf"([\w.:@-]{{{LONG_NAME + 1},}})", re.ASCII)
 
 @register.filter
 def short_names(sentence: str) -> SafeString:
-    """Shorten long names within a sentence, as `short_name` does. A slash separates two names."""
+    """Shorten long names in a sentence as `short_name` does. A slash separates two names."""
     words = LONG_WORD.split(sentence)
     return format_html_join("", "{}", ((short_name(word) if place % 2 else word,) for place, word in enumerate(words)))
 
 
 @register.inclusion_tag("components/sort_head.html", takes_context=True)
 def sort_head(context: template.Context, column: str, label: str, css: str = "", hint: str = "") -> dict[str, Any]:
-    """Render the heading of a column by which the context's `listing` can be sorted. A second click reverses the order.
+    """Render the heading of a column by which `listing` in the context can be sorted.
 
-    `hint` follows the label, for example the time zone of a column of times.
+    A second click reverses the order. `hint` follows the label, for example the time zone of a column of times.
     """
     listing: Listing[Any] = context["listing"]
     order = listing.sort_order(column)
@@ -231,13 +231,13 @@ def _capability(name: str, side: str) -> SafeString:
 
 @register.simple_tag
 def cap_icons(names: Iterable[str], side: str = "input") -> SafeString:
-    """Render as icons what a model reads or writes, with tooltips and labels for screen readers."""
+    """Render what a model reads or writes as icons, with tooltips and labels for screen readers."""
     return _cap_icons(tuple(names), side, get_language())
 
 
 @lru_cache(maxsize=200)
 def _cap_icons(names: tuple[str, ...], side: str, _language: str | None) -> SafeString:
-    # The result is cached, because a list repeats a few sets of capabilities many times.
+    # The result is cached, because lists repeat the same few sets of capabilities many times.
     labels_of = ((name, capability_label(name, side)) for name in names)
     items = ((label, type_icon(name), label) for name, label in labels_of)
     body = format_html_join("", '<li title="{}">{}<span class="sr">{}</span></li>', items)
@@ -262,7 +262,7 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
     """Render a relative time, linked if a URL is given, above the exact time; nothing for None.
 
-    After two days the relative time would also be a date, so only the exact time is rendered.
+    For a time more than two days ago, only the exact time is rendered, because the relative time would be a date too.
     """
     if moment is None:
         return ""
@@ -303,11 +303,11 @@ def code_spans(text: str) -> SafeString:
 
 @register.inclusion_tag("requests/over_time.html")
 def over_time(**terms: str) -> dict[str, Any]:
-    """Render a section with a chart of the requests that match these terms, such as `agent=row.agent_id`.
+    """Render a section with a chart of the requests that match these search terms, such as `agent=row.agent_id`.
 
-    Without terms the chart covers a day; with terms, a week or, if the week has no requests, a month. Without any
-    requests, the section says so. A section with terms is collapsed, because the rest of the page matters more. This
-    takes one query.
+    Without terms, the chart covers a day. With terms, it covers a week or, if the week has no requests, a month, and
+    the section is collapsed, because the rest of the page matters more. If there are no requests, the section says so.
+    This takes one query.
     """
     search, now = Search(tuple(terms.items())), timezone.now()
     used_at = find_last_use(search) if terms else now
@@ -341,7 +341,7 @@ def duration(milliseconds: float | None) -> str:
 
 @register.inclusion_tag("components/code.html")
 def code_block(value: Any, label: str = "", element_id: str = "", lang: str = "") -> dict[str, Any]:
-    """Render a value as highlighted JSON, or a string unchanged, with a copy button if an id is given."""
+    """Render a string unchanged, or any other value as highlighted JSON. If an id is given, add a copy button."""
     text = highlight.json_text(value)
     return {"body": highlight.highlight_json(text), "label": label, "id": element_id, "lang": lang}
 
@@ -371,15 +371,15 @@ def chart(chart: charting.Chart, height: int = CHART_HEIGHT) -> dict[str, Any]:
     return {"drawing": charting.draw(chart, height)}
 
 
-# Columns and rows are built as plain strings, because a template would take ten times as long for hundreds of values.
-# Most values repeat: the names of the series, and zeros.
+# Columns and rows are joined as plain strings, because a template would take ten times as long for hundreds of values.
+# Most texts repeat: the names of the series, and zeros.
 
 _escape = lru_cache(maxsize=2048)(html.escape)
 
 
 @register.filter
 def chart_columns(columns: Iterable[charting.Column]) -> SafeString:
-    """Render buckets as links whose values appear on hover and on focus."""
+    """Render each bucket as a link that shows its values on hover and on focus."""
     return SafeString("".join(map(_chart_column, columns)))
 
 
@@ -396,7 +396,7 @@ def _chart_column(column: charting.Column) -> str:
 
 
 def _event(mark: charting.Mark | None) -> str:
-    # The stylesheet draws the link's symbol, so the title is its accessible name.
+    # The link contains no text, so its title serves as the accessible name.
     return f'<a class="event" href="{_escape(mark.url)}" title="{_escape(mark.text)}"></a>' if mark else ""
 
 
@@ -438,7 +438,7 @@ def option_tags(options: Iterable[Mapping[str, Any]]) -> SafeString:
 
 @register.inclusion_tag("components/problems.html")
 def problems(*all_forms: BaseForm) -> dict[str, Any]:
-    """Render the summary of a form: all errors with links to their fields, and the legend for required fields."""
+    """Render a summary of the form: all errors with links to their fields, and the legend for required fields."""
     return {"problems": list_problems(*all_forms), "has_required": any(map(_has_required, all_forms))}
 
 
@@ -462,10 +462,10 @@ def pager(
     summary: str = "",
     size: int = 0,
 ) -> dict[str, Any]:
-    """Render links to the neighbouring pages, by the given URLs or by a Django page and the current query.
+    """Render links to the previous and next pages, from the given URLs or from a Django page and the query string.
 
-    If the page size (`size`, if URLs are given) is one of `PAGE_SIZES`, links to the other sizes follow. A list that
-    fits on the smallest page gets no links.
+    If the page size is one of `PAGE_SIZES`, links to the other sizes follow. If URLs are given, `size` is the page
+    size. A list that fits on the smallest page gets no links.
     """
     if page is not None:
         size = page.paginator.per_page
@@ -493,11 +493,11 @@ def _with_page(context: template.Context, number: int) -> str:
 def query_with(context: template.Context, **values: object) -> str:
     """Return the current query string with these parameters changed. Empty values are removed.
 
-    In the response to a form with its own URL, the context's `list_url` is the URL of the list.
+    After a form with a URL of its own was posted, `list_url` in the context is the URL of the list.
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
-    # A changed query goes back to the first page, unless a page is given.
+    # A changed query starts at the first page, unless a page is given.
     for name, value in {"page": "", **values}.items():
         query[name] = str(value)
         if query[name] == "":
@@ -507,7 +507,7 @@ def query_with(context: template.Context, **values: object) -> str:
 
 @register.filter
 def mark_parts(parts: Parts) -> SafeString:
-    """Render a diff line, in which the parts that differ from the other line are marked."""
+    """Render a diff line in which the parts that differ from the other line are marked."""
     pieces = (format_html("<mark>{}</mark>" if is_different else "{}", text) for text, is_different in parts)
     return format_html_join("", "{}", ((piece,) for piece in pieces))
 
