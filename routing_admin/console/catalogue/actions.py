@@ -1,7 +1,6 @@
-"""Refresh the catalogue of models: store a new edition, preview it, and switch to it.
+"""Refresh the model catalogue: store a new edition, preview it, and switch to it.
 
-An edition is one version of the catalogue, from a file or from a provider's own list of models. A cell of the
-capability matrix is one capability of a service.
+An edition is one version of the catalogue, from a file or from a provider's own list of models.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A capability of a service whose effective value would change or become contested."""
+    """A service's capability whose effective value would change, or that would become contested."""
 
     service_id: str
     side: str
@@ -53,7 +52,7 @@ class CellChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionPreview:
-    """A preview of an edition: its name, its changes, and the changed capabilities of configured services."""
+    """A preview of a catalogue edition: its name, its changes, and the changed capabilities of configured services."""
 
     name: str
     change: EditionChange
@@ -61,7 +60,7 @@ class EditionPreview:
 
 
 def store_edition_file(data: bytes) -> int:
-    """Store the edition in a file and return its number. Raise `InvalidError` if the file is not an edition."""
+    """Store the catalogue edition in a file and return its number. Raise `InvalidError` if the file contains none."""
     current = snapshot.current().catalogue.document
     try:
         return store_catalogue_version(read_edition(data, current, timezone.localdate()))
@@ -70,9 +69,9 @@ def store_edition_file(data: bytes) -> int:
 
 
 def store_provider_list(row: Provider, entries: Iterable[Any]) -> int:
-    """Store an edition made from a provider's own list of models and return its number.
+    """Make an edition from a provider's own list of models, store it and return its number.
 
-    Raise `InvalidError` for a list that contains only names.
+    Raise `InvalidError` if the list contains only names.
     """
     current, host = snapshot.current().catalogue.document, list_host(row.name, row.endpoint)
     try:
@@ -82,7 +81,7 @@ def store_provider_list(row: Provider, entries: Iterable[Any]) -> int:
 
 
 def preview_edition(pk: int) -> EditionPreview:
-    """Return how an edition differs from the catalogue in use. Raise `NotFoundError` for an unknown number."""
+    """Compare an edition with the catalogue in use. Raise `NotFoundError` for an unknown edition number."""
     name, document = _require(pk)
     change = compare_editions(snapshot.current().catalogue.document, document)
     cells_by_service = list_open_cells(with_own_tables(document), _services())
@@ -94,23 +93,23 @@ def _cell_changes(row: Service, cells_by_source: Mapping[Source, Mapping[Cell, b
     stored = {(capability.side, capability.name): capability.supported for capability in row.capabilities.all()}
     for source, cells in cells_by_source.items():
         for cell, on in cells.items():
-            # A contested capability is listed even if its effective value does not change.
+            # A contested capability is listed even if its effective value stays the same.
             if on != stored.get(cell, False) or source is Source.CONTESTED:
                 yield CellChange(row.service_id, *cell, on, source)
 
 
 def use_edition(actor: Actor, pk: int) -> AuditedAction:
-    """Switch to an edition as one revision.
+    """Switch to a catalogue edition as one revision.
 
-    Capabilities that were neither declared nor probed are filled from the edition. Raise `NotFoundError` for an unknown
-    number.
+    Capabilities that were neither declared nor probed get the edition's values. Raise `NotFoundError` for an unknown
+    edition number.
     """
     name, _document = _require(pk)
     return _switch_edition(actor, AuditedAction("catalogue.take", "installation", name), name)
 
 
 def use_shipped_edition(actor: Actor) -> AuditedAction:
-    """Switch back to the shipped catalogue and fill capabilities from it, as one revision."""
+    """Switch back to the catalogue shipped with the program and take capabilities from it, as one revision."""
     return _switch_edition(actor, AuditedAction("catalogue.drop", "installation"), "")
 
 
@@ -134,11 +133,11 @@ def _require(pk: int) -> tuple[str, CatalogueDocument]:
     return edition
 
 
-# Replace a retired model with its successor in services, in fallback chains, and as a provider's default model.
+# The following actions replace a retired model in services, in fallback chains, and as a provider's default model.
 
 
 def replace_model(actor: Actor, provider: Provider, model: str, successor: str) -> AuditedAction:
-    """Replace a model everywhere with the successor that the catalogue names, as one revision.
+    """Replace a model everywhere with its successor according to the catalogue, as one revision.
 
     A service keeps its declared capabilities. Capabilities that were probed or come from the catalogue are replaced
     with the successor's, and the service's own price is removed. Raise `ActionError` if the catalogue does not name
@@ -152,7 +151,7 @@ def replace_model(actor: Actor, provider: Provider, model: str, successor: str) 
     with ledger.change(actor, act):
         services = list(Service.objects.filter(provider=provider, model=model))
         for service in services:
-            # Probed and catalogue capabilities describe only the old model, so they are not kept.
+            # Probed values and values from the catalogue describe only the old model, so they are not kept.
             service.capabilities.exclude(source=Source.DECLARED.value).delete()
             service.model, service.price = successor, {}
             save_service(actor, service)

@@ -1,4 +1,4 @@
-"""Find models and providers for the catalogue's page, and models in use that are about to be retired."""
+"""Find models and providers for the catalogue's page, and models in use that are or soon will be retired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_FOUND = 25
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """A catalogue entry for a model at a host. The host is empty if the entry applies to all hosts."""
+    """A catalogue entry for a model at a host. `host` is empty if the entry applies to all hosts."""
 
     host: str
     name: str
@@ -32,7 +32,7 @@ class FoundModel:
 
 
 def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], int]:
-    """Return the first models whose name and host contain all of these words, and the total number of matches."""
+    """Return the first models whose name and host together contain all these words, and the number of all matches."""
     found = catalogue.find(words) if words else []
     models = [
         FoundModel(
@@ -44,28 +44,29 @@ def search_models(catalogue: Catalogue, words: str) -> tuple[list[FoundModel], i
 
 
 def find_called_provider(name: str) -> Provider | None:
-    """Return an enabled provider. The built-in echo provider is excluded, because it has no list of models."""
+    """Return an enabled provider. The built-in provider `echo` is excluded, because it has no list of models."""
     return Provider.objects.filter(enabled=True, name=name).exclude(protocol="echo").first()
 
 
-# Models in use that are retired or will be soon, according to the catalogue in the newest snapshot.
+# The following queries find models in use that are or soon will be retired, according to the newest snapshot's
+# catalogue.
 
 
 def list_endings() -> tuple[ModelEnding, ...]:
-    """Return the retirements of models that affect a route or an agent, earliest first."""
+    """Return the model retirements that affect a route or an agent, earliest first."""
     return _list_endings(snapshot.current(), timezone.localdate())
 
 
 def list_route_endings(task_type: str) -> tuple[ModelEnding, ...]:
-    """Return the retirements that affect a route, with only this route's consequences."""
+    """Return the model retirements that affect a route, with only this route's consequences."""
     endings = (_for_route(ending, task_type) for ending in list_endings())
     return tuple(ending for ending in endings if ending.consequences)
 
 
 def find_ending_consequences(provider: str, model: str) -> tuple[Consequence, ...]:
-    """Return the consequences of a model's retirement for routes and agents.
+    """Return the consequences that a model's retirement has for routes and agents.
 
-    The result is empty without consequences, or if the model is not retired soon.
+    The result is empty if there are none, or if the model will not be retired soon.
     """
     return next(
         (
@@ -86,7 +87,7 @@ def _for_route(ending: ModelEnding, task_type: str) -> ModelEnding:
     return replace(ending, consequences=consequences)
 
 
-# Snapshots are immutable, so the result is cached for each snapshot and day.
+# Snapshots are immutable, so the result is cached per snapshot and day.
 @lru_cache(maxsize=2)
 def _list_endings(state: Snapshot, today: date) -> tuple[ModelEnding, ...]:
     configuration = with_runtime_agents(state, state.configuration)

@@ -1,4 +1,4 @@
-"""Pages of the catalogue: its sources, and the preview of an edition."""
+"""Pages of the model catalogue: its sources, and the preview of an edition."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from routing_admin.console.providers import dialling
 from routing_admin.dispatch.provider_checks import ProviderChecker
 
 MAX_QUERY_CHARS = 100
-"""Maximum number of characters of a search text that are used."""
+"""Maximum number of characters of the search text that are used."""
 MAX_LINES = 200
-"""Maximum number of changed capabilities of models on the page. Further changes are only counted."""
+"""Maximum number of changed model capabilities that the page lists. Further changes are only counted."""
 
 
 def catalogue(request: HttpRequest) -> HttpResponse:
     """Show the catalogue.
 
-    A POST stores a file or a provider's model list as an edition and redirects to its preview.
+    A POST request stores a file or a provider's model list as an edition and redirects to its preview.
     """
     if request.method != "POST":
         return show_page(request)
@@ -50,7 +50,7 @@ def catalogue(request: HttpRequest) -> HttpResponse:
 
 
 def read_edition(request: HttpRequest) -> int:
-    """Store the posted file or the provider's model list as an edition and return its number.
+    """Store the posted file or the chosen provider's model list as an edition and return its number.
 
     Raise `NotFoundError` if the form contains neither.
     """
@@ -96,7 +96,7 @@ def show_page(request: HttpRequest, *, problem: str = "", status: int = 200) -> 
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """A changed capability as text, of a service or of a model at a host."""
+    """A changed capability as text. `place` is a service, or a model at a host."""
 
     place: str
     side: str
@@ -105,7 +105,7 @@ class CellLine:
 
 
 def catalogue_edition(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the changes that an edition would make. A POST switches to the edition."""
+    """Show the changes that a catalogue edition would make. A POST request switches to it."""
     try:
         if request.method == "POST":
             act = editions.use_edition(request_actor(request), pk)
@@ -140,7 +140,7 @@ def service_lines(cells: Iterable[CellChange]) -> Iterator[CellLine]:
 
 
 def fact_lines(change: EditionChange) -> Iterator[CellLine]:
-    """Yield changed capabilities of models: changes at a host, then changes at all hosts, then removed values."""
+    """Yield changed model capabilities: changes at one host, then changes at all hosts, then removed values."""
     facts = [(model, cell, after) for model in change.changed for cell, (_before, after) in model.cells.items()]
     for model, (side, name), after in sorted(facts, key=lambda fact: (fact[2] is None, fact[0].host == ANY_HOST)):
         text = explain_fact(after)

@@ -18,7 +18,7 @@ from routing_admin.dispatch.send import process_run_context
 def reset_cooldowns(actor: Actor, names: Sequence[str] = ()) -> list[str]:
     """End the cooldowns of the named providers and their keys, or of all providers. Return the providers' names.
 
-    Other processes follow within a second. Raise `NotFoundError` for an unknown name.
+    Other processes follow within a second. Raise `NotFoundError` for an unknown provider.
     """
     known = [provider.name for provider in snapshot.current().configuration.providers]
     missing = [name for name in names if name not in known]
@@ -26,7 +26,7 @@ def reset_cooldowns(actor: Actor, names: Sequence[str] = ()) -> list[str]:
         text = _("There is no provider %(name)s. There are: %(names)s.")
         raise NotFoundError(text % {"name": missing[0], "names": join_words(known)})
     chosen = [name for name in known if not names or name in names]
-    # Other processes read this event from the audit log and reset their own cooldowns.
+    # Other processes read this event in the audit log and then end the cooldowns in their own memory.
     with ledger.audit(
         actor, AuditedAction(FRESH_START, "provider", chosen[0] if len(chosen) == 1 else "", {"providers": chosen})
     ):

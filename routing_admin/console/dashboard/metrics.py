@@ -1,4 +1,4 @@
-"""Metrics of the current state in `/metrics`. The pages in docs/runbook refer to these metrics."""
+"""Metrics of the current state, which are served at `/metrics`. Pages in docs/runbook refer to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ POOL = {
 
 
 def list_process_numbers() -> Iterator[MetricFamily]:
-    """Yield the metrics that only this process knows, without querying the database."""
+    """Yield the metrics that differ per process, without querying the database."""
     yield cooling_family(process_run_context().cooldowns)
     yield MetricFamily(
         name=LOG_WAITING,
@@ -72,7 +72,7 @@ def list_families() -> Iterator[MetricFamily]:
     """Yield the metrics that are the same in every process. During an outage, the database's metrics are missing."""
     yield number("disk_free_bytes", "Free bytes on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
-    # `list_process_numbers` reports the metric of the same name. Here it counts requests that wait on disk.
+    # `list_process_numbers` yields a metric of the same name for requests that wait in memory. These wait on disk.
     yield MetricFamily(name=LOG_WAITING, explanation="", values=counts, labels=("place",))
     yield info_family()
     yield number(
@@ -83,7 +83,7 @@ def list_families() -> Iterator[MetricFamily]:
     yield number("artifact_store_up", "Whether the artifacts' bucket responds, if one is configured.", is_store_up)
     families, is_up = list[MetricFamily](), True
     try:
-        # A locked database must not delay the response.
+        # The response must not wait for a locked database.
         with lock_timeout(WAIT_SECONDS):
             families += _row_families()
             families += _agent_families()
@@ -92,7 +92,7 @@ def list_families() -> Iterator[MetricFamily]:
         is_up = False
     yield number("database_up", "Whether the database responds and accepts writes.", is_up)
     yield from families
-    with suppress(DatabaseError, InterfaceError):  # This is raised if this process has never read a configuration.
+    with suppress(DatabaseError, InterfaceError):  # Raised if this process has never read a configuration.
         yield from [*configuration_families(snapshot.current())]
 
 
@@ -108,7 +108,7 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
 
 
 def pool_families() -> Iterator[MetricFamily]:
-    """Yield the use of this process's database connection pools. Engines without pools yield nothing."""
+    """Yield the usage of this process's database connection pools, or nothing for a database without a pool."""
     counts: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)
@@ -131,7 +131,7 @@ def free_bytes() -> int:
 
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
-    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model name means all models."""
+    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model stands for all models."""
     values: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()

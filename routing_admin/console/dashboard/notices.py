@@ -1,4 +1,4 @@
-"""Notices on the dashboard for administrators: one for each kind of problem, with a count and a link."""
+"""Notices for administrators on the dashboard: one for each kind of problem, with a count and a link."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES, FEW_LINES = 5, 3
-"""Maximum number of entries that a notice names, and the number up to which it is shown expanded."""
+"""Maximum number of entries that a notice names, and maximum number for which it is shown expanded."""
 MAX_CAUSES = 4
 PLAIN_LINE = "dashboard/notice_line.html"
 
@@ -34,7 +34,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class NoticeLine:
-    """An entry with a problem: its name, the URL of its page or an empty string, and a sentence."""
+    """An entry with a problem: its name, the URL of its page or an empty string, and a sentence about the problem."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class NoticeLine:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause shared by several problems, with the number of problems and the URL of their list."""
+    """A cause that several problems share, with their number and the URL of a list of them."""
 
     label: str
     count: int
@@ -52,9 +52,9 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeGroup:
-    """The problems of one kind. A single problem is shown as its own line, several problems as a count in `sentence`.
+    """All problems of one kind. A single problem has a line of its own; several are summed up in `sentence`.
 
-    `line_template` renders a line as `line`, and `act_template` renders a button that applies to all lines.
+    `line_template` renders one of `lines`, and `act_template` renders a button that applies to all lines.
     """
 
     tone: str
@@ -68,7 +68,7 @@ class NoticeGroup:
 
     @property
     def are_few(self) -> bool:
-        # Lines with buttons take too much space to be shown at once.
+        # Lines with buttons take too much space to be shown without a click.
         return 0 < len(self.lines) <= FEW_LINES and self.line_template == PLAIN_LINE
 
     @property
@@ -83,7 +83,7 @@ class NoticeGroup:
 def split_list(items: Sequence[Item], most: int) -> tuple[Sequence[Item], Sequence[Item]]:
     """Return the first items and the rest.
 
-    A single remaining item is not split off, because "1 more" would take as much space.
+    If only one item would remain, it is not split off, because "1 more" would take as much space.
     """
     end = most if len(items) > most + 1 else len(items)
     return items[:end], items[end:]
@@ -99,9 +99,9 @@ def list_notices(
     cooldowns: Cooldowns,
     drifts: Sequence[DriftView],
 ) -> list[NoticeGroup]:
-    """Return a group for each kind of problem that exists, critical kinds first.
+    """Return one group for each kind of problem that exists, critical kinds first.
 
-    Alerts about budgets and refused keys are omitted if budgets or keys have groups of their own.
+    Alerts about budgets and rejected keys are omitted if these problems have groups of their own.
     """
     grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (

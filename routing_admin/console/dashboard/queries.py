@@ -1,6 +1,6 @@
-"""Queries for the dashboard: recent failures, low budgets and quotas, and the figures of the last day.
+"""Queries for the dashboard: recent failures, low budgets and quotas, and figures for the last day.
 
-The day's counts and the providers' health come from `request_log.health`.
+The counts for the day and the providers' health come from `request_log.health`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 MAX_TROUBLED = 8
-"""Maximum number of requests with a fallback or a failure that the page shows."""
+"""Maximum number of requests with a fallback or failure that the page shows."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
-"""SQL that joins two queries, so that each uses its own index.
+"""SQL that combines two queries, so that each can use its own index.
 
-SQLite allows a LIMIT in a UNION only within such subqueries.
+In SQLite, the parts of a UNION may have a LIMIT only within such subqueries.
 """
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """Return the last day's newest requests that fell back or failed, without their bodies. This takes one query."""
+    """Return the newest requests of the last day that fell back or failed, without bodies. This takes one query."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     parts = [rows.filter(condition)[:MAX_TROUBLED] for condition in (fell_back_condition(), failed_condition())]
@@ -59,7 +59,7 @@ def list_troubled_requests(now: datetime) -> list[RequestLog]:
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """The first steps on a new installation, and which of them are done."""
+    """The first steps on a new installation, and whether each is done."""
 
     loaded_demo: bool
     chose_password: bool
@@ -69,7 +69,7 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done, by any user or, for the password, by the given user.
+    """Return which first steps are done: setting the password by the given user, all others by any user.
 
     This takes two queries.
     """
@@ -82,7 +82,7 @@ def find_first_steps(user: str) -> FirstSteps:
         # Filter by the empty owner first, because `owner` is indexed.
         Artifact.objects.filter(owner="").exclude(uploaded_by=""),
     )
-    # The user's row always exists, so its query can compute all steps at once.
+    # The user's row always exists, so this one query can compute all steps.
     users, columns = get_user_model().objects.filter(username=user), [Exists(rows) for rows in done]
     loaded_demo, chose_password, used_key, uploaded_file = users.values_list(*columns)[0]
     return FirstSteps(
@@ -96,15 +96,15 @@ def find_first_steps(user: str) -> FirstSteps:
 
 def _was_answered() -> bool:
     rows = RequestLog.objects.filter(outcome=OK).exclude(surface=DEMO)
-    # Search the newest days first. They usually contain an answered request, so that older days need no search.
+    # Search the newest days first. They usually contain an answered request, so that older days need not be searched.
     return any(within(rows, period, "started_at").exists() for period in back_from(timezone.now()))
 
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """A budget of an agent or a label above the warning threshold. It is reset at `resets_at`.
+    """A budget of an agent or a label whose usage is above the warning threshold. It is reset at `resets_at`.
 
-    For a label's budget, `agent` is empty and `label` is the label's name.
+    For the budget of a label, such as a team, `agent` is empty and `label` is the label's name.
     """
 
     agent: str
@@ -115,7 +115,7 @@ class LowBudget:
 
 
 def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
-    """Return budgets above the warning threshold, most used first. Without budgets, no query is made."""
+    """Return budgets above the warning threshold, most used first. If there are no budgets, no query is made."""
     limited = [(agent.id, "", agent_holder_id(agent.id), parse_limits(agent.limits)) for agent in configuration.agents]
     for label, limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")
@@ -138,14 +138,14 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 
 
 QUOTA_THRESHOLD = 0.9
-"""The dashboard shows a quota if at least this share of it is used."""
+"""The dashboard shows a quota if at least this fraction of it is used."""
 MAX_AGENTS = 5
-"""Maximum number of agents in the list of low quotas."""
+"""Maximum number of agents that are listed for low quotas."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """The used bytes of an agent's quota or, if `agent` is empty, of the installation's quota."""
+    """The used bytes of an agent's storage quota or, if `agent` is empty, of the installation's."""
 
     agent: str
     used: int
@@ -153,7 +153,7 @@ class QuotaUse:
 
 
 def list_low_quotas(retention: RetentionSettings) -> list[QuotaUse]:
-    """Return quotas that are at least 90 % used: the installation's, then agents'. Without quotas, no query is made."""
+    """Return storage quotas that are at least 90 % used, the installation's first. Without quotas, no query is made."""
     return [*_list_total_quota(retention), *_list_agent_quotas(retention)]
 
 
@@ -167,7 +167,8 @@ def _list_agent_quotas(retention: RetentionSettings) -> Iterator[QuotaUse]:
     quota = retention.agent_quota_bytes
     if quota is None:
         return
-    # The sum is an upper bound, since equal files count only once. Only agents with a large sum are counted exactly.
+    # This sum is an upper bound, because identical files count only once. Only agents with a large sum are counted
+    # exactly.
     sums = Artifact.objects.exclude(owner="").order_by().values("owner").annotate(total=Sum("size"))
     for row in sums.filter(total__gte=quota * QUOTA_THRESHOLD).order_by("-total")[:MAX_AGENTS]:
         if (used := count_used_bytes(row["owner"])) >= quota * QUOTA_THRESHOLD:
@@ -179,9 +180,9 @@ NO_VALUE = "–"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A figure as text, with a comparison, an hourly series, and the log search for its requests.
+    """A figure on the dashboard as text, with a comparison, an hourly series, and the log search for its requests.
 
-    The series ends with the last complete hour, because the current hour would look like a drop.
+    The series ends with the last complete hour, because the incomplete current hour would look like a drop.
     """
 
     label: str
@@ -194,7 +195,7 @@ class Figure:
 
 
 def build_figures(today: Day, yesterday: Day, first_content: FirstContent, now: datetime) -> tuple[Figure, ...]:
-    """Return the day's requests, fallbacks, failures and time to first content, each with a comparison."""
+    """Return the day's requests, fallbacks, failures and time to first content, each compared with the previous day."""
     start = window_start(now)
     since = ("since", moment_text(start))
     return (
@@ -240,7 +241,7 @@ def _share_figure(
 
 
 def percent_text(share: float | None) -> str:
-    """Return a percentage as `4.3%`, `<0.1%` or `0%`; None is a dash."""
+    """Return a percentage as `4.3%`, `<0.1%` or `0%`, and None as a dash."""
     if share is None:
         return NO_VALUE
     if share == 0:

@@ -1,4 +1,4 @@
-"""The dashboard: whether every route can answer, the providers' health, recent failures, and first steps."""
+"""The dashboard: whether all routes can answer, the providers' health, recent failures, and first steps."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ from routing_admin.request_log import health
 from routing_admin.request_log.health import Health
 from routing_admin.request_log.journal import journal
 
-# The tiles of providers are sorted worst first, so that a problem is visible without searching.
+# Provider tiles are sorted worst first, so that a problem is visible at once.
 
 MAX_TILES = 12
-"""Maximum number of provider tiles. With more providers, only called or failing providers have a tile."""
+"""Maximum number of provider tiles. If there are more providers, only called or failing ones have a tile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """The tile of a provider: its state, its calls of the last hour, and whether a route uses it."""
+    """A provider's tile: its state, its calls in the last hour, and whether a route uses the provider."""
 
     name: str
     label: str
@@ -98,22 +98,22 @@ def build_tiles(state: Snapshot, evidence: Evidence) -> tuple[Tile, ...]:
         )
         for spec in state.configuration.providers
     ]
-    # The sort is stable: tiles of the same rank keep the configuration's order.
+    # The sort is stable, so tiles with the same rank keep the configuration's order.
     return tuple(sorted(tiles, key=lambda tile: tile.rank))
 
 
 def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
-    """Return all tiles if there are few, else the worst tiles among called or failing providers."""
+    """Return all tiles if there are only a few, else the worst tiles of called or failing providers."""
     return tiles if len(tiles) <= MAX_TILES else [tile for tile in tiles if tile.is_busy][:MAX_TILES]
 
 
 MAX_NAMED = 4
-"""Maximum numbers of routes and of providers with problems that the summary names."""
+"""Maximum number of routes, and of providers, with problems that the summary names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step of the first-steps checklist, and the page on which a user does it."""
+    """A step in the checklist of first steps, and the page on which the user can take it."""
 
     name: str
     title: str | Promise
@@ -161,7 +161,7 @@ TASKS = (
         *("list", "agents", gettext_lazy("See the snippet")),
     ),
 )
-"""Steps that make a new installation ready for use, in the recommended order."""
+"""The steps that prepare a new installation for use, in the recommended order."""
 
 
 @require_GET
@@ -202,7 +202,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
         "nav": SimpleLazyObject(lambda: navigation(request, alerts.waiting)),
         **_checklist(state, standings, request.user.get_username()),
     }
-    # htmx names the element that it replaces. If that is `live`, only the live part of the page is rendered.
+    # htmx names the element to be replaced. If this is `live`, only the live part of the page is rendered.
     is_live = request.headers.get("HX-Target") == "live"
     return render(request, "dashboard/dashboard.html#live" if is_live else "dashboard/dashboard.html", context)
 
@@ -214,7 +214,7 @@ def summarize(standings: Sequence[RouteStatus], tiles: Sequence[Tile]) -> str:
     unable = list_unable(standings)
     count = len(standings)
     if len(unable) > MAX_NAMED:
-        # A notice names some of these routes and the causes, so a count suffices here.
+        # A notice below names some of these routes and the causes, so a count suffices here.
         first = _("%(count)s of %(all)s task routes cannot answer.") % {"count": len(unable), "all": count}
     elif unable:
         first = ngettext(
@@ -260,7 +260,7 @@ def _checklist(state: Snapshot, standings: Sequence[RouteStatus], user: str) -> 
     }
     finished = [task for task in TASKS if is_done[task.name]]
     open_tasks = [task for task in TASKS if not is_done[task.name]]
-    # If the demo was installed, removing it is another step.
+    # If demo data was loaded, removing it is a further step.
     had_demo = state.has_demo or first_steps.loaded_demo
     demo_gone = had_demo and not state.has_demo
     finished_count, total = len(finished) + demo_gone, len(TASKS) + had_demo
@@ -294,7 +294,7 @@ def providers_try_again(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def model_replace(request: HttpRequest, name: str) -> HttpResponse:
-    """Replace a provider's model everywhere with its successor. Undo reverts it."""
+    """Replace a provider's model everywhere with the model's successor. Undo reverts it."""
     provider = require_found(find_provider(name))
     model, successor = request.POST.get("model", ""), request.POST.get("successor", "")
     try:

@@ -1,1 +1,1 @@
-"""The demo of a new installation. It fills every page and needs no provider key."""
+"""The demo data of a new installation, which gives every page content and needs no provider key."""

@@ -1,8 +1,8 @@
-"""A day of requests for the demo, so that a new installation's pages have content.
+"""A day of requests in the demo data, so that a new installation's pages have content.
 
-The log contains what the product would have logged: real plans and real runs along the chains, written as the journal
-writes them. Only the outcomes, times and counts of the calls are invented, and they are always the same for the same
-moment.
+The log entries are what the product itself would have logged: real plans and real runs along the chains, written as the
+journal writes them. Only the outcomes, times and counts of the calls are invented, and they are always the same for the
+same moment.
 """
 
 from __future__ import annotations
@@ -56,37 +56,40 @@ from routing_admin.request_log.recorder import ABANDONED_STATUS
 from routing_admin.request_log.removal import remove_requests
 
 DEMO = "demo"
-"""Value of `surface` for the demo's requests, which do not count as a real program's answered calls."""
+"""Value of `surface` in the log for demo requests, which do not count as answered calls of a real program."""
 PROJECT = "routing_admin demo"
 AGENT_LABELS: Mapping[str, Labels] = {
     "text-agent": Labels(team="writing", project=PROJECT),
     "vision-agent": Labels(team="design", project=PROJECT),
     "multimodal-agent": Labels(team="research", project=PROJECT),
 }
-"""Labels of the demo's agents. The project label separates the usage of the demo's requests from all other usage."""
+"""Labels of the demo agents' requests. The project label separates their usage from all other usage."""
 BUDGETED = "multimodal-agent"
 BUDGET: Mapping[str, Any] = {"moneyPerMonth": "0.50", "currency": "USD"}
-"""A budget that the demo's requests of one day nearly use up."""
+"""A budget that one day of demo requests nearly uses up."""
 
 COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""A provider whose account was empty for a while (an outage), which raised an alert and caused fallbacks."""
+"""The provider whose account is empty during an outage, how long before the loading this begins, and how long it lasts.
+
+The outage causes fallbacks and an alert.
+"""
 MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
     "openai": (0.9, 70.0),
     "anthropic": (1.3, 60.0),
     "echo": (0.02, 4000.0),
 }
-"""Median seconds to the first content, and tokens per second, by protocol."""
+"""Median seconds to the first content, and tokens per second, by provider protocol."""
 DEFAULT_SPEED = (0.6, 110.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of demo request: agent, requested model, kind of file, and the candidates' scripted answers.
+    """A kind of demo request: agent, requested model, kind of file, and scripted answers by candidate.
 
-    With `refused`, no candidate is called. With `leaves`, the agent disconnects while the answer is streamed.
+    If `refused` is set, no candidate is called. With `leaves`, the agent disconnects while the answer is streamed.
     """
 
     weight: int = 0
@@ -112,7 +115,7 @@ KINDS = (
     Kind(weight=20, agent=MULTIMODAL, asks="multimodal-model", file="document"),
     Kind(weight=24, agent=MULTIMODAL, asks="task:chapter_generation"),
     Kind(weight=12, agent=MULTIMODAL, asks="task:optimization"),
-    # Occasional failures and disconnects of callers.
+    # The following kinds are occasional failures, and callers that disconnect.
     Kind(weight=5, agent=TEXT, asks="task:planning", script={0: ("529",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("timeout",)}),
     Kind(weight=3, agent=TEXT, asks="task:planning", script={0: ("503",), 1: ("500",)}),
@@ -132,9 +135,9 @@ BAD_BODY = translatable("%(param)s must be a string or a list of parts.", param=
 
 
 def load_day() -> None:
-    """Log the requests of the day before the demo was loaded, with their alert and their use of the budget.
+    """Log a day of requests that ends when the demo was loaded, with the alert they cause and their use of a budget.
 
-    Do nothing if there is no demo, or if that day is older than the log's retention.
+    Do nothing if no demo was loaded, or if that day is older than the log's retention period.
     """
     loaded = _find_loading()
     retention = timedelta(days=read_retention_settings().request_days)
@@ -151,7 +154,7 @@ def load_day() -> None:
 
 @contextmanager
 def _silence_logs() -> Iterator[None]:
-    # Simulated failures must not appear in the server's log. Other threads continue to log.
+    # The simulated failures must not appear in this thread's log output. Other threads continue to log.
     thread = get_ident()
     loggers = [logging.getLogger(name) for name in ("routing_admin.routing", end_alerts.__module__)]
 
@@ -185,7 +188,7 @@ def _find_loading() -> AuditEvent | None:
 
 
 def _use_budget(entries: Sequence[Entry]) -> None:
-    # All requests of the day count towards the current month, so that the demo always shows a nearly used budget.
+    # All requests of the day count towards the current month, so that the demo always shows a nearly exhausted budget.
     row = Agent.objects.filter(agent_id=BUDGETED).first()
     limits = parse_limits(row.limits) if row else None
     if limits is None or (limit := limits.most.get(Meter.MONEY_PER_MONTH)) is None:
@@ -239,8 +242,8 @@ class _Day:
         return [(began, kind, f"{DEMO}_{rng.getrandbits(64):016x}") for began, kind in moments]
 
     def _play(self, kind: Kind, began: datetime, request_id: str) -> Entry:
-        # The random seed is the request's id alone, so that its cost does not depend on the hour at which the demo was
-        # loaded.
+        # Only the request's id is used as the random seed, so that the request's cost does not depend on the hour at
+        # which the demo was loaded.
         rng = self._rng = Random(request_id)  # noqa: S311
         facts = RequestFacts(
             request_id,
@@ -271,7 +274,7 @@ class _Day:
         key = kind.asks, kind.file, stream
         if key not in self._plans:
             named = resolve_model(self._state.configuration, kind.asks)
-            # The plan assumes that every provider has a key.
+            # The plan assumes that no provider is unusable, so that missing keys do not matter.
             self._plans[key] = plan_request(
                 self._state,
                 named.route,
@@ -285,7 +288,7 @@ class _Day:
         return self._plans[key]
 
     def _run(self, kind: Kind, planned: PlannedRequest, facts: RequestFacts) -> Entry:
-        """Run the chain, and advance the clock to the end of the answer."""
+        """Run the request along its chain, and advance the clock to the end of the answer."""
         rng, clock = self._rng, self._clock
         clock.now = facts.began.timestamp()
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)

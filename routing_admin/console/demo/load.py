@@ -1,4 +1,4 @@
-"""Load the demo, record its first request, and remove the demo."""
+"""Load the demo data, record its first request, and remove the demo data."""
 
 from __future__ import annotations
 
@@ -65,18 +65,18 @@ AGENTS = (
     ("multimodal-agent", "Reads images, audio and files.", "multimodal-model"),
 )
 ECHO = ProviderSpec("echo", "echo://local", "echo-text", "echo", display_name="Echo")
-"""The built-in provider, which answers with the request that it received."""
+"""The built-in provider, which answers with the request that it receives."""
 
 SAMPLES = Path(__file__).parent / "files"
 OWNER = "vision-agent"
 KEYED_AGENT = "text-agent"
-"""The agent whose key the command `make run` prints when it first runs."""
+"""The agent whose key `make run` prints on its first run."""
 
 
 def load(*, budget: bool = False) -> None:
     """Fill an empty installation with providers, services, routes and agents, as one revision.
 
-    With `budget`, one agent gets a budget, which a day of requests nearly uses up.
+    With `budget`, one agent gets a budget that a day of demo requests nearly uses up.
     """
     with ledger.change(SYSTEM, AuditedAction("demo.load")):
         import_configuration(SYSTEM, [path.read_bytes() for path in FILES])
@@ -94,7 +94,7 @@ def load(*, budget: bool = False) -> None:
 
 
 def load_files() -> None:
-    """Store the sample files, which the vision agent owns: a text, an image, a report and a sound."""
+    """Store the sample files of the vision agent: a text, an image, a report and a sound."""
     for path in sorted(SAMPLES.iterdir()):
         store_bytes(SYSTEM, path.read_bytes(), once=True, owner=OWNER, filename=path.name)
 
@@ -104,14 +104,14 @@ def issue_demo_key() -> str:
 
 
 def load_single(env: Mapping[str, str], *, demo_too: bool, budget: bool = False) -> None:
-    """Add the provider that the environment configures, and a default route that falls back from it to `echo`."""
+    """Add the provider configured in the environment, and a default route that falls back from it to `echo`."""
     with ledger.change(SYSTEM, AuditedAction("environment.load", message="LLM_API_KEY")):
         if demo_too:
             load(budget=budget)
         configured, current = configuration_from_env(env), rows.read()
         chain = (*configured.routes[0].candidates, CandidateSpec(ECHO.name))
         default = replace(configured.routes[0], candidates=chain)
-        # Existing providers with these names are replaced.
+        # The new entries replace existing providers with the same names.
         other_providers = tuple(
             provider for provider in current.providers if provider.name not in (ECHO.name, configured.providers[0].name)
         )
@@ -137,13 +137,13 @@ def sample_ids() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPreview:
-    """The names of entries that removing the demo would delete, by kind, and the consequences."""
+    """What removing the demo would delete, as names by kind of entry, and the consequences."""
 
     names: Mapping[str, tuple[str, ...]]
     effects: tuple[Consequence, ...]
 
 
-# A snapshot is immutable, so the preview can be cached. The dashboard requests it every 30 seconds.
+# Snapshots are immutable, so the preview, which the dashboard requests every 30 seconds, is cached.
 @lru_cache(maxsize=2)
 def preview_removal(state: Snapshot) -> RemovalPreview:
     remaining = subtract_demo(state.configuration, demo_configuration())
@@ -159,9 +159,9 @@ def preview_removal(state: Snapshot) -> RemovalPreview:
 
 
 def remove(actor: Actor) -> AuditedAction:
-    """Remove the demo, with its requests, as one revision. Undo restores it with its sample files and requests.
+    """Remove the demo data and its requests, as one revision. Undo restores them, including the sample files.
 
-    See `subtract_demo` for entries that are kept.
+    `subtract_demo` says which entries are kept.
     """
     act = AuditedAction("demo.remove")
     with ledger.change(actor, act):
@@ -184,7 +184,7 @@ LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RemovalView:
-    """The names of entries to be removed, by the label of their kind, and the consequences."""
+    """What removing the demo would delete, as names by the label of their kind, and the consequences."""
 
     lists: Sequence[tuple[str | Promise, tuple[str, ...]]]
     effects: tuple[Consequence, ...]
@@ -196,16 +196,15 @@ def describe_removal() -> RemovalView:
 
 
 def subtract_demo(current: Configuration, demo: Configuration) -> Configuration:
-    """Return the configuration without the demo.
+    """Return the configuration without the demo's entries.
 
-    Changed routes and services are kept, and so is everything that the remaining entries use.
+    Routes and services that have been changed are kept, and so is everything that the remaining entries use.
     """
     demo_agents = {agent.id for agent in demo.agents}
     agents = tuple(agent for agent in current.agents if agent.id not in demo_agents)
     known_routes = {route.task_type: route for route in demo.routes}
     own_routes = {route.task_type for route in current.routes if known_routes.get(route.task_type) != route}
-    # Without the default route, requests with an unknown task type would fail, so it is kept if any other route is
-    # kept.
+    # Without the default route, requests with an unknown task type would fail, so it is kept if another route is kept.
     needed_routes = {agent.task_type for agent in agents} | ({DEFAULT_ROUTE} if own_routes else set())
     routes = tuple(route for route in current.routes if route.task_type in own_routes | needed_routes)
     used_services = {agent.service_id for agent in agents}
@@ -235,7 +234,7 @@ SIDE = 16
 
 @dataclass(frozen=True, slots=True)
 class FailingModelTransport(NetworkTransport):
-    """A transport on which one model's calls fail."""
+    """A transport that lets all calls to one model fail and sends all others."""
 
     model: str
 
@@ -248,8 +247,8 @@ class FailingModelTransport(NetworkTransport):
 def record_demo_request() -> str | None:
     """Dispatch a request with an image to the route `design` while one model fails. Return the request's id.
 
-    Its timeline shows that two candidates received the image unchanged, and the third received a description. Return
-    None if there is no such route.
+    The request's timeline shows that two candidates received the image unchanged, and the third received a description.
+    Return None if the route does not exist.
     """
     state = snapshot.current()
     route = state.configuration.route(TASK_TYPE)
@@ -266,16 +265,16 @@ def _send(planned: PlannedRequest) -> str:
     recorder = RequestRecorder(request_id, DEMO)
     recorder.add_facts(agent=AGENT, labels=AGENT_LABELS[AGENT], asked_model=task_name(TASK_TYPE))
     record_plan(recorder, planned, TASK_TYPE)
-    # A separate context skips the delays between tries and does not affect this process's cooldowns.
+    # A separate run context has no delay between tries and leaves this process's cooldowns unchanged.
     dispatch = Dispatch(planned, FailingModelTransport(DOWN), local_context(time.monotonic, lambda: 0.0))
-    with suppress(RouterError):  # The request log records the error if no candidate answers.
+    with suppress(RouterError):  # If no candidate answers, the error is in the request log.
         record_answer_sync(dispatch, recorder)
     journal().flush()
     return request_id
 
 
 def _picture() -> Artifact:
-    # A PNG image of a blue square that becomes lighter to the right.
+    # Draw a PNG image of a blue square that becomes lighter to the right.
     rows = b"".join(b"\0" + b"".join(bytes((16 * x, 64 + 8 * y, 200)) for x in range(SIDE)) for y in range(SIDE))
     head = _chunk(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, 8, 2, 0, 0, 0))
     data = b"\x89PNG\r\n\x1a\n" + head + _chunk(b"IDAT", zlib.compress(rows)) + _chunk(b"IEND", b"")

@@ -1,4 +1,4 @@
-"""Render a document's Markdown as HTML: no raw HTML, no images, and links that point to pages."""
+"""Render a Markdown document as HTML without raw HTML or images. Links to documents lead to their pages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from routing_admin.console.base.tags.ui import soft_breaks
 COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE | re.DOTALL)
 EXAMPLE_ADDRESS = "http://127.0.0.1:8000"
 PART_TAG = "h2"
-"""Tag of the headings that the table of contents beside a document lists."""
+"""Tag of the headings that the table of contents lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A link's URL, and the linked document's title, which is shown instead of its file name."""
+    """The URL of a link, and the linked document's title, which is shown in place of its file name."""
 
     url: str
     title: str = ""
@@ -34,7 +34,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading, its anchor, and the plain text below it. The section with a document's title has no anchor."""
+    """A heading, its anchor, and the plain text below it. The section of the document's title has no anchor."""
 
     heading: str
     anchor: str
@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document. Only the copy buttons depend on the language of the page."""
+    """A parsed document. Rendering it depends on the page's language only for the copy buttons."""
 
     title: str
     sections: Sequence[Section]
@@ -61,7 +61,7 @@ class Document:
         return self.render()
 
     def render(self, address: str = "") -> SafeString:
-        """Return the document as HTML. In its code, `address` replaces the example address of a server."""
+        """Return the document as HTML. In code examples, `address` replaces the server's example address."""
         return SafeString(READER.renderer.render(self.tokens, READER.options, {"address": address}))
 
 
@@ -94,9 +94,9 @@ class Renderer(RendererHTML):
 
 READER = MarkdownIt("commonmark", {"html": False}, renderer_cls=Renderer).enable("table")
 OUTLINE = MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
-"""Parses headings, paragraphs and tables, but not the markup within a line."""
+"""Parser for headings, paragraphs and tables, which leaves the markup within lines unparsed."""
 MARKUP = re.compile(r"!?\[([^][]*)\]\([^()]*\)|[`*]")
-"""Matches links, images, code and emphasis within a line."""
+"""Pattern for links, images, code and emphasis within a line."""
 
 
 def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
@@ -114,12 +114,12 @@ def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
 
 
 def read_sections(text: str) -> list[Section]:
-    """Return a document's sections for the search, in a fifth of the time that `parse` takes."""
+    """Return a document's sections for searching, in a fifth of the time that `parse` takes."""
     return list(_sections(OUTLINE.parse(COMMENT.sub("", text))))
 
 
 def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
-    """Yield the sections, with the same heading anchors as on GitHub."""
+    """Yield the sections of a document, with the same heading anchors as on GitHub."""
     heading, anchor, tag, texts, taken = "", "", "", list[str](), set[str]()
     for place, token in enumerate(tokens):
         if token.type == "heading_open":

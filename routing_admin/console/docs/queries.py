@@ -1,4 +1,4 @@
-"""Documents in the folder `docs`, which is part of the program: their titles and texts, and a search in them."""
+"""Documents in the folder `docs` of the program: their titles, their texts, and a full-text search."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, docu
 from routing_admin.paths import FILES
 
 API_SOURCE = "routing_admin/console/api.py"
-"""Source file in whose place documents link to the page of the API reference."""
+"""Documents link to this source file. On pages, these links lead to the API reference instead."""
 
 MAX_FOUND = 30
 SNIPPET = 160
-"""Number of characters of a section's text that are shown around the first match."""
+"""Number of characters that are shown of a section's text, around the first match."""
 
 
 @cache
@@ -30,13 +30,13 @@ def list_paths() -> dict[str, str]:
 
 @cache
 def find_document(name: str) -> Document | None:
-    """Return a document by its name in URLs, or None. Files do not change while a process runs."""
+    """Return a document by its name in URLs, or None. The result is cached, because files do not change meanwhile."""
     path = list_paths().get(name)
     return parse((FILES / path).read_text("utf-8"), lambda link: resolve(link, path)) if path else None
 
 
 def resolve(link: str, source: str) -> Target | None:
-    """Return the target of a link in a document, or None if the file has no page, such as source code."""
+    """Return the target of a link in a document. Return None if the linked file, such as source code, has no page."""
     file, hash_sign, anchor = link.partition("#")
     if not file or "://" in file:
         return Target(link)
@@ -68,7 +68,7 @@ class FoundSection:
 
 
 def search(words: str) -> Sequence[FoundSection]:
-    """Return the sections that contain all of these words, those with the most words in their heading first."""
+    """Return the sections that contain all of these words. Sections with more of them in the heading come first."""
     wanted = words.casefold().split()
     found = [
         (sum(word not in f"{title} {section.heading}".casefold() for word in wanted), title, section, url)

@@ -8,13 +8,13 @@ FOLDER, SUFFIX, INDEX = "docs/", ".md", "README"
 
 
 def document_name(path: str) -> str:
-    """Return a document's name in URLs from its path in the repository. An index is named after its folder."""
+    """Return a document's name in URLs from its path in the repository. An index has the name of its folder."""
     name = path.removeprefix(FOLDER).removesuffix(SUFFIX)
     return "" if name == INDEX else name.removesuffix(f"/{INDEX}")
 
 
 def document_url(path: str) -> str:
-    """Return the URL of a document's page, from its path in the repository, to which an anchor may be appended."""
+    """Return the URL of a document's page from its path in the repository. An anchor can be appended to the URL."""
     file, hash_sign, anchor = path.partition("#")
     name = document_name(file)
     return (reverse("document", args=[name]) if name else reverse("documents")) + hash_sign + anchor

@@ -12,8 +12,7 @@ from routing_admin.console.docs.queries import find_document, search
 
 MAX_QUERY_CHARS = 100
 FOR_CLIENTS = {"recipes", "data-plane"}
-"""Documents with examples for client machines. In other documents, the example address is the one on which the server
-listens."""
+"""Documents with examples for client machines, in which the public URL replaces the example address."""
 
 
 @require_safe

@@ -1,4 +1,4 @@
-"""Start and stop fire drills, during which a provider counts as unavailable.
+"""Start and stop fire drills, which simulate the outage of a provider.
 
 Both actions are audited but create no configuration revision.
 """
@@ -25,12 +25,12 @@ from routing_admin.request_log.drill_results import find_result
 
 log = logging.getLogger(__name__)
 
-# Delay between a drill's end and the recording of its result. By then, the request log contains all affected requests.
+# Delay between a drill's end and recording its result. By then, the request log contains all affected requests.
 RECORD_DELAY = timedelta(seconds=3)
 
 
 class DrillRefusedError(ActionError):
-    """The drill cannot start now."""
+    """A fire drill cannot start now."""
 
     code = "drill_refused"
     status = 409
@@ -41,7 +41,7 @@ class _AlreadyRecordedError(Exception):
 
 
 def start_drill(actor: Actor, provider: str, seconds: int) -> DrillWindow:
-    """Make a provider count as unavailable for `seconds`: immediately in this process, within a second in others.
+    """Make a provider count as unavailable for `seconds`: at once in this process, within a second in all others.
 
     Raise `NotFoundError` for an unknown provider, `InvalidError` for a duration that is not offered, and
     `DrillRefusedError` if a drill is running or the provider is disabled.
@@ -74,7 +74,7 @@ def _refuse_second(now: datetime) -> None:
 def stop_drill(actor: Actor, provider: str | None = None) -> str:
     """End the running drill and return its provider's name. If `provider` is given, end only a drill of this provider.
 
-    Raise `NotFoundError` if no such drill is running.
+    Raise `NotFoundError` if there is no such drill.
     """
     with ledger.audit(actor, act := AuditedAction(DRILL_STOP, "provider")):
         now = timezone.now()
@@ -90,7 +90,7 @@ def stop_drill(actor: Actor, provider: str | None = None) -> str:
 
 def record_drill_ends(clock: Callable[[], datetime] = timezone.now) -> None:
     """Record the result of every ended drill in the audit log. Of several processes, only one records it."""
-    # Without a drill in the newest snapshot, the database is not queried.
+    # If the newest snapshot contains no drill, the database is not queried.
     state = snapshot.newest().fresh()
     if state is None or state.drill is None:
         return
@@ -113,5 +113,5 @@ def _record_end(row: FireDrill, now: datetime) -> None:
         SYSTEM, AuditedAction(DRILL_END, "provider", row.provider, result.as_json(row.started_at, row.ends_at))
     ):
         if not FireDrill.objects.filter(pk=row.pk, noted_at=None).update(noted_at=now):
-            # The exception must leave the block before `ledger.audit` writes a second event.
+            # The exception must leave this block before `ledger.audit` writes a second audit event for the same drill.
             raise _AlreadyRecordedError

@@ -1,4 +1,4 @@
-"""Administrators' API for fire drills."""
+"""Administrators' API for fire drills, which simulate the outage of a provider."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DrillIn(Body):
 
 
 class DrillThing(BaseModel):
-    """A running drill and its remaining seconds."""
+    """A running fire drill and its remaining seconds."""
 
     provider: str
     actor: str
@@ -41,7 +41,7 @@ class DrillOut(BaseModel):
 
 @router.post("/providers/{provider}/drill", response={201: DrillOut}, openapi_extra=takes(DrillIn))
 def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """Simulate an outage: the provider is not called until the drill ends; 409 while a drill is running."""
+    """Start a fire drill: the provider counts as unavailable until the drill ends; 409 while a drill is running."""
     seconds = read_as(request, DrillIn).seconds
     drill = start_drill(script_actor(request), provider, seconds)
     return answer(DrillOut(drill=DrillThing(provider=drill.provider, actor=drill.actor, seconds=seconds)), 201)

@@ -1,4 +1,4 @@
-"""Find fire drills and describe their results, and predict the consequences of a drill."""
+"""Find fire drills, describe their results, and predict the consequences of a drill."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from routing_admin.models import FireDrill
 from routing_admin.request_log.drill_results import DrillResult, answers_per_minute, find_result
 
 MAX_DRILLS = 5
-"""Maximum number of drills on a provider's page, which lists the newest first."""
+"""Maximum number of drills that a provider's page lists, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillLine:
-    """A fire drill and its result so far."""
+    """A fire drill and its result, so far if it is still running."""
 
     row: FireDrill
     result: DrillResult
@@ -35,7 +35,7 @@ class DrillLine:
 
 @dataclass(frozen=True, slots=True)
 class DrillForecast:
-    """The predicted consequences of a drill, gravest first, and how many requests per minute it would affect."""
+    """The predicted consequences of a drill, gravest first, and the number of requests per minute it would affect."""
 
     effects: tuple[Consequence, ...]
     per_minute: float
@@ -71,7 +71,7 @@ def banner_context() -> dict[str, Any]:
 
 
 def describe_window(started_at: datetime, ends_at: datetime) -> str:
-    """Return the start and end of a drill in the installation's time zone, such as `14:05:00–14:06:00`."""
+    """Return a drill's start and end in the installation's time zone, such as `14:05:00–14:06:00`."""
     start, end = timezone.localtime(started_at), timezone.localtime(ends_at)
     return f"{start:%H:%M:%S}–{end:%H:%M:%S}"
 
@@ -104,7 +104,7 @@ def _describe_delay(ms: int) -> str:
 
 
 def describe_recorded_end(details: Mapping[str, Any]) -> str:
-    """Return sentences about a drill from its audit event's details, or an empty string if they are incomplete."""
+    """Return sentences on a drill's result from the details of its audit event; empty if the details are incomplete."""
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
         delay = details["delayMs"]

@@ -1,4 +1,4 @@
-"""The page of a provider's fire drills, and the banner on every page while a drill is running."""
+"""The page of a provider's fire drills, and the banner that every page shows while a drill is running."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.core.fallback.scripts import CHOICES, USUAL_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class DrillView:
-    """A drill with its start, end and result as text."""
+    """A drill with its start and end, and its result as text."""
 
     line: DrillLine
     window: str
@@ -40,7 +40,7 @@ def build_view(line: DrillLine) -> DrillView:
 
 
 def drill(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the consequences of a drill and the results of earlier drills. A POST request starts a drill."""
+    """Show the expected consequences of a drill and the results of earlier drills. A POST request starts a drill."""
     row = require_found(find_provider(name))
     if request.method == "POST":
         seconds = request.POST.get("seconds", "")
