@@ -49,18 +49,18 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a route or service that is in use cannot be removed, for agents and for aliases.
+"""Why a route or service cannot be removed: agents use it, or aliases lead to it.
 
-DELETE calls use the sentences too.
+DELETE requests give the same reasons.
 """
 
-# Kinds of entries that an import may change if the key of an agent with the scope `config:write` makes it.
+# Kinds of entries that an import may change if it is authorized by an agent's key with the scope `config:write`.
 AGENT_KINDS = frozenset({"provider", "service", "route", "configuration"})
 
 
 @dataclass(frozen=True, slots=True)
 class ImportPreview:
-    """The changes that an import would make to the configuration at `revision`."""
+    """What an import would change in the configuration at `revision`."""
 
     imported: Imported
     before: Configuration
@@ -70,14 +70,14 @@ class ImportPreview:
 
 @dataclass(frozen=True, slots=True)
 class AppliedImport:
-    """An applied import: its revision, or None if nothing changed, and its preview."""
+    """An import that was applied: its preview, and its revision or None if nothing changed."""
 
     revision: int | None
     preview: ImportPreview
 
 
 def key_context() -> KeyContext:
-    """Return what the validation of keys needs: the environment's keys, and the origins that may be called."""
+    """Return what validating keys requires: the environment variables, and rules for URLs that may be called."""
     policy = parse_policy(",".join(settings.ALLOWED_ORIGINS))
     return KeyContext(
         env=os.environ,
@@ -99,8 +99,8 @@ def preview_import(files: Sequence[bytes | str], *, prune: bool = False) -> Impo
 
 
 def check_removals(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """Yield a problem for each removed route or service that run-time agents or aliases still use."""
-    # Agents that administrators created are part of the configuration, which is validated elsewhere.
+    """Yield a problem for each removed route or service that is still used by run-time agents or aliases."""
+    # Agents that administrators created are part of the configuration and therefore validated with it.
     runtime_agents = Agent.objects.filter(origin=Agent.Origin.RUNTIME).order_by("agent_id")
     for kind, names in removed_names(before, after).items():
         for name in names:
@@ -120,8 +120,8 @@ def check_removals(before: Configuration, after: Configuration) -> Iterator[Prob
 
 
 def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[Problem]:
-    """Yield a warning if the files name an edition of the catalogue that this installation lacks."""
-    # Files contain only an edition's name, so a file from another installation may name an unknown edition.
+    """Yield a warning if the files name a catalogue edition that this installation does not have."""
+    # A file contains only the name of an edition, so it may name one that only another installation has.
     name = after.catalogue
     if name and name != before.catalogue and not CatalogueEdition.objects.filter(name=name).exists():
         message = translatable(
@@ -133,10 +133,10 @@ def missing_catalogue(before: Configuration, after: Configuration) -> Iterator[P
 
 
 def check_may_import(actor: Actor, preview: ImportPreview) -> None:
-    """Raise `ForbiddenError` if an agent's key would change what only administrators may change."""
+    """Raise `ForbiddenError` if an agent's import would change something that only administrators may change."""
     if actor.kind != "agent":
         return
-    # Otherwise an agent could raise its own limits by an import.
+    # Otherwise, an agent could raise its own limits with an import.
     if any(change.kind not in AGENT_KINDS or change.field == "catalogue" for change in preview.changes):
         raise ForbiddenError(
             _("Only an administrator can import aliases, agents, languages, budgets, exchange rates or a catalogue.")
@@ -144,14 +144,14 @@ def check_may_import(actor: Actor, preview: ImportPreview) -> None:
 
 
 def fingerprint(key: str, endpoint: str) -> str:
-    # Importing a stored key again gives the same fingerprint, so nothing changes.
+    # A key that is already stored has the same fingerprint, so importing it again changes nothing.
     return key_fingerprint(key, endpoint_origin(endpoint))
 
 
 def import_configuration(
     actor: Actor, files: Sequence[bytes | str], *, prune: bool = False, expected: int | None = None, message: str = ""
 ) -> AppliedImport:
-    """Import the files as one revision. If an exception is raised, nothing is written.
+    """Import the files as one revision. If this raises an exception, nothing is written.
 
     Raise `InvalidError` with all problems, `ConflictError` if `expected` is not the newest revision, and
     `ForbiddenError` as `check_may_import` does.
@@ -179,8 +179,8 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
     except InvalidError as refuse_url:
         reason = next((problem.message for problem in refuse_url.problems), str(refuse_url))
         condition = build_condition(AlertKind.CONFIGURATION_REJECTED, f"{actor.kind} {actor.name}", problem=reason)
-        # The alert is recorded outside the transaction, which is rolled back. The error is re-raised even if the
-        # database is unavailable.
+        # The transaction is rolled back, so the alert is recorded outside it. The error is raised even if the database
+        # is unavailable.
         with suppress(DatabaseError, InterfaceError):
             record_condition(condition, now)
         raise
@@ -189,9 +189,9 @@ def alert_on_rejection(actor: Actor, now: datetime) -> Iterator[None]:
 def store_keys(
     configuration: Configuration, keys: Mapping[str, str], further_keys: Mapping[str, Sequence[str]]
 ) -> Configuration:
-    """Store the files' keys for their providers' origins. Return the configuration that refers to these keys.
+    """Store the keys in the files for their providers' origins. Return a configuration that refers to these keys.
 
-    The configuration already refers to `further_keys` by their fingerprints.
+    `configuration` already refers to `further_keys` by their fingerprints.
     """
     for provider in configuration.providers:
         for text in further_keys.get(provider.name, ()):
@@ -216,7 +216,7 @@ def _stored_key_spec(key: KeySpec, fingerprint: str) -> KeySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A written entry: whether it is new, its changes, the warnings, the revision and its current content."""
+    """A written entry: whether it is new, its changes and current content, any warnings, and the new revision."""
 
     is_new: bool
     changes: tuple[Change, ...]
@@ -228,9 +228,9 @@ class EntryChange:
 def put_entry(
     actor: Actor, kind: EntryKind, name: str, value: object, *, expected: Expectation = NO_EXPECTATION
 ) -> EntryChange:
-    """Set the named entry to `value`. If the entry is already equal to it, nothing is written.
+    """Set the named entry to `value`. If the entry already has this value, nothing is written.
 
-    Raise `InvalidError` with all problems, and `ConflictError` if the entry is not as expected.
+    Raise `InvalidError` with all problems, and `ConflictError` if the stored entry is not as expected.
     """
     with ledger.exclusive():
         before = rows.read()
@@ -249,13 +249,13 @@ def put_entry(
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
-    """Raise `ConflictError` if the named entry is not as expected."""
+    """Raise `ConflictError` if the stored entry with this name is not as expected."""
     if expected.tags is not None:
         check_expectation(expected, write_entry(rows.read(), kind, name))
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the entry is not as expected. If None is expected, the entry must be missing."""
+    """Raise `ConflictError` if the stored entry is not as expected, which may be that it does not exist."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

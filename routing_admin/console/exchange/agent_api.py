@@ -1,4 +1,4 @@
-"""Endpoints of the agents' API for routes, providers, and configuration files."""
+"""Endpoints of the agents' API for task routes, providers and configuration files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
-# Maximum wait for a new revision, and the interval between checks, in seconds.
+# Maximum seconds to wait for a new revision, and seconds between two checks for one.
 POLL_SECONDS = 0.25
 
 router = Router()
@@ -42,12 +42,12 @@ FILE_BODY: dict[str, Any] = {
     }
 }
 FILE_OUT: dict[str, Any] = {"responses": {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}}
-"""OpenAPI schemas of a configuration file in requests and responses."""
+"""OpenAPI schemas for a configuration file in requests and responses."""
 
 
 @router.get("/routes", tags=["configuration"], response=RoutesOut)
 def list_routes(request: HttpRequest) -> HttpResponse:
-    """List the task routes in their order, written as in llm-routing.json."""
+    """List the task routes in their configured order, written as in llm-routing.json."""
     configuration = snapshot.current().configuration
     names = {provider.name for provider in configuration.providers}
     routes = [
@@ -59,7 +59,7 @@ def list_routes(request: HttpRequest) -> HttpResponse:
 
 @router.get("/providers", tags=["configuration"], response=ProvidersOut)
 def list_providers(request: HttpRequest) -> HttpResponse:
-    """List the providers in their order, and whether each can be called; keys are never returned."""
+    """List the providers in their configured order, and whether each can be called; keys are never returned."""
     return answer(ProvidersOut(providers=list_providers_out(snapshot.current())))
 
 
@@ -101,7 +101,7 @@ def import_config(request: HttpRequest, dryRun: bool = False, prune: bool = Fals
 def answer_import(
     request: HttpRequest, actor: Actor, expected: int | None, *, dry_run: bool, prune: bool
 ) -> HttpResponse:
-    """Import the files in the request body, or preview the import, and return the response.
+    """Import the files in the request body, or preview the import. Return the response.
 
     Raise `InvalidError` with all problems, and `ConflictError` if `expected` is not the newest revision.
     """
@@ -149,13 +149,13 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
         text = exports.export(file, mode, state.configuration).text
         response = HttpResponse(text, content_type="application/json; charset=utf-8")
     response["ETag"], response["x-revision"] = tag, str(state.revision or 0)
-    # A private cache may store the file, but must revalidate it by its ETag.
+    # A private cache may store the file but must revalidate it, using its ETag.
     response["Cache-Control"] = "private, no-cache"
     return response
 
 
 async def wait_for_change(since: int | None, wait: float) -> Snapshot:
-    """Return a snapshot as soon as its revision is not `since`, or the current snapshot after `wait` seconds."""
+    """Wait until the newest revision is not `since`, at most `wait` seconds, and return the current snapshot."""
     read_snapshot, end = sync_to_async(snapshot.current), time.monotonic() + wait
     state = await read_snapshot()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:
@@ -191,9 +191,9 @@ def import_out(preview: ImportPreview, revision: int | None, **dry_run: Any) -> 
 
 
 def read_files(request: HttpRequest) -> list[bytes]:
-    """Return the files in a request: its body, or every multipart part named `file`.
+    """Return the files in a request: its whole body, or every multipart part named `file`.
 
-    Raise `InvalidError` without files, or if a file is too large for memory.
+    Raise `InvalidError` if there is no file, or if a file is too large for memory.
     """
     if request.content_type != "multipart/form-data":
         return [check_text(read_body(request))]

@@ -1,4 +1,4 @@
-"""Administrators' API for the configuration: both files, and providers, services and routes by name."""
+"""Administrators' API for the configuration: its two files, and providers, services and routes by name."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def admin_export_config(
     return answer_file(request, parse_format(name), mode, snapshot.current())
 
 
-# Providers, model services and task routes are always written as complete entries.
+# Providers, model services and task routes are always written as a whole.
 
 
 def find_entries(kind: EntryKind, names: list[str]) -> list[dict[str, Any]]:
@@ -90,9 +90,10 @@ def find_entry(kind: EntryKind, name: str) -> dict[str, Any]:
 
 
 def put(request: HttpRequest, kind: EntryKind, name: str, schema: type[BaseModel]) -> HttpResponse:
-    """Write an entry. The response is 201 for a new entry, else 200."""
+    """Write an entry. The status is 201 for a new entry, else 200."""
     value = read_json(request)
-    # The parsed value is not used: the schema names only required fields, but an entry may have any field of the files.
+    # The parsed value is not used, because the schema has only the required fields. An entry may have any field of the
+    # files.
     parse_as(value, schema)
     return answer_change(put_entry(script_actor(request), kind, name, value, expected=read_expectation(request)))
 
@@ -108,7 +109,7 @@ def delete(
 ) -> HttpResponse:
     """Delete a row if it exists, and return 204.
 
-    Raise `ConflictError` for an outdated If-Match, or if `delete_row` does.
+    Raise `ConflictError` for an outdated If-Match header, and whatever `delete_row` raises.
     """
     with ledger.exclusive():
         check_entry(kind, name, read_expectation(request))
@@ -120,7 +121,7 @@ def delete(
 
 @router.get("/providers", response=AdminProvidersOut)
 def admin_list_providers(request: HttpRequest) -> HttpResponse:
-    """List the providers in their order; keys are never returned."""
+    """List the providers in their configured order; keys are never returned."""
     names = [provider.name for provider in snapshot.current().configuration.providers]
     return answer_at_revision(AdminProvidersOut(providers=find_entries(EntryKind.PROVIDER, names)))
 
@@ -156,13 +157,13 @@ def admin_set_provider_key(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}", response={204: None})
 def admin_delete_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Delete a provider that nothing uses; a missing provider is not an error."""
+    """Delete a provider that nothing uses; deleting a missing provider is not an error."""
     return delete(request, EntryKind.PROVIDER, provider, find_provider, delete_provider)
 
 
 @router.get("/services", response=AdminServicesOut)
 def admin_list_services(request: HttpRequest) -> HttpResponse:
-    """List the model services in their order, with their declared capabilities."""
+    """List the model services in their configured order, with their declared capabilities."""
     names = [service.id for service in snapshot.current().configuration.services]
     return answer_at_revision(AdminServicesOut(services=find_entries(EntryKind.SERVICE, names)))
 
@@ -176,19 +177,19 @@ def admin_get_service(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @router.put("/services/{path:service_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ServiceIn))
 def admin_put_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Add or replace a model service; probed and catalogue capabilities of the same model are kept."""
+    """Add or replace a model service; for the same model, probed and catalogue capabilities are kept."""
     return put(request, EntryKind.SERVICE, service_id, ServiceIn)
 
 
 @router.delete("/services/{path:service_id}", response={204: None})
 def admin_delete_service(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Delete a model service that no agent uses; a missing service is not an error."""
+    """Delete a model service that no agent uses; deleting a missing service is not an error."""
     return delete(request, EntryKind.SERVICE, service_id, find_service, delete_service)
 
 
 @router.get("/routes", response=AdminRoutesOut)
 def admin_list_routes(request: HttpRequest) -> HttpResponse:
-    """List the task routes in their order, each with its complete chain."""
+    """List the task routes in their configured order, each with its complete chain."""
     names = [route.task_type for route in snapshot.current().configuration.routes]
     return answer_at_revision(AdminRoutesOut(routes=find_entries(EntryKind.ROUTE, names)))
 
@@ -208,5 +209,5 @@ def admin_put_route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @router.delete("/routes/{path:task_type}", response={204: None})
 def admin_delete_route(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a task route that nothing uses; a missing route is not an error."""
+    """Delete a task route that nothing uses; deleting a missing route is not an error."""
     return delete(request, EntryKind.ROUTE, task_type, find_route, delete_route)

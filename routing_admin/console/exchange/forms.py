@@ -1,4 +1,4 @@
-"""The form and the uploaded files of an import."""
+"""The import form and the files uploaded with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from artifacts.storage.uploads import IN_MEMORY
 
 MERGE, REPLACE = "merge", "replace"
-# Files beyond this size can be imported with `routing-admin import`.
+# Larger files can be imported with `routing-admin import`.
 MAX_FILE_BYTES = IN_MEMORY
 
 
@@ -23,7 +23,7 @@ class ImportForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """An uploaded file: its name and its text, or its bytes if it is not UTF-8."""
+    """An uploaded file: its name, and its text or, if that is not UTF-8, its bytes."""
 
     name: str
     content: str | bytes

@@ -1,4 +1,4 @@
-"""Group by cause what an export omits, for the export page."""
+"""Group by cause what an export omits, for the page that offers the exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.translatable import Translatable
 from capabilities.sentences import translate_sentence
 
 MAX_LISTED = 5
-"""Maximum number of names that a group lists."""
+"""Maximum number of names that are listed for a cause."""
 
 PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.": (
@@ -96,14 +96,14 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""Maps an export's sentence about one entry to the page's sentence about several, with their list's URL and filters."""
+"""Maps an export's sentence on one omitted entry to a sentence on several, their list's URL name, and its filters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Entries omitted for the same reason: a sentence, their names, and the URL of a list of them, if any.
+    """Entries omitted for the same reason: a sentence, their names, and the URL of a list of them if there is one.
 
-    A sentence about a single entry, or about the whole file, has no separate names.
+    If the sentence is about a single entry or the whole file, `names` is empty.
     """
 
     text: str
@@ -124,15 +124,15 @@ class Omission:
 
 
 def group_omissions(sentences: Iterable[str]) -> list[Omission]:
-    """Return the export's sentences.
+    """Group an export's sentences about omissions.
 
-    Sentences that differ only in names are merged. The largest groups are first.
+    Sentences that differ only in names are combined. The largest groups come first.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for text in sentences:
         template, facts = (text.template, text.facts) if isinstance(text, Translatable) else (text, {})
         kind = str(facts.get("protocol") or facts.get("what") or "") if template in PLURALS else str(text)
-        # The missing keys are listed for both files, so count each only once.
+        # Missing keys are reported for both files, so count each only once.
         if str(text) not in (group := groups.setdefault((template, kind), [])):
             group.append(text)
     omissions = (_omission(template, texts) for (template, _kind), texts in groups.items())

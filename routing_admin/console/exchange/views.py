@@ -1,4 +1,4 @@
-"""Pages for export and import. An import is previewed before it is applied."""
+"""Pages for exporting and importing configuration files. An import is previewed before it is applied."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from routing_admin.core.files.importing import FileFormat, detect_format
 
 @dataclass(frozen=True, slots=True)
 class OfferedFile:
-    """A file that can be downloaded in the selected mode, and what this mode omits from it."""
+    """A file that can be downloaded in the selected export mode, and what it omits in this mode."""
 
     name: str
     size: int
@@ -49,7 +49,7 @@ class OfferedFile:
 
 @require_GET
 def config(request: HttpRequest) -> HttpResponse:
-    """Show the page for export and import. An unknown mode offers the full files."""
+    """Show the page for export and import. If the mode is unknown, offer the complete files."""
     value = request.GET.get("for", Mode.FULL.value)
     mode = Mode(value) if value in set(Mode) else Mode.FULL
     state = snapshot.current()
@@ -88,7 +88,7 @@ def config_export(request: HttpRequest, name: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def config_import(request: HttpRequest) -> HttpResponse:
     """Show what the files would change. With `act=apply` and no problems, apply them as one revision."""
-    # A reload or a bookmark sends no files, so redirect to the page on which files are selected.
+    # Reloading the page or opening a bookmark sends no files, so redirect to the page for selecting files.
     if request.method == "GET":
         return redirect("config")
     form = ImportForm(request.POST)
@@ -102,7 +102,7 @@ def config_import(request: HttpRequest) -> HttpResponse:
         messages.error(request, _("%(names)s: too large for this page.") % {"names": join_words(large)})
         return redirect("config")
     try:
-        # Check this before parsing, because a file with too many values would take too much memory.
+        # Check this before parsing: a file with too many values would take too much memory.
         for file in files:
             check_json(file.content.encode() if isinstance(file.content, str) else file.content)
     except JsonTooLargeError as refusal:
@@ -126,7 +126,7 @@ def read_files(request: HttpRequest) -> list[ConfigFile]:
 
 def _read(file: UploadedFile) -> ConfigFile:  # type: ignore[type-arg]
     if (file.size or 0) > MAX_FILE_BYTES:
-        # The file is too large to be read. Its size suffices to reject it.
+        # Reading a file that is too large would waste memory. Its size suffices to reject it.
         return ConfigFile(file.name or "", b" " * (MAX_FILE_BYTES + 1))
     return read_upload(file)
 
@@ -156,7 +156,7 @@ def apply(request: HttpRequest, form: ImportForm, files: list[ConfigFile]) -> Ht
 
 @dataclass(frozen=True, slots=True)
 class ProblemLine:
-    """A problem with its file and its position in the file."""
+    """A problem, with the file and the position in the file that it concerns."""
 
     problem: Problem
     file: str
@@ -168,7 +168,7 @@ class ProblemLine:
 
 
 MAX_ALIKE = 20
-"""Maximum number of further problems that a group of like problems lists."""
+"""Maximum number of further problems that a group of similar problems lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def group_problems(lines: Iterable[ProblemLine]) -> list[ProblemGroup]:
 def show(
     request: HttpRequest, form: ImportForm, files: list[ConfigFile], *, status: int = 200, note: str = ""
 ) -> HttpResponse:
-    """Show the files' problems and changes. The status is 422 if a file has an error."""
+    """Show the problems in the files, and what the files would change. The status is 422 if a file has an error."""
     mode = form.cleaned_data.get("mode") or MERGE
     preview = preview_import([file.content for file in files], prune=mode == REPLACE)
     accepted, errors = preview.imported.accepted, problem_lines(preview, files, "error")
@@ -259,7 +259,7 @@ def list_kept_fields(preview: ImportPreview, files: list[ConfigFile]) -> list[tu
 def _locate(path: str, places_by_file: FilePositions, files: list[ConfigFile]) -> tuple[str, TextPosition | None]:
     root = path.split(".")[0].split("[")[0]
     matching = [(file, places) for file, places in places_by_file if path and root in places]
-    # Prefer a file that contains the problem's whole path to a file that contains only the beginning of the path.
+    # Prefer a file that contains the whole path of the problem to one that contains only its beginning.
     for file, places in sorted(matching, key=lambda pair: path not in pair[1]):
         return file.name, find_position(places, path)
     unreadable = next((file for file in files if read_document(file.content).value is None), None)

@@ -1,4 +1,4 @@
-"""Items that the search page Find can find: pages, actions, configuration entries in memory, and some stored rows."""
+"""What the search page Find can find: pages, actions, configuration entries in memory, and some stored rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.core.ranking import MAX_OF_KIND, Findable, FoundKind, Ranking
 from routing_admin.request_log.search_words import quote
 
 SHORTEST_ID = 3
-"""Minimum number of characters for a search by the beginning of an id."""
+"""Minimum number of characters for finding rows by the beginning of their id."""
 # Only the public part of an agent's key is searched for, even if a whole key was pasted.
 KEY_CHARACTERS = 8
 
@@ -43,7 +43,7 @@ ICONS = {
 
 
 def list_findables(role: UserRole, typed: str, state: Snapshot) -> Iterator[Findable]:
-    """Yield the entries and rows that may match, of each kind whose page the role may open."""
+    """Yield all entries and rows that may match the typed text, if the role may open their pages."""
     sources: dict[str, Any] = {
         "route": lambda: list_routes(state),
         "provider": lambda: list_providers(state),
@@ -67,7 +67,7 @@ def list_routes(state: Snapshot) -> Iterator[Findable]:
     for route in state.configuration.routes:
         url, names = reverse("route", args=[route.task_type]), (route.task_type, f"task:{route.task_type}")
         yield build_findable(FoundKind.ROUTE, route.task_type, url, names)
-    # An alias has no page of its own, so the link searches for it in the list of aliases.
+    # An alias has no page of its own, so its link opens the list of aliases with a search for it.
     for alias in state.configuration.aliases:
         url = f"{reverse('alias')}?{urlencode({'q': alias.name})}"
         yield build_findable(FoundKind.ALIAS, alias.name, url, (alias.name,), f"→ {alias.target}")
@@ -76,7 +76,7 @@ def list_routes(state: Snapshot) -> Iterator[Findable]:
 def list_providers(state: Snapshot) -> Iterator[Findable]:
     for provider in state.configuration.providers:
         preset = preset_for_endpoint(provider.endpoint)
-        # A provider can be found by its vendor's name in either language.
+        # A provider is also found by its vendor's English or Chinese name.
         vendor_names = (preset.label_en, preset.label_zh) if preset else ()
         label = provider.display_name or provider.name
         names = (provider.name, label, *vendor_names, provider.endpoint)
@@ -137,20 +137,20 @@ LISTS: dict[FoundKind, tuple[str, Any]] = {
     FoundKind.ALIAS: ("alias", gettext_lazy("Aliases")),
     FoundKind.PERSON: ("users", gettext_lazy("Users")),
 }
-"""Lists that show further matches of a kind: their URL names and titles."""
+"""For each kind with a list of its own: the list's URL name and title, to show further matches."""
 OPEN_ENDED = {FoundKind.KEY, FoundKind.PERSON, FoundKind.REQUEST, FoundKind.ARTIFACT}
-"""Kinds whose entries are stored rows: only a few are read, so there may be more matches than are counted."""
+"""Kinds that are searched in the database. Only a few rows are read, so there may be more matches than are counted."""
 
 
 def write_total(ranking: Ranking, kinds: Iterable[FoundKind]) -> str:
-    """Return the number of matches of these kinds, with `+` if there may be more."""
+    """Return the number of matches of these kinds, followed by `+` if there may be more."""
     matches = {kind: ranking.matches.get(kind, 0) for kind in kinds}
     has_more = any(matches.get(kind, 0) > MAX_OF_KIND for kind in OPEN_ENDED)
     return f"{sum(matches.values())}{'+' if has_more else ''}"
 
 
 def link_full_lists(typed: str, ranking: Ranking) -> Iterator[Findable]:
-    """Yield a link to the full list of each kind that has more matches than are shown."""
+    """Yield a link to the full list for each kind with more matches than are shown."""
     for kind, (shown, _count) in ranking.cut.items():
         if kind in LISTS:
             page, title = LISTS[kind]
@@ -161,7 +161,7 @@ def link_full_lists(typed: str, ranking: Ranking) -> Iterator[Findable]:
 
 
 def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
-    """Return a link to the request search, if the words make a useful query, and one to the artifact search."""
+    """Return links to the request search, if the typed text is useful there, and to the artifact search."""
     results = []
     if query := requests_search(typed, state):
         label = _("Search requests for “%(words)s”") % {"words": query}
@@ -176,9 +176,9 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """Return a query for the request search: `key:name` for a known name, or the text if it may be an id or a query.
+    """Return the request search for the typed text: `key:name` for a known name, or the text if it may be a query.
 
-    The query is empty if the text is neither.
+    The text may also be the beginning of an id. If nothing of this applies, the result is empty.
     """
     configuration = state.configuration
     names_by_key = {
@@ -198,16 +198,16 @@ def _is_id_prefix(typed: str) -> bool:
     return len(typed) >= SHORTEST_ID and not any(character.isspace() for character in typed)
 
 
-# Pages, actions and sections of settings, and who may see or use them. The permission table decides by a row's URL
-# name. `also` contains further words, in any language, that find the row. An action links to the page on which it is
-# done, so following a link never changes anything.
+# The rows below are pages, actions and sections of the settings page. The permission table decides by URL name who can
+# find them. `also` contains further words, in any language, that find the row. An action's link opens the page for this
+# action, so following it never changes anything.
 
 ANY_RIGHT = Right.SEE | Right.TRY | Right.CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class FindRow:
-    """A page, an action or a section: its URL name and fragment, and the permission or page part that it requires."""
+    """A page, action or section of the settings page: its URL name and fragment, and the rights that it requires."""
 
     kind: FoundKind
     label: Any
@@ -329,7 +329,7 @@ PAGES = (
     FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
     FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
 )
-"""Pages that are missing from the navigation, or from the navigation of some roles."""
+"""Pages that are not in the navigation, or not in that of every role."""
 
 SECTIONS = (
     section_row(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
@@ -363,7 +363,7 @@ EXTRA_NAMES: dict[str, tuple[str, ...]] = {
 
 @cache
 def row_names(row: FindRow) -> tuple[str, ...]:
-    """Return a row's label in every language of the pages, and the further words that find the row."""
+    """Return a row's label in every language of the pages, and the row's further search words."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):
@@ -381,7 +381,7 @@ def list_navigation_pages() -> tuple[FindRow, ...]:
 
 
 def list_suggestions(role: UserRole, *, is_first: bool = False) -> Iterator[Findable]:
-    """Return what the role may see and do. With `is_first`, return only what is offered before anything is typed."""
+    """Return the pages and actions that the role may use. With `is_first`, return suggestions for an empty search."""
     other_pages = () if is_first else (*PAGES, *SECTIONS)
     acts = [row for row in ACTS if row.is_open_to(role)]
     pages = [row for row in (*list_navigation_pages(), *other_pages) if row.is_open_to(role)]

@@ -1,4 +1,4 @@
-"""Suggestions for fields that hold names from this installation: the names that best match the typed text."""
+"""Suggestions for fields that hold names in this installation: the names that best match the typed text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from routing_admin.request_log.search import match_names
 
 MAX_OPTIONS = 20
 Options = Mapping[str, str]
-"""Maps each name to a note that distinguishes the name from similar names."""
+"""Maps each name to a note that distinguishes it from similar names."""
 
 
 def list_tasks(state: Snapshot) -> Options:
@@ -39,23 +39,23 @@ def list_providers(state: Snapshot) -> Options:
 
 
 def list_targets(state: Snapshot) -> Options:
-    """Return the possible targets of an alias: routes and model services."""
+    """Return what an alias can refer to: task routes and model services."""
     return {**{task_name(name): "" for name in list_tasks(state)}, **list_services(state)}
 
 
 def list_candidates(state: Snapshot) -> Options:
-    """Return the possible candidates of a chain: model services, and any model of a provider."""
+    """Return what can be a candidate in a fallback chain: model services, and any model of a provider."""
     note = _("a provider: add / and a model")
     return {**{f"{provider.name}/": note for provider in state.configuration.providers}, **list_services(state)}
 
 
 def list_actors(state: Snapshot) -> Options:
-    """Return the names of users and agents, which are the audit log's actors. This takes one query."""
+    """Return the names of users and agents, which are the actors in the audit log. This takes one query."""
     return dict.fromkeys([*list_user_names(), *(agent.id for agent in state.agents)], "")
 
 
 def describe_revisions(part: str) -> Options:
-    """Return revisions whose number begins with `part`, or whose author or description contains `part`.
+    """Return revisions whose number begins with `part`, or whose author or description contains it.
 
     This takes one query.
     """
@@ -84,7 +84,7 @@ NAMES: Mapping[str, Callable[[Snapshot], Options]] = {
 @require_safe
 def options(request: HttpRequest, field: str) -> HttpResponse:
     """Render the suggestions for a field's current value. Raise `Http404` for an unknown kind of field."""
-    # The field posts its value under its own name, which may have a form's prefix.
+    # A field posts its value under its own name, which may have a form's prefix.
     part = str(next(iter(request.GET.values()), "")).strip()
     if field == "revision":
         found = describe_revisions(part)
@@ -98,7 +98,7 @@ def options(request: HttpRequest, field: str) -> HttpResponse:
 
 @require_POST
 def chosen(request: HttpRequest, field: str) -> HttpResponse:
-    """Render a `Chosen` field after a name was added or removed. The field's form saves the value later.
+    """Render a field of the type `Chosen` after a name was added or removed. Nothing is saved yet.
 
     Raise `Http404` for an unknown kind of field.
     """
@@ -114,6 +114,6 @@ def chosen(request: HttpRequest, field: str) -> HttpResponse:
         **({"autofocus": True} if dropped else {}),
     }
     text = "\n".join(line for line in lines if line != dropped)
-    # This event reports the new value to the save bar and the stored draft, as typing does.
+    # Like typing, this event makes the save bar and the draft of the form take over the new value.
     change = json.dumps({"change": {"target": f"#{identity}-value"}})
     return HttpResponse(widget.render(name, text, attributes), headers={"HX-Trigger-After-Settle": change})

@@ -1,6 +1,6 @@
-"""Queries for the search page Find: a few rows of each kind, by the beginning of an id or by a name.
+"""Queries for the search page Find: a few rows of each kind, by name or by the beginning of their id.
 
-Indexes serve the searches for requests and keys. Configuration entries are searched in memory, without queries.
+Searches for requests and keys use an index. Configuration entries are searched in memory, without queries.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
 MAX_FOUND = MAX_OF_KIND + 1
-"""Maximum number of rows read of each kind: one more than the page shows, which reveals that there are more."""
+"""Maximum number of rows that are read of each kind: one more than are shown, to find out whether there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:
@@ -32,5 +32,5 @@ def find_keys(prefix: str) -> list[AgentKey]:
 
 
 def find_people(part: str) -> list[User]:
-    # No index supports this filter, but an installation has only as many users as an organization has people.
+    # No index supports this filter, but an installation has only as many users as the organization has people.
     return list(User.objects.filter(username__icontains=part).order_by("username")[:MAX_FOUND])

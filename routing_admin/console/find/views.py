@@ -1,4 +1,4 @@
-"""The search page Find. A dialog with the same list of matches is part of every page."""
+"""The search page Find, and the list of matches that the search dialog on every page shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KIND_NAMES: dict[FoundKind, Any] = {
 
 @require_safe
 def find(request: HttpRequest) -> HttpResponse:
-    """Show the pages, entries and actions that match `q` and that the user may use, best first.
+    """Show the pages, entries and actions that match `q` and that the user may use, best matches first.
 
     Without `q`, show suggestions.
     """
