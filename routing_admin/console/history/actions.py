@@ -19,14 +19,14 @@ from routing_admin.core.configuration.specs import Configuration
 from routing_admin.models import AuditEvent, Installation
 
 EntryKinds = frozenset[str]
-"""Kinds of configuration entries that the actor may change; None for all kinds."""
+"""Kinds of configuration entries that the actor may change. Where None is allowed, it means all kinds."""
 
 
 def restore(actor: Actor, number: int, *, message: str = "", kinds: EntryKinds | None = None) -> AuditedAction:
     """Write an earlier revision's configuration as a new revision, unless nothing would change.
 
-    Agents created after that revision are kept, with their keys. Raise `NotFoundError` for an unknown number, and
-    `ForbiddenError` if entries outside `kinds` would change.
+    Agents that were created after the earlier revision are kept, with their keys. Raise `NotFoundError` for an unknown
+    revision, and `ForbiddenError` if entries outside `kinds` would change.
     """
     restored = configuration_at(number)
     with ledger.exclusive():
@@ -56,7 +56,7 @@ def check_kinds(value: Configuration, number: int, kinds: EntryKinds | None) -> 
 def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> AuditedAction:
     """Undo the newest revision.
 
-    Raise `ConflictError` if a newer revision exists; `restore` is still possible then. Raise `ForbiddenError`
+    Raise `ConflictError` if `number` is no longer the newest; `restore` can still be used then. Raise `ForbiddenError`
     as `restore` does, and `InUseError` if this would remove an agent that created other agents.
     """
     act = AuditedAction("configuration.undo", "revision", str(number))
@@ -69,14 +69,14 @@ def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> Audit
         _restore_value(actor, previous, value, "", kinds)
         has_day = restore_demo(actor, number)
     if has_day:
-        # The demo's requests are planned with the restored configuration, which is in effect only from here on.
+        # Demo requests are planned with the configuration in use, which is the restored one only from here on.
         load_day()
     return act
 
 
 def check_owners_remain(value: Configuration) -> None:
-    """Raise `InUseError` if an agent that is missing in `value` created other agents at run time."""
-    # Undoing an agent's creation must not bypass a check that the deletion of an agent makes.
+    """Raise `InUseError` if `value` lacks an agent that created other agents at run time."""
+    # Undoing the creation of an agent must make the same check as deleting it.
     agent_ids = [agent.id for agent in value.agents]
     for row in Agent.objects.filter(origin=Agent.Origin.ADMINISTRATOR).exclude(agent_id__in=agent_ids):
         check_can_delete_agent(row)
@@ -84,7 +84,7 @@ def check_owners_remain(value: Configuration) -> None:
 
 def restore_demo(actor: Actor, number: int) -> bool:
     """Restore the demo's files if this revision removed the demo. Return whether the removal also deleted requests."""
-    # Revisions do not contain the files, but the audit event of the removal lists them.
+    # Revisions do not contain files, but the audit event of the removal lists them.
     event = AuditEvent.objects.filter(revision=number, action="demo.remove").first()
     if event is not None:
         restore_artifacts(actor, event.details.get("artifacts", ()))

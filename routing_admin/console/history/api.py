@@ -1,4 +1,4 @@
-"""Administrators' API for the history: list revisions, undo the newest one, restore a revision."""
+"""Administrators' API for the configuration history: list revisions, undo the newest, restore any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
-# The limit of a 64-bit column, so that a larger number gives a 422 instead of a database error.
+# Largest number in a 64-bit column. Beyond it, the status is 422 instead of a database error.
 LARGEST = 2**62
 PER_PAGE = 30
 

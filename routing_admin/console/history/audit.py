@@ -1,4 +1,4 @@
-"""The audit log's page and its export."""
+"""The audit log's page and the export of its events."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ FILTERS: Mapping[str, str | Promise] = {
     "since": gettext_lazy("From date"),
     "until": gettext_lazy("To date"),
 }
-"""Filters of the page, as named in the query string."""
+"""Labels of the page's filters, by query parameter."""
 TYPES: Mapping[AuditForm, str] = {
     AuditForm.CSV: "text/csv; charset=utf-8",
     AuditForm.JSON_LINES: "application/jsonl; charset=utf-8",
 }
 SIGN_INS = {"user.sign_in", "user.sign_in_failed", "user.sign_out"}
 MEMORY_BYTES = 4 * 1024 * 1024
-"""Maximum bytes of an export in memory. A larger export uses a temporary file."""
+"""Maximum number of bytes of an export that are kept in memory. A larger export uses a temporary file."""
 
 
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     parameters, size = _parameters(request), page_size(request)
-    if "" in request.GET.values():  # Redirect to a URL without the form's empty fields.
+    if "" in request.GET.values():  # The form also sends its empty fields. Redirect to a URL without them.
         return redirect(link(parameters))
     page = list_audit_events(_filter(parameters), read_cursor(request), size)
     counts = count_entries(event.revision for event in page.rows if event.revision and not event.object_name)
@@ -95,7 +95,7 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
-    """Send the audit events that match the page's filters as a file. Raise `Http404` for an unknown format."""
+    """Send the audit events that match the page's filters as a file. Raise `Http404` for an unknown file format."""
     if form not in set(AuditForm):
         raise Http404
     file_format, parameters = AuditForm(form), _parameters(request)
@@ -107,7 +107,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     size = file.tell()
     file.seek(0)
     blocks = _blocks(file)
-    # Under ASGI, a thread reads the file's blocks, so that a slow disk does not block the event loop.
+    # Under ASGI, a thread reads blocks from the file, so that a slow disk does not block the event loop.
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     answer = StreamingHttpResponse(body, content_type=TYPES[file_format], headers={"Content-Length": str(size)})
     answer["Content-Disposition"] = f'attachment; filename="audit-{timezone.localdate()}.{form}"'
@@ -121,7 +121,7 @@ def _blocks(file: SpooledTemporaryFile[bytes]) -> Iterator[bytes]:
 
 
 def _parameters(request: HttpRequest) -> dict[str, str]:
-    # An invalid day is ignored: the page then shows more events instead of an error.
+    # An invalid date is ignored, so the page shows more events instead of an error.
     typed = {name: request.GET.get(name, "").strip() for name in FILTERS}
     return {name: value for name, value in typed.items() if value and _is_valid(name, value)}
 
@@ -152,10 +152,10 @@ def _parse_day(text: str) -> date | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditLine:
-    """An audit event as the log shows it, with links that filter by its action and by its actor.
+    """An audit event as a line of the log, with links that filter by its action and its actor.
 
     If the event names no object, `count` is the number of entries that its revision changed, else 0. `earlier` contains
-    the earlier sign-ins that the line combines with it.
+    earlier sign-ins that are combined with it in the same line.
     """
 
     event: AuditEvent
@@ -171,7 +171,7 @@ class AuditLine:
 
 
 def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    """Yield events in groups: successive sign-ins of a user from one IP address together, any other event alone."""
+    """Group audit events: successive sign-ins of a user from one IP address together, any other event alone."""
     for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
         if key[0] in SIGN_INS:
             yield list(group)
@@ -180,14 +180,14 @@ def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
 
 
 def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], counts: Mapping[int, int]) -> AuditLine:
-    """Return a group of events as a line with the details of the newest. Text that looks like a key is masked."""
+    """Return the line of a group of events, with the newest event's details. Text that looks like a key is masked."""
     event, *earlier = events
     sentence = describe_recorded_end(event.details) if event.action == DRILL_END else ""
     facts = dict(event.details)
-    # Users know a file by its name, not by its reference.
+    # Users know files by name, not by reference.
     name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
     lines = [*([(_("Reference"), event.object_name)] if name else []), *list_details(facts)]
-    # File names are shortened as on other pages. Text with spaces can wrap, so it is not shortened.
+    # File names are shortened as on other pages. Other text contains spaces and can wrap.
     details = format_html_join(
         " · ",
         "{}{}{}",

@@ -1,4 +1,4 @@
-"""Details of an audit event, as shown in the event's line of the audit log."""
+"""An audit event's details as the audit log shows them."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ FIELD_NAMES: Mapping[str, str | Promise] = {
     "until": gettext_lazy("Until"),
     "variable": gettext_lazy("Variable"),
 }
-"""Maps the names of details to labels. Any other name is shown unchanged."""
+"""Maps names of details to labels. A detail without a label is shown under its own name."""
 
 VALUE_NAMES: Mapping[str, Mapping[str, str | Promise]] = {"kind": KINDS, "role": ROLES, "from": ROLES, "to": ROLES}
 PUBLIC = re.compile(r"(?:ra|rap|rat)_[0-9a-z]{8}")
-"""Pattern for the public part of a key, a link or a token, which pages may show."""
+"""Pattern for the public part of a key, link or token, which pages may show."""
 ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
 
 
 def list_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the label and text of each nonempty detail. Text that looks like a secret is masked."""
+    """Yield label and text of each nonempty detail. Text that looks like a secret is masked."""
     for name, value in details.items():
         if text := _mask(name, _format_value(name, value)):
             yield str(FIELD_NAMES.get(name, name)), text
 
 
 def _mask(name: str, text: str) -> str:
-    # Redact the name and the value together, because the name may reveal that the value is a password.
+    # Redact name and value together, because the name may reveal that the value is a password.
     return text if PUBLIC.fullmatch(text) else redact(f"{name}: {text}").partition(": ")[2]
 
 
@@ -85,6 +85,6 @@ def _format_value(name: str, value: Any) -> str:
     if not isinstance(value, str):
         return json.dumps(round_floats(value), ensure_ascii=False)
     if ISO_TIME.fullmatch(value):
-        with suppress(ValueError):  # A value may look like a date that does not exist, such as February 30.
+        with suppress(ValueError):  # The text may look like a date that does not exist, such as February 30.
             return exact(datetime.fromisoformat(value))
     return str(VALUE_NAMES.get(name, {}).get(value, value))

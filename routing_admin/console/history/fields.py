@@ -1,4 +1,4 @@
-"""Names of configuration fields in the user's language, which pages show instead of paths."""
+"""Names of configuration fields in the user's language, which pages show in place of their paths."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ FIELDS: Mapping[str, str | Promise] = {
     "default_language": gettext_lazy("default language"),
     "catalogue": gettext_lazy("edition of the catalogue"),
 }
-"""Maps fields or paths of every kind of entry to names. The name of any other field is split into words."""
+"""Names of fields, by field or path. A field without a name here is split into words."""
 
 PARTS: Mapping[str, str | Promise] = {
     **{f"limits.{meter.value}": label for meter, (label, _hint) in LIMITS.items()},
     f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
     **{f"timeouts.{name}": label for name, label in TIMEOUTS},
 }
-"""Maps paths to the labels that the forms give to their last parts. Any other part is split into words."""
+"""Labels that forms give to the last part of these paths. A part without a label is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Parents of unknown fields in imported files. Such fields are shown under their original names."""
+"""Parents of fields in imported files that this program does not know. These keep their original names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
@@ -90,8 +90,8 @@ def field_name(path: str) -> str:
         return _source_name(rest[0])
     if head in UNKNOWN and rest:
         return " ".join(_humanize(step) for step in rest)
-    # If the whole path has a name, as `capabilities.input` has, use it. Otherwise name its first part and put the other
-    # parts in brackets.
+    # Use the name of the whole path if there is one, as for `capabilities.input`. Otherwise, use the name of the first
+    # part, with the others in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
     label = str(PARTS.get(path, ""))
@@ -111,7 +111,7 @@ def _split(path: str) -> list[str]:
 
 
 def _humanize(step: str) -> str:
-    # Keys of mappings, such as "gpt-4o", are data. Only names of fields (`maxBytes`, `max_bytes`) are split into words.
+    # Keys of mappings, such as "gpt-4o", are data. Only field names (`maxBytes`, `max_bytes`) are split into words.
     if not step.isidentifier():
         return step
     return _WORD_START.sub(" ", step).replace("_", " ").lower()

@@ -1,4 +1,4 @@
-"""Sentences for configuration changes and audited actions."""
+"""Sentences about configuration changes and audited actions."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from routing_admin.core.files.entries import side_by_side
 
 Text = str | Promise
 READS = "capabilities.input"
-"""Field of a service that lists what its model can read."""
+"""The field of a service that lists which kinds of content its model can read."""
 SPEAKING = frozenset({READS, "enabled"})
-"""Fields whose new value is clear without the field's name."""
+"""Fields whose new value is clear without the name of the field."""
 
 BADGES: Mapping[ChangeKind, tuple[str, str, Text]] = {
     ChangeKind.ADDED: ("ok", "plus", pgettext_lazy("change", "New")),
@@ -156,16 +156,16 @@ ACTS: Mapping[str, Text] = {
     "user.unlink": gettext_lazy("Sign-in account unlinked"),
     "user.withdraw": gettext_lazy("Invitation revoked"),
 }
-"""Maps codes of audited actions to labels. Any other code is shown unchanged."""
+"""Labels of audited actions, by code. An action without a label is shown by its code."""
 MAX_VALUE_CHARS = 200
 
 
 MAX_ROWS = 100
-"""Maximum number of diff lines on a page. The list of changes above the diff is complete."""
+"""Maximum number of diff lines on a page. The list of changes above the diff is always complete."""
 
 
 def compare_texts(old: Configuration, new: Configuration) -> dict[str, Any]:
-    """Return both configurations' files side by side with masked keys, and the number of omitted lines."""
+    """Return the files of two configurations side by side with masked keys, and the number of lines left out."""
     rows = side_by_side(old, new)
     return {"rows": [mask_row(row) for row in rows[:MAX_ROWS]], "more_rows": max(0, len(rows) - MAX_ROWS)}
 
@@ -181,7 +181,7 @@ def _mask_line(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeLine:
-    """A change as a list item: its badge, the entry's kind and name, and the new and the previous value."""
+    """A configuration change as a list item: its badge, the entry's kind and name, and the new and previous values."""
 
     tone: str
     icon: str
@@ -195,7 +195,7 @@ class ChangeLine:
 
     @property
     def sentence(self) -> str:
-        """Return the change as one sentence, without the previous value."""
+        """The change as a sentence, without the previous value."""
         facts = {"kind": self.kind, "name": self.name, "field": self.field, "text": self.text}
         if not self.name:
             return f"{self.kind}{_(': ')}{self.text}"
@@ -212,12 +212,12 @@ class ChangeLine:
 
 
 def action_label(code: str) -> Text:
-    """Return an action code's label. A message that a user wrote is returned unchanged."""
+    """Return the label of an action's code. A message that a user wrote is returned unchanged."""
     return ACTS.get(code, code)
 
 
 def change_line(change: Change) -> ChangeLine:
-    """Return the change in the user's language. Text that looks like a key is masked."""
+    """Return the change as shown in the user's language. Text that looks like a key is masked."""
     change = replace(change, before=round_floats(change.before), after=round_floats(change.after))
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)
@@ -259,7 +259,7 @@ def change_line(change: Change) -> ChangeLine:
 
 
 def _reading_text(change: Change) -> str:
-    # Show only the difference between two lists, so that users need not compare them.
+    # Show what the model reads now or no longer reads, so that users need not compare two lists.
     before, after = ([str(content) for content in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]
@@ -302,9 +302,9 @@ def _chain(candidates: Iterable[Any]) -> str:
 
 
 def value_text(field: str, value: Any) -> str:
-    """Return a value as text.
+    """Return a field's value as text.
 
-    A chain has arrows, a list has commas, a boolean is yes or no, and any other value is short JSON.
+    Arrows join a chain, commas join a list, a boolean is yes or no, and any other value is short JSON.
     """
     if field == "candidates" and isinstance(value, list | tuple):
         return _chain_with_parameters(value)

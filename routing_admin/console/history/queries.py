@@ -1,4 +1,4 @@
-"""Queries for the history: revisions, the audit log, and a revision's effect on requests."""
+"""Queries for the history: revisions, the audit log, and how a revision affected requests."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from routing_admin.platform.databases.router import LOGS
 def list_revisions(cursor: PageCursor, size: int, q: str = "") -> KeysetPage[Revision]:
     """Return a page of revisions, newest first, without their snapshots.
 
-    `q` must occur in the change's description or in the author's name.
+    `q` must occur in the description, the changes or the author's name.
     """
     rows = Revision.objects.defer("snapshot")
     if q := q.replace("\0", ""):
-        # SQLite stores changes as JSON with escaped characters; PostgreSQL does not.
+        # SQLite stores changes as JSON text with escaped characters; PostgreSQL does not.
         texts = {q, json.dumps(q)[1:-1]}
         found = (Q(message__icontains=text) | Q(actor__icontains=text) | Q(changes__icontains=text) for text in texts)
         rows = rows.filter(reduce(or_, found))
@@ -64,7 +64,7 @@ def find_revisions(part: str, limit: int) -> Iterable[Revision]:
 def find_barrier(kinds: Collection[str]) -> int:
     """Return the number of the newest revision that changed entries outside `kinds`, or 0 if there is none.
 
-    A user who may change only `kinds` cannot restore a revision older than this.
+    A user who may change only these kinds cannot restore an older revision.
     """
     if set(PAGE_OF_KIND) <= set(kinds):
         return 0
@@ -80,7 +80,7 @@ def _required_right(change: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRevision:
-    """A revision with its neighbours. `before` is 0 for the first revision, `after` is None for the newest one."""
+    """A revision with its neighbours. `before` is 0 for the first revision, and `after` is None for the newest."""
 
     row: Revision
     before: int
@@ -89,7 +89,7 @@ class PlacedRevision:
 
 
 def find_revision(number: int) -> PlacedRevision | None:
-    """Return the revision with its neighbours, or None for an unknown number. This takes four queries."""
+    """Return a revision with its neighbours, or None for an unknown number. This takes four queries."""
     row = Revision.objects.filter(number=number).first()
     if row is None:
         return None
@@ -100,7 +100,7 @@ def find_revision(number: int) -> PlacedRevision | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditFilter:
-    """A filter for audit events by action code, by parts of the actor's and object's name, by revision and by days.
+    """A filter for audit events: by action code, by part of the actor's or object's name, by revision and by day.
 
     An empty field matches all events. `until` is inclusive.
     """
@@ -120,7 +120,7 @@ def list_audit_events(audit_filter: AuditFilter, cursor: PageCursor, size: int) 
 def count_entries(revisions: Iterable[int]) -> Mapping[int, int]:
     """Return the number of changed entries for each of these revisions.
 
-    This takes one query, or none without revisions.
+    This takes one query, or none if there are no revisions.
     """
     numbers = set(revisions)
     rows = Revision.objects.filter(number__in=numbers).values_list("number", "changes") if numbers else ()
@@ -134,7 +134,7 @@ def select_audit_events(audit_filter: AuditFilter) -> QuerySet[AuditEvent]:
     if audit_filter.actor:
         rows = rows.filter(actor__icontains=audit_filter.actor)
     if audit_filter.object:
-        text = audit_filter.object  # The page shows files by name, not by reference.
+        text = audit_filter.object  # Search file names too, because the page shows a file by its name.
         rows = rows.filter(Q(object_name__icontains=text) | Q(details__filename__icontains=text))
     if audit_filter.revision is not None:
         rows = rows.filter(revision=audit_filter.revision)
@@ -155,16 +155,16 @@ class AuditForm(StrEnum):
 
 
 def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
-    """Yield the matching audit events as lines, oldest first.
+    """Yield the audit events that match the filter as lines, oldest first.
 
-    JSON lines contain all fields that the hash chain covers.
+    A JSON line contains all fields that the hash chain covers.
     """
     entries = map(build_audit_entry, select_audit_events(audit_filter).order_by("number").iterator(chunk_size=1000))
     values = ({name: getattr(entry, field) for name, field in COLUMNS.items()} for entry in entries)
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
         return
-    # One buffer serves all rows and is emptied after each, so an export of any size needs memory for one line.
+    # The same buffer is emptied after each row, so memory for one line suffices for an export of any size.
     buffer = StringIO()
     writer = csv.writer(buffer)
     for cells in chain([COLUMNS], map(_cells, values)):
@@ -189,7 +189,7 @@ COLUMNS = {
     "previous": "previous",
     "sha256": "sha256",
 }
-"""Maps columns of the export to attributes of the audit event."""
+"""Maps columns of the export to attributes of an audit event."""
 
 
 def _cells(value: Mapping[str, Any]) -> list[Any]:
@@ -197,22 +197,22 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
     return [safe_cell(cell) if isinstance(cell, str) else cell for cell in texts.values()]
 
 
-# A revision's effect is measured on requests of the routes that it changes, for the same duration before and after it.
-# A window is at most 24 hours long. It ends where another revision changes the same routes, so that their effects are
-# not mixed. On each side, the requests nearest to the revision are read, by one index range per route.
+# The effect of a revision is measured on requests to the routes that it changes, during equally long windows before and
+# after it. A window is at most 24 hours long. It ends where another revision changes the same routes, so that their
+# effects are not mixed. In each window, the requests closest to the revision are read, by one index range per route.
 
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 MAX_WINDOW = timedelta(hours=24)
 MAX_REQUESTS = 2000
-"""Maximum number of requests that are read before and after the revision, each divided among the routes."""
+"""Maximum number of requests that are read in each window, divided equally among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""Maximum number of later revisions that are searched for one that ends the window."""
+"""Maximum number of later revisions among which one that ends the window is searched for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectWindow:
-    """The compared routes, the window's length on each side, and the revision that ended it, or None.
+    """The compared routes, the length of each window, and the revision that ended the later one, or None.
 
     `not_compared` is the number of changed routes beyond `MAX_ROUTES`. `is_sampled` is true if there were more requests
     than were read.
@@ -238,7 +238,7 @@ def find_effect(row: Revision, before: Configuration, after: Configuration, now:
     limit = MAX_REQUESTS // len(names)
     rows = _read_rows(names, row.created_at, length, limit)
     earlier = [entry for entry in rows if entry[0] % 2 == 0]
-    # A request that used the old configuration after the revision, in a process that had not reloaded yet, is excluded.
+    # Exclude later requests that still used the old configuration because their process had not yet reloaded.
     later = [entry for entry in rows if entry[0] % 2 and (entry[-1] is None or entry[-1] >= row.number)]
     effect = effect_between(_samples(earlier), _samples(later))
     is_sampled = limit in Counter(part for part, *_ in rows).values()
@@ -259,7 +259,7 @@ def _find_end(
     newer = Revision.objects.filter(number__gt=row.number, created_at__lt=stop).order_by("number")
     for number, made_at, changes in newer.values_list("number", "created_at", "changes")[:MAX_LATER]:
         if routes & changed_routes(changes, after):
-            # Even if the clocks of processes differ, the window must not end before the revision.
+            # Even if the clocks of several processes differ, the window must not end before the revision.
             return number, max(made_at, row.created_at)
     return None, max(stop, row.created_at)
 
@@ -272,14 +272,14 @@ PART_QUERY = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
-    # This is raw SQL, because each branch of the UNION needs its own LIMIT to use the index, which Django's ORM does
-    # not allow on SQLite.
+    # Each branch of the UNION needs a LIMIT of its own to use the index. Django's ORM does not allow this on SQLite, so
+    # this is raw SQL.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # Parts of the query with an even index are before the revision, odd ones after it. `find_effect` relies on this.
+    # In the result, an even part number means before the revision and an odd one after it, as `find_effect` expects.
     for number, route in enumerate(routes):
         parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
         parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))
@@ -290,7 +290,7 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
 
 
 def _samples(rows: Iterable[Sequence[Any]]) -> list[EffectSample]:
-    # Cancelled and invalid requests are excluded, because they do not depend on the revision.
+    # Cancelled and invalid requests do not depend on the revision, so they are excluded.
     return [
         EffectSample(ending == FAILED, bool(fell_back), ms)
         for _part, ending, fell_back, ms, _revision in rows

@@ -1,4 +1,4 @@
-"""Pages of the history: list, compare and restore revisions, and show their effects."""
+"""Pages of the configuration history: list, compare and restore revisions, and show their effects."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 SHORT = 3
 CAPABILITIES_MESSAGE = "service.capabilities"
 ROUTED = ("route", "provider", "service")
-"""Kinds of entries that can affect how requests are routed."""
+"""Kinds of configuration entries that can affect how requests are routed."""
 MAX_DIGITS = 18
-"""Maximum number of digits of a number that fits into a 64-bit column."""
+"""Numbers with up to this many digits fit into a 64-bit column."""
 GROUP_WINDOW = timedelta(minutes=5)
-"""Maximum time between edits of the capability matrix that share a line of the revision list."""
+"""Edits of the capability matrix that are at most this far apart share a line in the list of revisions."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",
@@ -67,7 +67,7 @@ ICONS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevisionLine:
-    """A line of the revision list: a revision or a group of matrix edits, with the first changes.
+    """A line in the list of revisions: a revision or a group of matrix edits, with its first changes.
 
     `more` is the number of changes that are not shown.
     """
@@ -81,7 +81,7 @@ class RevisionLine:
 
     @property
     def may_have_effect(self) -> bool:
-        """Return whether the revision can change how requests are routed. This is false for groups of edits."""
+        """Return whether the revision can change how requests are routed. This is always false for a group of edits."""
         return not self.earlier and any(change["kind"] in ROUTED for change in self.revision.changes)
 
     @property
@@ -122,12 +122,12 @@ def history(request: HttpRequest) -> HttpResponse:
 
 
 def find_oldest_restorable(request: HttpRequest) -> int:
-    """Return the number of the oldest revision that the user may restore, or 0 if all may be restored."""
+    """Return the number of the oldest revision that the user may restore, or 0 if the user may restore all."""
     return find_barrier(changeable_kinds(role_for(request.user))) if can_edit(request) else 0
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. In each group, the newest edit is first."""
+    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. The newest edit comes first in each group."""
     groups: list[list[Revision]] = []
     for edit in page:
         if groups and _is_same_edit(groups[-1][0], edit):
@@ -164,14 +164,14 @@ def revision_line(revision: Revision, *earlier: Revision) -> RevisionLine:
 
 @require_GET
 def revision(request: HttpRequest, number: int) -> HttpResponse:
-    """Show a revision: its changes as sentences, a diff, and its effect. Raise `Http404` for an unknown number."""
+    """Show a revision: its changes as sentences, a diff, and its effect. Raise `Http404` for an unknown revision."""
     placed = find_revision(number)
     if placed is None:
         raise Http404
     row, old, new = placed.row, configuration_at(placed.before), configuration_at(number)
     effect = find_effect(row, old, new, timezone.now())
     effect_context = {"revision": row, "effect": effect, "effects": effect_rows(effect.effect) if effect else []}
-    if "effect" in request.GET:  # A line of the list requests the effect when it is scrolled into view.
+    if "effect" in request.GET:  # A line in the list of revisions requests the effect when it is scrolled into view.
         return render(request, "history/effect.html#line", effect_context)
     context = {
         **effect_context,
@@ -190,7 +190,7 @@ def revision(request: HttpRequest, number: int) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedSide:
-    """One of two revisions to compare, as typed by the user. `number` is None if there is no such revision.
+    """One of two revisions to compare, as typed by the user. `number` is None if this revision does not exist.
 
     Revision 0 is the empty configuration before the first revision; it is not stored.
     """
@@ -215,9 +215,9 @@ def find_side(request: HttpRequest, name: str, default: int) -> ComparedSide:
 
 @require_GET
 def compare(request: HttpRequest) -> HttpResponse:
-    """Compare revisions `a` and `b`, by default the newest two.
+    """Compare revisions `a` and `b`, by default the two newest.
 
-    A field that names an unknown revision shows an error.
+    If a revision does not exist, its field shows an error.
     """
     newest = [*list_newest_numbers(2), 0, 0]
     left, right = find_side(request, "a", newest[1]), find_side(request, "b", newest[0])
@@ -252,7 +252,7 @@ def restore(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
-    """Show how restoring would change the configuration in use, and the consequences."""
+    """Show the changes that restoring would make, and the consequences."""
     restored, current = configuration_at(number), newest_configuration()
     planned = keep_agents(restored, current)
     context = {
@@ -269,7 +269,7 @@ def restore_preview(request: HttpRequest, number: int) -> HttpResponse:
 def undo(request: HttpRequest, number: int) -> HttpResponse:
     """Undo the change that created a revision, and return to the page where it was made.
 
-    The toast names what was undone and offers to redo it.
+    A toast names the change and offers to redo it.
     """
     is_redo = "redo" in request.POST
     placed = find_revision(number)
@@ -278,7 +278,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
     except ActionError as refusal:
         add_refusal_toast(request, refusal)
     else:
-        # A redo reverts an undo, whose description would repeat what the previous toast has named.
+        # A redo reverts an undo. The description of the undo would only repeat what the previous toast said.
         what = describe_undone(placed.row) if placed and not is_redo else ""
         text = _("Redone.") if is_redo else _("Undone: %(what)s") % {"what": what}
         add_toast(request, text, change.revision, can_redo=not is_redo)
@@ -286,7 +286,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def describe_undone(row: Revision) -> str:
-    """Return a revision's only change as a sentence, or its action with the number of changes."""
+    """Return the only change of a revision as a sentence, or its action with the number of changes."""
     if len(row.changes) == 1:
         return words.change_lines(words.stored_changes(row.changes))[0].sentence
     text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))
@@ -303,14 +303,14 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
     EffectTrend.BETTER: ("ok", "check", gettext_lazy("better")),
     EffectTrend.SAME: ("", "info", gettext_lazy("no clear difference")),
 }
-"""Maps trends to a tone, an icon and a label."""
+"""Maps each trend to a tone, an icon and a label."""
 SHARE_CLASSES: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""Maps each measure to the CSS class of the bar segment that shows its share."""
+"""CSS class of the segment of a bar that shows the share of failed or fallback requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectSide:
-    """A measure before or after a revision: its text, and its bar segments in thousandths. Durations have no bar."""
+    """A measure before or after a revision: as text, and as bar segments in thousandths. A duration has no bar."""
 
     text: str
     bar: Mapping[str, int]
@@ -318,7 +318,7 @@ class EffectSide:
 
 @dataclass(frozen=True, slots=True)
 class EffectRow:
-    """A row of the page that compares one measure before and after a revision."""
+    """A measure of requests, compared before and after a revision."""
 
     label: str | Promise
     before: EffectSide
@@ -333,7 +333,7 @@ class EffectRow:
 
 
 def length_text(length: timedelta) -> str:
-    """Return a window's length in hours, or in minutes if it is shorter than two hours."""
+    """Return the length of the compared time in hours, or in minutes if it is shorter than two hours."""
     minutes = max(1, int(length / timedelta(minutes=1)))
     if minutes < 120:
         return ngettext("%(count)s minute", "%(count)s minutes", minutes) % {"count": minutes}
@@ -341,7 +341,7 @@ def length_text(length: timedelta) -> str:
 
 
 def effect_rows(effect: RevisionEffect) -> list[EffectRow]:
-    """Return one row per measure, or no rows if there are too few requests for a comparison."""
+    """Return one row per measure, or none if there are too few requests for a comparison."""
     return [
         EffectRow(LABELS[line.measure], _side(line, line.before), _side(line, line.after), *TRENDS[line.trend])
         for line in effect.lines
@@ -359,6 +359,6 @@ def _side(line: EffectLine, value: float | None) -> EffectSide:
 
 
 def _percent(share: float) -> str:
-    # Small shares have a decimal place, so that 0.4 % is not shown as 0 %.
+    # Percentages below 10 have a decimal, so that 0.4 % is not shown as 0 %.
     percent = 100 * share
     return f"{percent:.1f} %" if 0 < percent < 10 else f"{percent:.0f} %"
