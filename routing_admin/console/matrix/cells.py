@@ -1,4 +1,4 @@
-"""Template tags that render rows and switches of the capability matrix, and names of the sources of values."""
+"""Template tags that render the rows and switches of the capability matrix, and name the sources of values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from routing_admin.console.matrix.queries import MatrixCell, MatrixRow
 if TYPE_CHECKING:
     from capabilities.models import Service
 
-# The matrix is rendered in Python, because templates would be slow for the thousands of switches on a page.
+# Rows are rendered in Python, because templates would be slow for the thousands of switches on a page.
 register = template.Library()
 
 SOURCES: Mapping[str, str | Promise] = {
@@ -49,8 +49,7 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""HTML attributes of a row whose model must be probed. After the page has loaded, these rows are probed one after
-another."""
+"""HTML attributes of a row whose model is to be probed once the page has loaded, one row at a time."""
 MENU_CELL = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'
@@ -58,14 +57,15 @@ MENU_CELL = (
 
 
 class CellRenderer:
-    """Renders cells and rows of the capability matrix. Each label is translated and escaped once, not once per cell."""
+    """Renders the cells and rows of the capability matrix. Each label is translated and escaped only once."""
 
     def __init__(self, can_edit: bool) -> None:
         self.can_edit = can_edit
         self.sources = {word: escape(str(label)) for word, label in SOURCES.items()}
         self.labels = {side: escape(str(label)) for side, label in LABELS.items()}
         self.names: dict[tuple[str, str], tuple[str, str, str]] = {}
-        # The URLs are reversed once, with row 0 as a placeholder, because reversing them per cell is slow.
+        # Reversing a URL for each cell would be slow, so each URL is reversed once, with 0 in place of the service's
+        # key.
         self.cell_url = reverse("matrix_cell", args=[0])
         self.menu_url, self.probe_url = reverse("matrix_row", args=[0]), reverse("matrix_probe", args=[0])
         self.menu_label, self.dots = escape(_("Actions for %(name)s")), icon("more")
@@ -80,7 +80,7 @@ class CellRenderer:
     def cell(self, pk: int, service_id: str, square: MatrixCell) -> str:
         """Return the HTML of a cell's switch, which is disabled for users who may not edit.
 
-        `service_id` must be escaped.
+        `service_id` must already be escaped.
         """
         name, label, quoted = self.name(square.name, square.side)
         source = self.sources.get(square.source, "")
@@ -102,7 +102,7 @@ class CellRenderer:
         )
 
     def row(self, row: MatrixRow, query: str, note: str = "", *, probing: bool = False) -> str:
-        """Return the HTML of a row: the service's name, its cells and its menu. `query` and `note` must be escaped."""
+        """Return the HTML of a row: the service, its cells and its menu. `query` and `note` must already be escaped."""
         service, service_id = row.service, escape(row.service.service_id)
         parts = [short_name(service.provider.name), "" if service.enabled else self.disabled, note]
         menu_url, probe_url = (url.replace("/0/", f"/{service.pk}/") for url in (self.menu_url, self.probe_url))
@@ -120,7 +120,7 @@ class CellRenderer:
     def cells(self, row: MatrixRow, service_id: str) -> str:
         drawn, last = [], ""
         for square in row.cells:
-            # The class `edge` gives each group's first cell its border.
+            # The class `edge` draws a border before the first cell of each side.
             group = "g-in" if square.side == "input" else "g-out"
             edge = "" if square.side == last else " edge"
             last = square.side
@@ -136,13 +136,13 @@ def cell(service: Service, square: MatrixCell, can_edit: bool) -> SafeString:
 @register.simple_tag
 def matrix_rows(rows: Iterable[MatrixRow], can_edit: bool, query: str, probing: bool = False) -> SafeString:
     renderer, address = CellRenderer(can_edit), escape(query)
-    # This is safe: `CellRenderer` escapes names and ids, the query is escaped above, and the rest is constant markup.
+    # This is safe: `CellRenderer` escapes names and ids, the query is escaped above, and all else is constant markup.
     return mark_safe("".join(renderer.row(row, address, probing=probing) for row in rows))  # noqa: S308
 
 
 @register.filter
 def name_sources(sources: str) -> str:
-    """Return the translated name of a value's source, or of several catalogue sources."""
+    """Return the translated name of a value's source, or names of catalogue sources joined as a list."""
     translated = gettext(sources)
     return join_words(sources.split(", ")) if translated == sources else translated
 
@@ -180,11 +180,11 @@ def explain_limit(limit: StatedLimit) -> str:
 
 @register.filter
 def explain_price(price: Price) -> str:
-    """Return a sentence that says which price lists contain a price, with their amounts if these differ."""
+    """Return a sentence that says which price lists contain a price, with the amounts of each if they differ."""
     prices = (price, *price.others)
     names = join_words(gettext(entry.source) for entry in prices)
     if judge_price(price) is FactVerdict.CONTESTED:
-        # Input and output prices are always stated; other prices only where the price lists disagree.
+        # Input and output prices are always stated, other prices only if the price lists disagree about them.
         differing = find_contested(price) | {"input", "output"}
         amounts = join_words(f"{entry.source} ({_amounts(entry, differing)})" for entry in prices)
         return _("%(each)s; %(source)s counts") % {"each": amounts, "source": price.source}
@@ -216,6 +216,6 @@ def words(text: str) -> list[str]:
 def short_types(types: Iterable[str]) -> list[str]:
     """Return sorted file extensions for MIME types, such as `docx` or `gif`.
 
-    A type without an extension gives its subtype.
+    For a type without a known extension, the subtype is returned.
     """
     return sorted(EXTENSIONS_OF_MIME.get(mime_type, mime_type.split("/")[-1]).split()[0] for mime_type in types)

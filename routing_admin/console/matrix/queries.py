@@ -1,4 +1,4 @@
-"""Queries for the capability matrix: columns, rows, cells, and the source of each value."""
+"""Queries for the capability matrix: columns, rows, cells, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import PAGE_SIZES
 
 MAX_FITTING, MAX_WORD = 5, 10
-"""Maximum numbers, on a phone, of columns per side (input and output) and of letters per word in the columns' labels.
-"""
+"""What fits on a phone: the number of columns per side (input or output), and of letters per word in their labels."""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
@@ -27,9 +26,9 @@ WRITES = ("text", "structured_output", "tool_calling")
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A cell of the matrix: whether it is on, and where this value comes from.
+    """A cell of the matrix: whether a capability is on, and where this value comes from.
 
-    `fact` contains each source's statement about a contested value.
+    `fact` contains what each source says if the value is contested.
     """
 
     side: str
@@ -41,7 +40,7 @@ class MatrixCell:
 
     @property
     def key(self) -> str:
-        """Return the name of the cell's check box in a form, such as `input:vision`."""
+        """The name of the cell's check box in a form, such as `input:vision`."""
         return f"{self.side}:{self.name}"
 
 
@@ -55,7 +54,7 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix:
-    """A page of the matrix. `unknown` is the number of services, on all pages, with an unknown value."""
+    """A page of the matrix. `unknown` is the number of services with an unknown value, counted on all pages."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -65,7 +64,7 @@ class Matrix:
 
     @property
     def is_wide(self) -> bool:
-        """Return whether the table has more columns than fit on a phone, so that it must scroll sideways."""
+        """Return whether the table is wider than a phone, so that it must scroll sideways."""
         names = (*self.reads, *self.writes)
         longest = max(len(word) for name in names for word in re.split(r"[\W_]", name))
         return longest > MAX_WORD or max(len(self.reads), len(self.writes)) > MAX_FITTING
@@ -73,10 +72,10 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixFilter:
-    """A filter for services: words, a provider, and `routed` or `unknown`. `extra` lists columns to add.
+    """A filter for services by words, by provider, and by `show` (`routed` or `unknown`). `extra` lists added columns.
 
-    `provider` is a provider's name or, if no provider has this name, a part of names. `size` is the number of rows per
-    page.
+    `provider` is the name of a provider or, if there is none of this name, a part of provider names. `size` is the
+    number of rows per page.
     """
 
     q: str = ""
@@ -90,11 +89,11 @@ class MatrixFilter:
 IS_UNKNOWN = Q(declares_capabilities=False) | Exists(
     ServiceCapability.objects.filter(service=OuterRef("pk"), source=Source.UNKNOWN)
 )
-"""Condition for services with at least one unknown value."""
+"""Condition for services with at least one unknown capability."""
 IS_ROUTED = Q(provider__candidates__model=F("model")) | Q(
     provider__candidates__model="", provider__default_model=F("model")
 )
-"""Condition for services whose provider and model occur in a fallback chain."""
+"""Condition for services whose model is a candidate in a fallback chain."""
 
 
 def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
@@ -113,12 +112,12 @@ def select_services(matrix_filter: MatrixFilter) -> QuerySet[Service]:
 
 
 def select_rows(matrix_filter: MatrixFilter) -> QuerySet[Service]:
-    """Return the services that match the whole filter, with prefetched providers and cells."""
+    """Return the services that match all filters, with their providers and cells prefetched."""
     rows = select_services(matrix_filter)
     if matrix_filter.show == "unknown":
         rows = rows.filter(IS_UNKNOWN)
     elif matrix_filter.show == "routed":
-        # A join with the candidates would repeat a service for each chain that contains it, so a subquery is used.
+        # A subquery is used, because a join with candidates would repeat a service for each chain in which it occurs.
         rows = rows.filter(pk__in=Service.objects.filter(IS_ROUTED).order_by().values("pk"))
     return rows.select_related("provider").prefetch_related("capabilities")
 
@@ -144,7 +143,7 @@ def list_page_ids(matrix_filter: MatrixFilter) -> list[int]:
 
 
 def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # The columns are computed from the services on all pages, so that every page has the same columns.
+    # The columns depend on the services on all pages, so that every page has the same columns.
     cells = ServiceCapability.objects.filter(Q(supported=True) | Q(source=Source.DECLARED)).order_by("side", "name")
     if matrix_filter.q or matrix_filter.provider:
         cells = cells.filter(service__in=select_services(matrix_filter).order_by())
@@ -152,7 +151,7 @@ def find_columns(matrix_filter: MatrixFilter) -> tuple[tuple[str, ...], tuple[st
 
 
 def list_columns(services: Iterable[Service]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the default columns and those that at least one of these services needs."""
+    """Return the default columns, and those in which one of these services has a capability."""
     cells = (cell for service in services for cell in service.capabilities.all())
     return _add_columns((cell.side, cell.name) for cell in cells if cell.supported or cell.source == Source.DECLARED)
 
@@ -172,7 +171,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return provider, model and capability of each doubt about a capability that is not dismissed.
+    """Return (provider, model, capability) for each open doubt whether a model has a capability.
 
     This takes one query.
     """
@@ -192,22 +191,22 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
 
 
 def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> MatrixCell:
-    """Return a cell of the matrix. A service that declares no capabilities is assumed to read and write text."""
+    """Return a cell of the matrix. A service that declares no capabilities is assumed to read and write only text."""
     side, name = key
     if cell is not None and service.declares_capabilities:
         return MatrixCell(side, name, cell.supported, cell.source, find_contest(cell, service))
     if not service.declares_capabilities:
         return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
-    # If the cell has no row, the model lacks the capability if the service declares all capabilities. Otherwise it is
-    # unknown.
+    # For a cell that is not stored, the model lacks the capability if the service declares all capabilities. Otherwise,
+    # the value is unknown.
     return MatrixCell(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
-    """Return the catalogue sources' statements about a contested cell, or None if they agree."""
+    """Return what each catalogue source says about a contested cell, or None if they agree."""
     if cell.source != Source.CONTESTED:
         return None
-    # The sources may have come to agree since the cell was filled; then nothing is contested any more.
+    # The sources may have come to agree after the cell was filled in.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 
@@ -217,7 +216,7 @@ def list_cells(service: Service) -> tuple[MatrixCell, ...]:
 
 
 def find_cell(service: Service, side: str, name: str) -> MatrixCell:
-    # The cells of the caller's row may have been prefetched before the change, so the row is read again.
+    # The caller may have prefetched the cells before changing them, so read the service again.
     reloaded = Service.objects.select_related("provider").prefetch_related("capabilities").get(pk=service.pk)
     cell = next(
         (

@@ -1,4 +1,4 @@
-"""The page of the capability matrix, with a switch per service and capability that is saved immediately."""
+"""The page of the capability matrix, with a switch for each service and capability that is saved immediately."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MAX_QUERY_CHARS = 100
 def parse_filter(query: QueryDict, size: int = PAGE_SIZES[0]) -> MatrixFilter:
     name = query.get("add_name", "").strip()[:MAX_QUERY_CHARS]
     side = query.get("add_side", "input")
-    # An added column exists only in the query string, until one of its cells is switched on.
+    # An added column exists only in the query string until one of its cells is switched on.
     extra = ((side, name),) if name and side in SIDES else ()
     show = query.get("show", "")
     q, provider, page = (query.get(key, "").strip() for key in ("q", "provider", "page"))
@@ -78,7 +78,7 @@ def drop_names(query: QueryDict, *names: str) -> str:
 
 @require_POST
 def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
-    """Probe what a row's model can read, by sending it real requests. Return the new row with the result."""
+    """Probe what a service's model can read by sending it real requests. Return the service's new row."""
     row = require_found(find_row(pk))
     probe = probe_service(request_actor(request), row)
     note = summarize_probe(row, probe)
@@ -93,7 +93,7 @@ def matrix_probe(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def matrix_cell(request: HttpRequest, pk: int) -> HttpResponse:
-    """Switch a cell on or off and return the new cell."""
+    """Switch a cell of the matrix on or off, and return the new cell."""
     row = require_found(find_row(pk))
     side, name = request.GET.get("side", ""), request.GET.get("name", "").strip()
     if side not in SIDES or not name or len(name) > MAX_QUERY_CHARS:
@@ -123,7 +123,7 @@ def matrix_row(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def matrix_column(request: HttpRequest) -> HttpResponse:
-    """Show the menu of a column. Its actions apply to the services on the current page of the matrix."""
+    """Show the menu of a column, whose actions apply to the services on the current page of the matrix."""
     side, name = request.GET.get("side", ""), request.GET.get("name", "")
     if side not in SIDES or not name:
         return HttpResponseBadRequest(_("side is input or output, name a capability."))
@@ -139,9 +139,9 @@ def return_query(request: HttpRequest) -> str:
 
 @require_POST
 def matrix_fill(request: HttpRequest) -> HttpResponse:
-    """Switch a row or column on or off, or fill services in from the catalogue, as one revision.
+    """Switch a row or column on or off, or fill in services from the catalogue, as one revision.
 
-    The catalogue fills the named services or, if none are named, all services that match the filter.
+    From the catalogue, the named services are filled in or, if none are named, all services that match the filter.
     """
     rows = find_rows(request.POST.getlist("service"))
     try:
@@ -169,7 +169,7 @@ def fill(request: HttpRequest, rows: list[Service]) -> None:
 
 
 def switch(request: HttpRequest, rows: list[Service]) -> None:
-    """Switch all cells on one side (input or output) of a row, or all cells of one column."""
+    """Switch all cells on one side (input or output) of a row, or all cells in one column."""
     on = request.POST.get("act") == "on"
     side, name = request.POST.get("side", ""), request.POST.get("name", "")
     if side not in SIDES or not rows:

@@ -1,1 +1,1 @@
-"""Users: sign-in and sign-out, roles, sessions, tokens, and external accounts linked for sign-in."""
+"""Users: sign-in and sign-out, roles, sessions, tokens, and linked external accounts."""

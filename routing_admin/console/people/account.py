@@ -1,4 +1,4 @@
-"""Pages of an account: its sessions, tokens and password, and the page of an invitation link."""
+"""Pages of a user's account: sessions, tokens and password, and the page that an invitation link opens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def user_session_end(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def end_user_sessions(request: HttpRequest, user: User) -> HttpResponse:
-    """End the sessions selected in the form, or all sessions, but never the current one."""
+    """End the sessions selected in the form, or all sessions if none is selected, but never the current one."""
     digests = request.POST.getlist("session") or None
     count = end_sessions(request_actor(request), user, digests, staying=request.session.session_key or "")
     if count:
@@ -68,8 +68,8 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
-    """Create a token and show it in this response only."""
-    # Do not redirect, because the token would have to be stored until the next request.
+    """Create a token for scripts and show it in this response only."""
+    # Do not redirect: the token would have to be stored until the next request.
     form = TokenForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
@@ -93,7 +93,7 @@ def token_revoke(request: HttpRequest, public_id: str) -> HttpResponse:
 
 
 def show_tokens(request: HttpRequest, form: TokenForm, status: int = 200, **more: Any) -> HttpResponse:
-    """Render the page of tokens. `more["token"]` is a new token, which is shown only in this response."""
+    """Render the page of tokens. `more["token"]` is a new token, which only this response shows."""
     now = timezone.now()
     listing = arrange(
         list_tokens(),
@@ -127,16 +127,16 @@ def _token_state(row: AdminToken, now: datetime) -> str:
     return EXPIRED if row.expires_at <= now else VALID
 
 
-# A link invites a user or replaces a password. Its holder can choose a password and a language, once.
+# A link invites a user or resets a password. Its holder can choose a password and a language, once.
 
 BACKEND = "routing_admin.console.people.backend.PeopleBackend"
 
 
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, uid: str, token: str) -> HttpResponse:
-    """Show the page for an invitation or password link, or return 410 if the link is used or expired.
+    """Show the page that an invitation or password link opens, or return 410 if the link is used or expired.
 
-    A valid password signs the user in.
+    Submitting a valid password signs the user in.
     """
     user = find_user_by_link(uid, token)
     if user is None:
@@ -175,7 +175,7 @@ def password_change(request: HttpRequest) -> HttpResponse:
         except ActionError as refusal:
             form.add_error(None, str(refusal))
         else:
-            # Django binds a session to the password's hash, so without this call the current session would end.
+            # Django binds a session to the hash of the password, so the current session would end without this call.
             update_session_auth_hash(request, user)
             messages.success(request, _("Password changed; other sessions have ended"))
             return redirect("password_change")

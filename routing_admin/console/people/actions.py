@@ -1,7 +1,7 @@
 """Actions on users: invitations, roles, deactivation, passwords, sessions and tokens.
 
-All actions are audited, and none creates a revision. The last administrator who can sign in cannot lose the role; this
-is checked within the transaction.
+All actions are audited, and none creates a configuration revision. The last administrator who can sign in cannot lose
+the role, which is checked within the transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from routing_admin.platform.auth.admin_tokens import KIND, AdminCaller
 from routing_admin.platform.auth.session_activity import digest_session, find_sessions
 
 DAYS, MAX_DAYS = 90, 365
-"""Default and maximum number of days for which a token is valid."""
+"""Default and maximum validity of a token, in days."""
 USE_INTERVAL = timedelta(minutes=1)
 """Minimum interval between two writes of a token's last use."""
 
@@ -43,9 +43,10 @@ USE_INTERVAL = timedelta(minutes=1)
 def issue_token(
     actor: Actor, owner: User, name: str, scopes: Iterable[str], *, days: int = DAYS
 ) -> tuple[str, AdminToken]:
-    """Create a token. Return its text, which is not stored, and its row.
+    """Create a token for scripts. Return its text, which is not stored, and its row.
 
-    Raise `InvalidError` if the owner has a valid token of this name, a scope is unknown, or no scope is given.
+    Raise `InvalidError` if the owner already has a valid token with this name, if a scope is unknown, or if there are
+    no scopes.
     """
     granted = [scope for scope in ADMIN_SCOPES if scope in set(scopes)]
     if not granted:
@@ -88,12 +89,12 @@ def revoke_tokens(owner: User) -> int:
 
 
 def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
-    """Record that a token was used, at most once a minute. The first use of a day is audited."""
+    """Record that a token was used, at most once a minute. The first use on a day is audited."""
     now, last = timezone.now(), caller.row.last_used_at
     if last is not None and now - last <= USE_INTERVAL:
         return
     try:
-        # Sign the token again with the newest secret, so that the old secret can be removed after a rotation.
+        # Sign the token again with the newest secret, so that older secrets can be removed after a rotation.
         signature = {"digest": hash_secret(caller.secret), "signed_with": secret_name(newest_secret())}
         AdminToken.objects.filter(pk=caller.row.pk).update(last_used_at=now, **signature)
         if last is None or timezone.localdate(last) < timezone.localdate(now):
@@ -101,12 +102,12 @@ def record_use(caller: AdminCaller, address: str, request_id: str) -> None:
             act = AuditedAction("token.use", "token", caller.row.name, {"token": f"{KIND}_{caller.row.public_id}"})
             revisions.write_event(actor, act)
     except (DatabaseError, InterfaceError):
-        # The call must be served even if the database does not accept writes.
+        # The request must be served even if the database does not accept writes.
         return
 
 
 def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """End the user's sessions with these digests, or all sessions, but not the session with the key `staying`.
+    """End the user's sessions with these digests, or all sessions, except the one with the key `staying`.
 
     Return the number of ended sessions.
     """
@@ -117,7 +118,7 @@ def end_sessions(actor: Actor, user: User, digests: Collection[str] | None = Non
 
 
 def delete_sessions(user: User, digests: Collection[str] | None = None, *, staying: str = "") -> int:
-    """Delete sessions as `end_sessions` does, as part of another audited action."""
+    """Delete sessions as `end_sessions` does, but as part of another audited action."""
     own_digest = digest_session(staying) if staying else ""
     keys_by_digest = {
         digest: session.session_key
@@ -134,7 +135,7 @@ RANKS = tuple(role.value for role in UserRole)
 
 
 CAN_SIGN_IN = ~Q(password__startswith=UNUSABLE_PASSWORD_PREFIX) | Q(linked_identities__isnull=False)
-"""Filter for users who accepted their invitation, the opposite of `is_invited`."""
+"""Condition for users who have accepted their invitation: the opposite of `is_invited`."""
 
 
 def is_invited(user: User) -> bool:
@@ -143,7 +144,7 @@ def is_invited(user: User) -> bool:
 
 
 def check_can_step_down(user: User) -> None:
-    """Raise `InUseError` if no other administrator could sign in."""
+    """Raise `InUseError` if no other administrator can sign in."""
     if not can_administrate(user):
         return
     others = User.objects.filter(CAN_SIGN_IN, is_staff=True, is_active=True).exclude(pk=user.pk)
@@ -155,12 +156,12 @@ def check_can_step_down(user: User) -> None:
 
 
 def can_administrate(user: User) -> bool:
-    """Return whether the user is an administrator who can sign in: active, and not only invited."""
+    """Return whether the user is an administrator who can sign in: active, and not merely invited."""
     return user.is_staff and user.is_active and not is_invited(user)
 
 
 def create_first_administrator(username: str, password: str) -> bool:
-    """Create an administrator if there is none, as on first start. Return whether one was created."""
+    """Create an administrator if there is none, as on the first start. Return whether one was created."""
     if User.objects.filter(is_staff=True).exists():
         return False
     User.objects.create_superuser(username, password=password)
@@ -187,7 +188,7 @@ def new_link(actor: Actor, user: User) -> str:
         user = lock_user(user.pk)
         check_is_active(user)
         if is_invited(user):
-            # A link's signature includes the stored password, so a new unusable password invalidates earlier links.
+            # The signature of a link covers the stored password, so a new unusable password invalidates earlier links.
             user.set_unusable_password()
             user.save(update_fields=["password"])
     return make_link_token(user)
@@ -199,7 +200,7 @@ def check_is_active(user: User) -> None:
 
 
 def set_role(actor: Actor, user_id: int, role: str, *, expected: str) -> User:
-    """Set a user's role. Raise `ConflictError` if the current role is not `expected`, the role on the page."""
+    """Set a user's role. Raise `ConflictError` if the current role is not `expected`, the role that the page showed."""
     with transaction.atomic():
         user = lock_among_administrators(user_id)
         if role_for(user) != expected:
@@ -228,7 +229,7 @@ def write_role(user: User, role: str) -> None:
 def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
     """Activate or deactivate a user.
 
-    Deactivation ends sessions and tokens immediately. Repeating it is not an error.
+    Deactivation ends all sessions and tokens immediately. It is not an error if nothing changes.
     """
     with transaction.atomic():
         user = lock_among_administrators(user_id)
@@ -246,7 +247,7 @@ def set_active(actor: Actor, user_id: int, *, active: bool) -> User:
 
 
 def withdraw_invitation(actor: Actor, user_id: int) -> str:
-    """Delete an invited user and return the name. Raise `ConflictError` if the invitation was accepted."""
+    """Delete an invited user and return the user's name. Raise `ConflictError` if the invitation was accepted."""
     with transaction.atomic():
         user = lock_user(user_id)
         if not is_invited(user):
@@ -259,12 +260,12 @@ def withdraw_invitation(actor: Actor, user_id: int) -> str:
 
 
 def lock_among_administrators(user_id: int) -> User:
-    """Lock the rows of the user and of all administrators.
+    """Lock the rows of the user and of all administrators until the transaction ends.
 
     Return the user, or raise `NotFoundError`.
     """
-    # All rows are locked in the same order, so if two administrators step down at the same time, the second transaction
-    # sees the first one's result.
+    # All rows are locked in the same order. If two administrators step down at the same time, the second transaction
+    # therefore sees the result of the first.
     rows = {
         row.pk: row for row in User.objects.select_for_update().filter(Q(pk=user_id) | Q(is_staff=True)).order_by("pk")
     }
@@ -282,21 +283,21 @@ def lock_user(user_id: int) -> User:
 
 
 def make_link_token(user: User) -> str:
-    """Return the path of a link, which contains the user's id and a signature.
+    """Return the path of an invitation or password link, which contains the user's id and a signature.
 
-    The signature expires, or ends with a new password.
+    The signature becomes invalid when it expires or the password changes.
     """
     return f"{urlsafe_base64_encode(force_bytes(user.pk))}/{default_token_generator.make_token(user)}"
 
 
 def choose_password(actor: Actor, user: User, password: str, *, language: str = "", staying: str = "") -> None:
-    """Store a validated password and the language of the pages. End the user's sessions except the session `staying`.
+    """Store a validated password and the pages' language. End the user's sessions, except the session `staying`.
 
     Raise `ConflictError` if the password has changed since `user` was read, so that a link works only once. Raise
     `OverloadedError` if too many passwords are being hashed.
     """
     action = "user.join" if is_invited(user) else "user.password"
-    # Hash before the transaction begins, because hashing may wait for a free slot and other writers would wait too.
+    # Hash before the transaction, because waiting for a free hashing slot within it would make other writers wait too.
     hashed = make_password(password)
     with ledger.audit(actor, AuditedAction(action, "user", user.get_username())):
         if lock_user(user.pk).password != user.password:
@@ -314,8 +315,9 @@ def choose_language(user: User, language: str) -> None:
 
 
 def record_sign_in(actor: Actor, action: str, names: Iterable[str]) -> None:
-    """Audit a sign-in, a failed sign-in or a sign-out: `user.sign_in`, `user.sign_in_failed`, `user.sign_out`."""
-    # Record only names of existing users: an unknown name may be a password typed into the wrong field.
+    """Record `user.sign_in`, `user.sign_in_failed` or `user.sign_out` in the audit log."""
+    # Record only names of existing users, because an unknown name may be a password that was typed into the wrong
+    # field.
     username = User.objects.filter(username__in=list(names)).values_list("username", flat=True).first() or ""
     revisions.write_event(
         Actor(actor.kind, username, actor.address, actor.request_id), AuditedAction(action, "user", username)

@@ -1,4 +1,4 @@
-"""Administrators' API for users: list, invite, change the role, deactivate."""
+"""Administrators' API for users: list, invite, change the role, deactivate and reactivate."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def person_out(user: User) -> PersonThing:
 
 
 def check_rank(request: HttpRequest, *roles: str) -> None:
-    """Raise `CallError` 403 if the token has fewer rights than one of these roles."""
+    """Raise `CallError` 403 if the token has fewer rights than any of these roles."""
     # Otherwise a token could grant rights that it does not have.
     for role in roles:
         check_grantable(request, ROLE_SCOPES[UserRole(role)], f"The role {role}")
@@ -50,13 +50,13 @@ def check_rank(request: HttpRequest, *roles: str) -> None:
 
 @router.get("/people", response=PeopleOut)
 def admin_list_people(request: HttpRequest) -> HttpResponse:
-    """List all users. Those who can sign in come first."""
+    """List all users. Deactivated users come last."""
     return answer(PeopleOut(people=[person_out(user) for user in list_users()]))
 
 
 @router.post("/people", response={201: InvitedOut}, openapi_extra=takes(InviteIn))
 def admin_invite_person(request: HttpRequest) -> HttpResponse:
-    """Invite a user, who chooses a password through a link that only this answer shows.
+    """Invite a user, who chooses a password through a link that is shown only in this response.
 
     The status is 422 for a name that is taken or invalid, and 403 for a role with more rights than the token's scopes.
     """
@@ -71,7 +71,7 @@ def admin_invite_person(request: HttpRequest) -> HttpResponse:
 
 @router.post("/people/{username}/link", response={201: InvitedOut})
 def admin_link_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Create a link for choosing a password; it replaces earlier links. 409 for a deactivated user.
+    """Create a link for choosing a password, which replaces earlier links; 409 for a deactivated user.
 
     The status is 403 if the user's role has more rights than the token's scopes.
     """
@@ -99,7 +99,7 @@ def answer_link(user: User, token: str, status: int) -> HttpResponse:
 
 def person_entry(user: User) -> dict[str, Any]:
     """Return the fields of a user from which the ETag is derived."""
-    # The last sign-in is excluded, because a sign-in must not conflict with an edit of the entry.
+    # The time of the last sign-in is excluded, because a sign-in must not conflict with an edit.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 
 
@@ -115,10 +115,10 @@ def admin_get_person(request: HttpRequest, username: str) -> HttpResponse:
 
 @router.put("/people/{username}", response=PersonOut, openapi_extra=takes(PersonIn))
 def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
-    """Change a role, deactivate or reactivate; 409 for the last administrator. Losing rights ends all sessions.
+    """Change a user's role, deactivate or reactivate a user; 409 for the last administrator.
 
-    The status is 403 if the old or the new role has more rights than the token's scopes. Deactivation only needs the
-    scope `people:write`.
+    Losing rights ends all sessions. The status is 403 if the old or the new role has more rights than the token's
+    scopes. Deactivation only needs the scope `people:write`.
     """
     user = require(find_user_named(username), "person", username)
     body, actor = read_as(request, PersonIn), script_actor(request)
@@ -126,7 +126,7 @@ def admin_put_person(request: HttpRequest, username: str) -> HttpResponse:
     role = role_for(user).value
     if body.role not in (None, role):
         check_rank(request, role, body.role)
-    # Reactivation restores all rights of the role, so the role is checked. Deactivation grants no rights.
+    # Reactivating a user grants the rights of the user's role, so this role is checked. Deactivation grants no rights.
     if body.active and not user.is_active:
         check_rank(request, role)
     if body.role is not None:

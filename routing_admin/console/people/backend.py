@@ -1,4 +1,4 @@
-"""Authentication backend for sign-in with a password and for sessions."""
+"""Django authentication backend for signing in with a password, and for loading the user of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.console.people.queries import find_user
 
 
 class PeopleBackend(ModelBackend):
-    """Authenticates users by name and password. The user and role of a session are read in one query."""
+    """Authenticates users by name and password. A session's user and the user's role are read in one query."""
 
     def get_user(self, user_id: Any) -> User | None:
         user = find_user(user_id)

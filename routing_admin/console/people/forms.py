@@ -40,15 +40,16 @@ ROLES = (
 class PasswordCheck:
     """A mixin for forms that check a password.
 
-    If the password could not be checked, `wait` is the number of seconds to wait and `status` the HTTP status.
+    If the check was refused, `wait` is the number of seconds to wait and `status` the HTTP status.
     """
 
     wait, status = 0, 200
 
     def check_password(self, name: str, address: str, check: Callable[[], _T]) -> _T:
-        """Return the result of `check`. Raise `ValidationError` after too many failed attempts or on overload."""
+        """Return the result of `check`. Raise `ValidationError` after too many failed attempts, or on overload."""
         try:
-            # Take the hashing slot before the throttle, so that an attempt without a slot does not count as a failure.
+            # Take the hashing slot before the throttle, so that an attempt that gets no slot does not count as a
+            # failure.
             with hashing_slots().hold(address):
                 self.wait = throttle.enter(name, address)
                 if not self.wait:
@@ -62,7 +63,7 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """Form for the name and password. After too many failures the form is invalid, and the password is not checked."""
+    """The sign-in form. After too many failures, it is invalid without a check of the password."""
 
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")
@@ -71,7 +72,8 @@ class SignInForm(PasswordCheck, AuthenticationForm):
         return super().clean()
 
     def get_invalid_login_error(self) -> ValidationError:
-        # An unknown name and a wrong password give the same message, so that it does not reveal which names exist.
+        # The message is the same for an unknown name and a wrong password, so that it does not reveal which names
+        # exist.
         sentence = _("The user name or the password is wrong. Upper and lower case matter.")
         return ValidationError(sentence, code="invalid_login")
 
@@ -100,7 +102,7 @@ class InviteForm(forms.Form):
 
 
 class RoleForm(forms.Form):
-    """Form for a user's role. `was` is the role that the page showed."""
+    """The form for a user's role. `was` is the role that the page showed."""
 
     role = forms.ChoiceField(label=_("Role"), choices=ROLES)
     was = forms.ChoiceField(choices=ROLES, widget=forms.HiddenInput)
@@ -115,7 +117,7 @@ def new_password_fields() -> tuple[Any, Any]:
 
 
 class PasswordForm(PasswordCheck, PasswordChangeForm):
-    """Form for a new password, typed twice, and the old password, which is throttled as at sign-in."""
+    """The form for a new password, typed twice, and for the old password, which is throttled as at sign-in."""
 
     new_password1, new_password2 = new_password_fields()
 
@@ -131,7 +133,7 @@ class PasswordForm(PasswordCheck, PasswordChangeForm):
 
 
 class JoinForm(_SetPasswordForm):
-    """Form for an invited user: a password, typed twice, and the language of the pages."""
+    """The form for an invited user: a password, typed twice, and the language of the pages."""
 
     new_password1, new_password2 = new_password_fields()
     language = forms.ChoiceField(label=_("Language of the pages"), choices=settings.LANGUAGES, required=False)
@@ -158,11 +160,11 @@ SCOPE_MEANINGS: dict[str, str | Promise] = {
     "config:read": _("export the configuration"),
     "config:write": _("import a configuration"),
 }
-"""Maps scopes to what they permit."""
+"""Maps each token scope to a description of what it permits."""
 
 
 class TokenForm(forms.Form):
-    """Form for a new token: its name, scopes and lifetime."""
+    """The form for a new token: its name, scopes and validity."""
 
     name = forms.RegexField(
         r"^[\w .:@+-]+$",

@@ -1,4 +1,4 @@
-"""Views that sign users in with an external account, or link one to a user."""
+"""Views that sign users in with an external account, or link such an account to a user."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CALLBACKS: tuple[tuple[str, dict[str, str], str], ...] = tuple(
     else (f"sign-in/{word}/callback/", {"provider_id": word}, f"{kind}_callback")
     for word, (kind, _name) in sorted(KINDS.items(), key=lambda item: item[0] == OIDC)
 )
-"""Callback URL of each identity provider, under the name that allauth looks up."""
+"""The callback URL of each identity provider, under the URL name that allauth expects."""
 
 
 @require_POST
@@ -48,8 +48,7 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
         address = identity_adapter.find_provider_address(request, configured, notes, request.POST.get("next", ""))
     except OSError:
         return _explain_failure(request, configured, "failed")
-    # A page of this site forwards the browser, because the content security policy forbids forms to redirect to other
-    # sites.
+    # The content security policy forbids forms to redirect to other sites, so a page of this site forwards the browser.
     response = render(request, "registration/identity_continue.html", {"provider": configured, "address": address})
     response.headers["Refresh"] = f"0; url={address}"
     return response
@@ -58,13 +57,13 @@ def sign_in_with(request: HttpRequest, provider_id: str) -> HttpResponse:
 @never_cache
 @require_safe
 def sign_in_back(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """Sign in the user whom the provider identified. Raise `Http404` if the provider is not configured."""
+    """Sign in the user whom the identity provider identified. Raise `Http404` if the provider is not configured."""
     configured = provider_or_404(provider_id)
     from routing_admin.console.people import identity_adapter
 
     arrival = identity_adapter.run_callback(request, configured)
     if arrival.identity is None:
-        # Any other cause can be produced by anyone who knows the URL, so it is not audited.
+        # Other causes are not audited, because anyone who knows the URL can produce them.
         if arrival.cause == "failed":
             identities.record_failure(build_visitor(request), configured.id)
         return _explain_failure(request, configured, arrival.cause)
@@ -117,7 +116,7 @@ def _explain_failure(request: HttpRequest, provider: IdentityProvider, cause: st
 
 
 def _find_claimant(request: HttpRequest, notes: Mapping[str, str]) -> User | None:
-    # The external account is claimed by the signed-in user who links it, or by the holder of an invitation link.
+    # The external account is claimed by a signed-in user who links it, or by the holder of an invitation link.
     if "user" in notes:
         return find_user(request.user.pk) if str(request.user.pk) == notes["user"] else None
     return find_user_by_link(notes["uid"], notes["token"]) if "uid" in notes and "token" in notes else None

@@ -1,6 +1,6 @@
-"""Actions on external accounts: admission at sign-in, linking and unlinking.
+"""Actions on external accounts: admitting them at sign-in, linking and unlinking.
 
-All actions are audited, and none creates a revision.
+All actions are audited, and none creates a configuration revision.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from routing_admin.models import LinkedIdentity
 def admit(
     actor: Actor, identity: Identity, claimant: User | None, newcomers: str, domains: tuple[str, ...]
 ) -> tuple[Admission, User | None]:
-    """Decide whether an identity may sign in, and create or link its user. The decision is audited.
+    """Decide whether an external identity may sign in, and create or link its user. The decision is audited.
 
-    `claimant` is the user whose invitation was opened or who links the identity. `newcomers` is the role of users who
-    were not invited, or "none" to reject them. The returned user is None if the identity is not admitted.
+    `claimant` is the user whose invitation link was opened or who links the identity. `newcomers` is the role of users
+    who were not invited, or "none" if these are rejected. The returned user is None if the identity is not admitted.
     """
     with transaction.atomic():
         linked = _find_linked(identity)
@@ -52,10 +52,10 @@ def record_failure(actor: Actor, provider: str) -> None:
 
 
 def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
-    """Unlink an external account from a user. Return the account's name.
+    """Unlink an external account from a user and return the account's name.
 
-    Raise `ConflictError` if the user could not sign in otherwise, and `NotFoundError` if the account is not linked to
-    this user.
+    Raise `ConflictError` if the user would have no other way to sign in, and `NotFoundError` if the account is not
+    linked to this user.
     """
     with transaction.atomic():
         user = people.lock_user(user_id)
@@ -63,7 +63,7 @@ def unlink(actor: Actor, user_id: int, identity_id: int) -> str:
         if linked is None:
             raise NotFoundError(_("This account is no longer linked."))
         if not user.has_usable_password() and user.linked_identities.count() == 1:
-            # Without this check, a user without a password could be locked out.
+            # A user without a password would be locked out.
             raise ConflictError(
                 _("%(name)s has no password, so this is the only way to sign in. Create a password link first.")
                 % {"name": user.get_username()}

@@ -1,6 +1,6 @@
-"""Adapter for django-allauth, which makes the calls to identity providers. Our own code handles the results.
+"""Adapter for django-allauth, which calls the identity providers. This project's own code handles the results.
 
-Import this module only if an identity provider is configured, because allauth's tables exist only then.
+Import this module only if an identity provider is configured; otherwise, allauth's tables do not exist.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """The result of an identity provider's callback: an identity and the notes stored before it, or a failure.
+    """The result of an identity provider's callback: an identity with the notes stored before the call, or a failure.
 
-    A failure's `cause` is `cancelled`, `stale` or `failed`.
+    The `cause` of a failure is `cancelled`, `stale` or `failed`.
     """
 
     identity: Identity | None
@@ -39,7 +39,7 @@ class CallbackResult:
 
 
 class _CallbackResponse(HttpResponse):
-    """A response that is never sent. It passes a `CallbackResult` through allauth's view."""
+    """A response that is never sent, but carries a `CallbackResult` out of allauth's view."""
 
     def __init__(self, arrival: CallbackResult) -> None:
         super().__init__()
@@ -47,14 +47,14 @@ class _CallbackResponse(HttpResponse):
 
 
 class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Stops allauth's flow once the provider has responded, and passes the result to our views."""
+    """Stops allauth's flow once the identity provider has responded, and passes the result to our own views."""
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         state = sociallogin.state
         arrival = CallbackResult(
             _read_identity(sociallogin), notes=state.get("data") or {}, after=state.get("next") or ""
         )
-        # Only an exception stops allauth, which would otherwise find or create a user itself.
+        # Only an exception can stop allauth, which would otherwise find or create a user itself.
         raise ImmediateHttpResponse(_CallbackResponse(arrival))
 
     def on_authentication_error(
@@ -62,21 +62,21 @@ class IdentityAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     ) -> None:
         if exception is not None:
             log.warning("signing in with %s failed: %s", provider.id, type(exception).__name__)
-        # Without a known state, the callback does not belong to a sign-in that began on this site: its link is old or
+        # If the state is unknown, the callback does not belong to a sign-in that began on this site: its link is old or
         # forged.
         knows_attempt = bool((extra_context or {}).get("state"))
         raise ImmediateHttpResponse(_CallbackResponse(CallbackResult(None, "failed" if knows_attempt else "stale")))
 
     def get_requests_session(self) -> Any:
         session = super().get_requests_session()
-        # allauth's calls use the installation's proxy, as all outgoing calls do.
+        # Like all outgoing calls, allauth's calls use the installation's proxy.
         if settings.OUTGOING_PROXY:
             session.proxies = {"http": settings.OUTGOING_PROXY, "https": settings.OUTGOING_PROXY}
         return session
 
 
 class FeishuClient(FeishuOAuth2Client):  # type: ignore[misc]
-    """Exchanges a code for a token with Feishu, whose endpoints all expect JSON."""
+    """Exchanges a code for a token at Feishu, where all endpoints expect JSON."""
 
     def app_access_token(self) -> str:
         """Return the application's access token. Raise `OAuth2Error` or `OSError` if Feishu does not issue one."""
@@ -100,21 +100,21 @@ class FeishuExchange(FeishuOAuth2Adapter):  # type: ignore[misc]
 
 
 class WeixinExchange(WeixinOAuth2Adapter):  # type: ignore[misc]
-    """allauth's adapter for Weixin. It requests the token by GET, as Weixin documents."""
+    """allauth's adapter for Weixin, changed to request the token with GET, as Weixin documents."""
 
     access_token_method = "GET"  # noqa: S105 - a method of HTTP
 
 
 VENDORS = {"feishu": FeishuExchange, "weixin": WeixinExchange}
-"""Adapters for vendors whose documented API differs from what allauth expects."""
+"""Adapters for vendors whose documented API differs from what allauth implements."""
 
 
 def find_provider_address(
     request: HttpRequest, configured: IdentityProvider, notes: Mapping[str, str], after: str
 ) -> str:
-    """Return the provider's sign-in URL, with a state that is bound to this session.
+    """Return the identity provider's sign-in URL, with a state that is bound to this session.
 
-    The callback returns `notes`. Raise `OSError` if the provider is unreachable or names no URL.
+    The callback's result contains `notes`. Raise `OSError` if the provider is unreachable or names no sign-in URL.
     """
     provider = get_adapter(request).get_provider(request, _provider_id(configured))
     try:
@@ -128,7 +128,7 @@ def find_provider_address(
 
 
 def run_callback(request: HttpRequest, configured: IdentityProvider) -> CallbackResult:
-    if request.GET.get("error") == "access_denied":  # Some providers omit the state here.
+    if request.GET.get("error") == "access_denied":  # Some providers omit the state if the user cancels.
         return CallbackResult(None, "cancelled")
     provider = get_adapter(request).get_provider(request, _provider_id(configured))
     exchange = VENDORS.get(configured.id, provider.get_oauth2_adapter)(request)
@@ -143,7 +143,7 @@ def run_callback(request: HttpRequest, configured: IdentityProvider) -> Callback
 
 def _read_identity(sociallogin: Any) -> Identity:
     user, account = sociallogin.user, sociallogin.account
-    # Use only verified email addresses: an unverified address could belong to another person.
+    # An unverified email address could belong to another person.
     emails = [address.email for address in sociallogin.email_addresses if address.verified]
     name = " ".join(word for word in (user.first_name, user.last_name) if word)
     return Identity(

@@ -1,4 +1,4 @@
-"""The language of the pages, stored in a cookie and in the user's row."""
+"""The language of the pages, which is stored in a cookie and in the user's row."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ YEAR = 365 * 86_400
 
 
 def set_language(request: HttpRequest) -> HttpResponseBase:
-    """Set the language and redirect to the previous page.
+    """Set the language of the pages and return to the previous page.
 
-    For a signed-in user, it is also stored for other browsers.
+    For a signed-in user, it is also stored in the user's row, for other browsers.
     """
     response = in_this_browser(request)
     if request.method == "POST" and isinstance(request.user, User):

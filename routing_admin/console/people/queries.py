@@ -1,4 +1,4 @@
-"""Queries for users, their links, languages, sessions and tokens."""
+"""Queries for users, their links, languages, sessions and tokens for scripts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from routing_admin.platform.auth.session_activity import (
 
 
 def list_users() -> list[User]:
-    """Return all users: active users first, administrators before editors before viewers, then by name."""
+    """Return all users: active users first, then by role (administrators, editors, viewers), then by name."""
     editors = F("person__is_editor").desc(nulls_last=True)
     users = User.objects.select_related("person").prefetch_related("linked_identities")
     return list(users.order_by("-is_active", "-is_staff", editors, "username"))
@@ -44,7 +44,10 @@ def find_user_named(username: str) -> User | None:
 
 
 def find_user_by_link(uid: str, token: str) -> User | None:
-    """Return the active user of a link, or None if the link is wrong, used, expired or withdrawn."""
+    """Return the active user whom an invitation or password link is for.
+
+    Return None if the link is wrong, used, expired or withdrawn.
+    """
     try:
         user = User.objects.filter(pk=int(force_str(urlsafe_base64_decode(uid))), is_active=True).first()
     except (ValueError, OverflowError):
@@ -62,7 +65,7 @@ def list_identities(user: User) -> list[LinkedIdentity]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionLine:
-    """A session as its page shows it. `first_seen` and `last_seen` are None if it was never used."""
+    """A session as the user's page shows it. `first_seen` and `last_seen` are None if it was never used."""
 
     digest: str
     is_current: bool
@@ -75,10 +78,10 @@ class SessionLine:
 
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
-    """Return the user's unexpired sessions: the one with `own_key` first, then by last use. This takes two queries."""
+    """Return a user's unexpired sessions: first the one with `own_key`, then by last use. This takes two queries."""
     sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
-    # Last uses of sessions are written in batches, so the newest ones are still in memory.
+    # The last uses of sessions are written in batches, so the newest are still in memory.
     unsaved, own_digest = session_activity().waiting(), digest_session(own_key) if own_key else ""
     lines = []
     for digest, session in sessions.items():
@@ -101,7 +104,7 @@ def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
 
 
 def list_tokens() -> list[AdminToken]:
-    """Return all tokens with their owners, revoked tokens last."""
+    """Return all tokens for scripts with their owners, revoked tokens last."""
     rows = AdminToken.objects.select_related("owner")
     return sorted(rows, key=lambda row: row.revoked_at is not None)
 

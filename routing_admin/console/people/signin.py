@@ -1,4 +1,4 @@
-"""Views for signing in and out. They are throttled and audited, and they set the user's language."""
+"""Views for signing in and out, which are throttled and audited and set the user's language."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        # Read the user before signing out, because afterwards the request has none.
+        # Remember the user, because after signing out the request has none.
         actor = request_actor(request)
         response = super().post(request, *args, **kwargs)
         people.record_sign_in(actor, "user.sign_out", [actor.name])
@@ -66,7 +66,7 @@ def refuse_throttled(response: HttpResponse, form: PasswordCheck) -> None:
 
 
 def build_visitor(request: HttpRequest) -> Actor:
-    """Return the actor of a request without a signed-in user."""
+    """Return the actor for a request without a signed-in user."""
     return Actor("person", "", visitor_address(request), read_request_id(request))
 
 

@@ -1,4 +1,4 @@
-"""Pages of users: the list of users, invitations, roles and deactivation."""
+"""Pages for managing users: the list of users, invitations, roles and deactivation."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def user(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def user_role(request: HttpRequest, pk: int) -> HttpResponse:
-    """Change a user's role. Return 409 if it has changed in the meantime, or if the user is the last administrator."""
+    """Change a user's role. Return 409 if it changed in the meantime, or if the user is the last administrator."""
     person = user_or_404(pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
@@ -161,7 +161,7 @@ def user_active(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def redirect_to_user(request: HttpRequest, pk: int, text: str) -> HttpResponse:
-    # The action may have ended the actor's own session. In that case, redirect to the sign-in page.
+    # If the action has ended the actor's own session, redirect to the sign-in page.
     if not request.session.exists(request.session.session_key or ""):
         logout(request)
         return redirect("login")
