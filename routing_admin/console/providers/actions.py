@@ -31,7 +31,7 @@ from routing_admin.dispatch.provider_checks import CheckResult
 
 
 class KeyAct(StrEnum):
-    """What to do with a provider's key when the provider is saved."""
+    """What happens to a provider's key when the provider is saved."""
 
     KEEP = "keep"
     SET = "set"
@@ -41,25 +41,25 @@ class KeyAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change to a provider's key. `text` is the new key, or `${NAME}` for an environment variable.
+    """A change of a provider's key. `text` is the new key, or `${NAME}` for an environment variable.
 
-    If it is empty, the current key is kept.
+    If `text` is empty, the current key is kept.
     """
 
     act: KeyAct = KeyAct.KEEP
     text: str = ""
 
     def __repr__(self) -> str:
-        # The key is omitted, because it must not appear in logs and tracebacks.
+        # The key is omitted, because it must not appear in logs or tracebacks.
         return f"KeyChange({self.act.value})"
 
 
 def save_provider(
     actor: Actor, row: Provider, *, key: KeyChange | None = None, expected: int | None = None
 ) -> AuditedAction:
-    """Save a new or changed provider and discard the result of its last connection test.
+    """Save a new or changed provider, and discard the result of its last connection test.
 
-    If the origin of its endpoint changes, its stored keys are removed.
+    If the origin of the endpoint changes, the provider's stored keys are removed.
     """
     new = row.pk is None
     act = AuditedAction("provider.add" if new else "provider.change", "provider", row.name)
@@ -74,7 +74,7 @@ def save_provider(
 
 
 def change_key(row: Provider, change: KeyChange) -> None:
-    """Apply a key change to the provider's row without saving it."""
+    """Apply a key change to a provider's row without saving the row."""
     if change.act is KeyAct.SET and change.text:
         set_key_from_text(row, change.text)
     elif change.act is KeyAct.ENVIRONMENT:
@@ -82,26 +82,27 @@ def change_key(row: Provider, change: KeyChange) -> None:
         row.key_variable = referenced_variable(change.text) or ""
     elif change.act is KeyAct.NONE:
         row.key_source, row.stored_key, row.key_variable = Provider.KeySource.NONE, None, ""
-    # A stored key was entered for one origin and must not be sent to another origin.
+    # A stored key was entered for one origin, so it must not be sent to another.
     elif row.stored_key and row.stored_key.origin != endpoint_origin(row.endpoint):
         row.key_source, row.stored_key = Provider.KeySource.ENVIRONMENT, None
 
 
 def detach_stored_keys(row: Provider) -> None:
-    """Remove the further stored keys if they were entered for another origin than the endpoint's."""
+    """Detach further stored keys that were entered for another origin than that of the endpoint."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
         if key.stored_key is not None and key.stored_key.origin != endpoint_origin(row.endpoint):
-            # From now on, the key is expected in an environment variable whose name ends with the key's number.
+            # From now on, this key is expected in an environment variable whose name ends with the key's number.
             key.key_source, key.key_variable, key.stored_key = Provider.KeySource.ENVIRONMENT, variable, None
             key.save()
 
 
 def set_key_from_text(row: Provider, text: str) -> None:
-    """Set the key from typed text: a literal key is encrypted, and `${NAME}` names an environment variable.
+    """Set a provider's key from typed text: `${NAME}` names an environment variable, other text is a literal key.
 
-    Raise `InvalidError` for a variable that may not hold a key, or if `store_literal_key` rejects the text.
+    A literal key is encrypted. Raise `InvalidError` for a variable that may not hold a key, or if `store_literal_key`
+    rejects the text.
     """
     variable = parse_variable(text)
     if variable is not None:
@@ -114,7 +115,10 @@ def set_key_from_text(row: Provider, text: str) -> None:
 
 
 def parse_variable(text: str) -> str | None:
-    """Return the variable named by `${NAME}`, or None for other text. Raise `InvalidError` if it may not hold a key."""
+    """Return the variable named by `${NAME}`, or None for other text.
+
+    Raise `InvalidError` if this variable may not hold a key.
+    """
     variable = referenced_variable(text)
     if variable is not None and not may_read(variable):
         message = _("Only variables named LLM_PROVIDER_…_API_KEY may hold a provider key.")
@@ -123,7 +127,7 @@ def parse_variable(text: str) -> str | None:
 
 
 def store_literal_key(text: str, endpoint: str) -> StoredKey:
-    """Encrypt a literal key, store it and return its row.
+    """Encrypt and store a key that was typed literally, and return its row.
 
     Raise `InvalidError` for a placeholder, a masked key, or characters that HTTP headers do not allow.
     """
@@ -157,7 +161,7 @@ def check_can_delete_provider(row: Provider) -> None:
 
 
 def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None) -> AuditedAction:
-    """Delete an unused provider. Undo restores it with its stored key."""
+    """Delete a provider that nothing uses. Undo restores it with its stored key."""
     with ledger.change(actor, AuditedAction("provider.delete", "provider", row.name)) as act:
         check_version(Provider.objects.filter(pk=row.pk).first(), expected)
         check_can_delete_provider(row)
@@ -165,13 +169,13 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# A provider uses its first key and its further keys in rotation.
+# A provider has a first key and may have further keys. They are used in rotation.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:
-    """Add a key to a provider's rotation. An empty name becomes the next free number.
+    """Add a key to a provider's rotation. An empty name is replaced with the next free number.
 
-    Raise `InvalidError` for a name or key that already exists, and for text that is not a key.
+    Raise `InvalidError` for a name or key that the provider already has, and for text that is not a key.
     """
     act = AuditedAction("provider.key_add", "provider", row.name)
     with ledger.change(actor, act):
@@ -189,9 +193,9 @@ def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> 
 
 
 def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str, enabled: bool) -> AuditedAction:
-    """Rename, enable or disable a key.
+    """Rename, enable or disable a provider's key.
 
-    Raise `NotFoundError` for an unknown key, `InvalidError` for a name that is already used.
+    Raise `NotFoundError` for an unknown key, and `InvalidError` for a name that another key has.
     """
     act = AuditedAction("provider.key_change", "provider", row.name)
     with ledger.change(actor, act):
@@ -202,7 +206,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is part of the provider's row. Every further key has a row of its own.
+        # The first key is stored in the provider's row, and each further key in a row of its own.
         elif name == first_key_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:
@@ -212,10 +216,10 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
 
 
 def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction:
-    """Remove a key. If it was the first key, the next key becomes the first.
+    """Remove a provider's key. If it was the first key, the next key becomes the first.
 
-    Raise `NotFoundError` for an unknown key, and `InvalidError` for the only key, which the provider's form changes
-    instead.
+    Raise `NotFoundError` for an unknown key, and `InvalidError` for the only key, which must be changed in the
+    provider's form.
     """
     act = AuditedAction("provider.key_remove", "provider", row.name)
     with ledger.change(actor, act):
@@ -227,7 +231,7 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
             raise InvalidError([Problem("name", _("This is the only key. Change it in the form."), "range")])
         if key is None:
             key = more_keys[0]
-            # The provider's row always holds the first key, so the next key is moved into it.
+            # The provider's row always holds the first key, so the next key is moved into this row.
             row.key_source, row.key_variable, row.stored_key = key.key_source, key.key_variable, key.stored_key
             row.key_name, row.key_enabled = key.name, key.enabled
         key.delete()
@@ -236,13 +240,13 @@ def remove_provider_key(actor: Actor, row: Provider, name: str) -> AuditedAction
 
 
 def confirm_key_origin(actor: Actor, row: Provider, variable: str, origin: str) -> AuditedAction:
-    """Allow the key in an environment variable to be sent to the origin of the provider's endpoint.
+    """Allow the key in an environment variable to be sent to the origin of a provider's endpoint.
 
-    Raise `ConflictError` if this is no longer `origin`, which the page showed.
+    Raise `ConflictError` if the origin is no longer `origin`, which the page showed.
     """
     act = AuditedAction("provider.key_origin", "provider", row.name, {"variable": variable, "origin": origin})
     with ledger.audit(actor, act):
-        # The row is locked, so that the endpoint cannot change between the check and the granting of permission.
+        # Lock the row, so that the endpoint cannot change between this check and the permission.
         current = Provider.objects.select_for_update().filter(pk=row.pk).first()
         if current is None or endpoint_origin(current.endpoint) != origin:
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
@@ -278,14 +282,14 @@ def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
-    # If no variable is given, its name is built from the provider's name and the next free number.
+    # Without a given variable, its name is built from the provider's name and the next free number.
     variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]
 
 
 def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderKey) -> None:
-    # A duplicate key would be used twice per rotation without adding quota.
+    # A duplicate key would be used twice per rotation without adding any quota.
     other_keys: list[tuple[str, Provider | ProviderKey]] = [
         (first_key_name(row), row),
         *((key.name, key) for key in more_keys),
@@ -297,7 +301,7 @@ def _check_duplicate(row: Provider, more_keys: list[ProviderKey], new: ProviderK
             raise InvalidError([Problem("apiKey", message, "duplicate")])
 
 
-# Results of connection tests are stored, so that pages can show them without another test.
+# The results of connection tests are stored, so that pages can show them without testing again.
 
 
 def record_tests(answers: Mapping[str, CheckResult]) -> None:

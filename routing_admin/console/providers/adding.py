@@ -1,4 +1,4 @@
-"""Pages that add a provider: first preset, key and connection test, then the models, added as one revision."""
+"""Pages for adding a provider: first preset, key and connection test, then the models, added as one revision."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 
 
 RESELLERS = {"groq", "openrouter", "siliconflow"}
-"""Presets of hosts that resell the models of many vendors."""
+"""Presets for hosts that resell the models of several vendors."""
 
 
 def group_presets() -> Mapping[str, Sequence[HostPreset]]:
-    """Group the presets by the heading under which the page shows them."""
+    """Group the presets by the headings on the page."""
     return {
         _("Makers of models"): [preset for preset in WORLDWIDE if preset.name not in RESELLERS],
         _("Makers of models in China"): [preset for preset in CHINA if preset.name not in RESELLERS],
@@ -85,9 +85,9 @@ def initial_values(preset: HostPreset | None, existing: Sequence[ProviderLine]) 
 
 
 def provider_new(request: HttpRequest) -> HttpResponse:
-    """Show the first step: choose a preset or enter a URL, and enter the key.
+    """Show the first step: choose a preset or enter a URL, then enter the key.
 
-    If the preset already has a provider, the page offers to set that provider's key instead.
+    If a provider already uses the preset, the page offers to set that provider's key instead.
     """
     preset = BY_NAME.get(request.GET.get("preset", ""))
     if "provider" in request.POST:
@@ -99,7 +99,7 @@ def provider_new(request: HttpRequest) -> HttpResponse:
         request.POST or None, initial=initial_values(preset, by_preset.get(preset.name, ()) if preset else ())
     )
     if preset and not preset.needs_key:
-        # Servers of this preset need no key, so an empty field means that the provider has none.
+        # Servers of this preset need no key. If the field is empty, the provider has none.
         form.key_act_unless_chosen = KeyAct.NONE
     status = 200
     if request.method == "POST":
@@ -140,7 +140,7 @@ def render_new_page(
     offers: bool = False,
 ) -> HttpResponse:
     existing = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # Everything except the key is prefilled.
+    if preset:  # With a preset, only the key must still be typed.
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -158,7 +158,7 @@ def render_new_page(
 
 
 def provider_models(request: HttpRequest, name: str) -> HttpResponse:
-    """Show the further steps: test the connection, fetch or type the model list, and add chosen models as services."""
+    """Show the second step: test the connection, fetch or type the list of models, and add models as services."""
     row = require_found(find_provider(name))
     act = request.POST.get("act", "")
     if act == "make":
@@ -182,7 +182,7 @@ def provider_models(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def read_submitted_models(row: Provider, data: QueryDict) -> dict[str, Any]:
-    """Return the models that were posted along with a connection test, so that a failed test does not discard them."""
+    """Return the models that were posted along with another action, so that they are not lost if it fails."""
     if "model" in data:
         return {"lines": read_lines(row, data)}
     return {"offer": read_offer(row, data)} if any(data.getlist("names")) else {}
@@ -194,7 +194,7 @@ CHOICE_ACTIONS = ("find", "all", "none", "count", "adjust", "add")
 def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse:
     """Show the table of models after a search or a selection.
 
-    If `adjust` is posted, show only the chosen models; if `add` is posted, add services for them.
+    If `adjust` is posted, show only the chosen models. If `add` is posted, add services for them.
     """
     offer = read_offer(row, request.POST)
     if act in ("adjust", "add"):
@@ -211,7 +211,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """Return the models of the endpoint's preset, with the default model chosen, or None without a preset."""
+    """Return the models of the provider's preset, with the default model already chosen, or None without a preset."""
     preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None
@@ -224,8 +224,7 @@ def models_page(request: HttpRequest, row: Provider, status: int = 200, **contex
 
 def make_services(request: HttpRequest, row: Provider, lines: list[ModelLine]) -> HttpResponse:
     chosen = list_chosen(lines)
-    # Either all services are added, as one revision, or none is: if a line of the table has an error, the table is
-    # shown again.
+    # All services are added as one revision, or none: if any line of the table has an error, the table is shown again.
     problem = "" if chosen else _("Choose at least one model.")
     if not problem and not any(line.error for line in lines):
         try:

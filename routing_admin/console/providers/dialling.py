@@ -1,4 +1,4 @@
-"""Test providers' connections and fetch their lists of models, and describe the results."""
+"""Test connections to providers, fetch their lists of models, and describe the results."""
 
 from __future__ import annotations
 
@@ -46,19 +46,18 @@ ADVICE: Mapping[str, str | Promise] = {
     ),
     Fault.REDIRECT: gettext_lazy("The address redirects. Enter the address it redirects to."),
 }
-"""Maps faults to advice. Faults that the provider's own message explains are omitted."""
+"""Maps faults to advice, except for faults that the provider's own message explains."""
 
 
 NOT_CALLED = frozenset({Fault.KEY_MISSING, Fault.ORIGIN_REFUSED})
-"""Faults that are found before anything is sent. If there is a status, the fault comes from the provider's response
-instead."""
+"""Faults found before anything is sent. If there is an HTTP status, the provider itself reported the fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialResult:
     """The result of a call to a provider, as text.
 
-    `quoted` is the provider's own message. `options` are compatibility options that made the call succeed, and
+    `quoted` is the provider's own message. `options` are compatibility options with which the call succeeded, and
     `options_url` opens the provider's form with these options filled in.
     """
 
@@ -92,7 +91,7 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """Test a provider's named keys, or all keys, and store the results. Return the results by key name."""
+    """Test some of a provider's keys, or all if none are named, and store the results. Return them by key name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]
@@ -108,7 +107,8 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s answered in %(time)s.") % {"name": name, "time": took}
         texts = {option: write_value(value) for option, value in result.quirks.items()}
         options = ", ".join(f"{option} = {text}" for option, text in texts.items())
-        # Options that made the call succeed are offered but not saved, because the administrator decides about them.
+        # Options with which the call succeeded are only offered, because the administrator decides whether to save
+        # them.
         query = urlencode({f"quirk_{option}": text for option, text in texts.items()})
         url = f"{reverse('provider', args=[name])}?{query}" if texts else ""
         return DialResult(ok=True, sentence=sentence, models=result.models, took=took, options=options, options_url=url)
@@ -116,7 +116,7 @@ def explain_answer(name: str, result: CheckResult) -> DialResult:
         sentence = _("%(name)s was not called.") % {"name": name}
     else:
         sentence = _("%(name)s gave no usable answer within %(time)s.") % {"name": name, "time": took}
-    # Our own messages are advice. Any other text comes from the provider and is quoted.
+    # This program's own messages are advice. Other text comes from the provider and is quoted.
     is_own = isinstance(result.message, Translatable)
     advice = join_sentences((translate_sentence(result.message) if is_own else "", advice_for(result.fault)))
     quoted = "" if is_own else summarize(result.message)

@@ -1,4 +1,4 @@
-"""Forms for a provider: endpoint, key, timeouts, and compatibility options for protocol deviations."""
+"""Forms for a provider: endpoint, key, timeouts, and compatibility options for deviations from its protocol."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""Form value for an empty list of tools. An empty field, in contrast, means the default."""
+"""Form value that stands for an empty list of tools, because an empty field stands for the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 QUIRK_MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -61,17 +61,16 @@ QUIRK_MEANINGS: dict[str, str | Promise] = {
     "sampling": gettext_lazy("Temperature and top_p are sent."),
     "anthropic_version": gettext_lazy("The API version to request."),
 }
-"""Maps compatibility options to translated explanations. For other options, the English sentence in the core is shown.
-"""
+"""Translated explanations of compatibility options. An option without one is explained by its own English sentence."""
 
 
 def example_preset(protocol: str) -> HostPreset:
-    """Return the preset of a host that uses this protocol, or OpenAI's host if there is none."""
+    """Return the first preset with this protocol and a list of models, or OpenAI's preset if there is none."""
     return next((preset for preset in PRESETS if preset.protocol == protocol and preset.models), BY_NAME["openai"])
 
 
 def show_examples(form: forms.BaseForm, protocol: str) -> None:
-    """Set the placeholders of the address and the model to the values of a vendor that uses this protocol."""
+    """Set the placeholders for endpoint and model to those of a vendor that uses this protocol."""
     example = example_preset(protocol)
     form.fields["endpoint"].widget.attrs["placeholder"] = example.base_url
     form.fields["default_model"].widget.attrs["placeholder"] = example.models[0]
@@ -84,7 +83,7 @@ def write_value(value: Any) -> str:
 
 
 def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
-    """Return the form field for a compatibility option. The empty choice names the default that applies."""
+    """Return the form field for a compatibility option. Its empty choice shows which default applies."""
     unset = _("default (%(value)s)") % {"value": in_effect or _("none")}
     help_text = str(QUIRK_MEANINGS.get(quirk.name, quirk.meaning))
     if quirk.kind in ("list", "text"):
@@ -96,7 +95,7 @@ def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
 
 
 def quirk_value(quirk: Quirk, text: str) -> Any:
-    """Convert a form field's text to the option's value. None means the default."""
+    """Convert the text of a form field to the option's value. None stands for the default."""
     if not text:
         return None
     if quirk.kind == "flag":
@@ -149,12 +148,12 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         }
 
     def __init__(self, *args: Any, offered: Mapping[str, Any] = MappingProxyType({}), **kwargs: Any) -> None:
-        """Build the form. `offered` contains unsaved option values that a connection test found."""
+        """Build the form. `offered` contains option values that a connection test found and that are not saved yet."""
         super().__init__(*args, **kwargs)
         row = self.instance
         self.offered = bool(offered)
         self.fields["proxy"].required = False
-        self.fields["proxy"].widget.attrs["data-secret"] = True  # A proxy's URL may contain a password.
+        self.fields["proxy"].widget.attrs["data-secret"] = True  # The URL of a proxy may contain a password.
         self.fields["version"].initial = row.version
         vendor_tools, default = row.vendor_tools, sorted(allowed_tool_names(row.protocol, row.endpoint, None))
         self.fields["vendor_tools"].initial = "" if vendor_tools is None else write_value(vendor_tools) or NO_TOOLS
@@ -176,7 +175,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
 
     @property
     def quirk_fields(self) -> list[forms.BoundField]:
-        # Options for other protocols would have no effect, so they are hidden.
+        # Options for other protocols have no effect, so they are hidden.
         protocol = str(self["protocol"].value() or "openai")
         fields = [self[f"quirk_{name}"] for name, quirk in QUIRKS.items() if protocol in quirk.protocols]
         return [*fields, self["vendor_tools"]] if protocol in FIELDS else fields
@@ -212,7 +211,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
         return data
 
     def quirks(self) -> dict[str, Any]:
-        # Unknown options are preserved, because a newer version may have written them.
+        # Keep unknown options, which a newer version of this program may have written.
         unknown = {name: value for name, value in self.instance.quirks.items() if name not in QUIRKS}
         entered = {
             name: quirk_value(quirk, self.cleaned_data.get(f"quirk_{name}", "")) for name, quirk in QUIRKS.items()
@@ -222,7 +221,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
-        # An empty list means that no tool is allowed, while None means the default.
+        # An empty list allows no tool, while None stands for the default.
         tools = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
         row.timeouts = read_timeouts(self.cleaned_data, row.timeouts)
@@ -247,7 +246,7 @@ class NewProviderForm(ProviderKeyForm):
     )
 
     def clean_name(self) -> str:
-        # In chains, candidates are written as provider/model, so the name must not contain a slash.
+        # Chains refer to candidates as provider/model, so the name must not contain a slash.
         name = str(self.cleaned_data["name"]).strip()
         if "/" in name:
             raise forms.ValidationError(_("A provider's name cannot contain a slash."))

@@ -1,4 +1,4 @@
-"""Form fields for a provider's key: its source, and the field that the source needs."""
+"""Forms for a provider's key: where it comes from, and the fields that this requires."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""Maps a key's source to the form fields that it needs. A form shows only those of them that it has."""
+"""Maps each source of a key to the form fields that it needs, some of which a form may lack."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyOption:
-    """A choice for the key's source: its radio button, its label, and the fields that it reveals."""
+    """A choice for where a key comes from: its radio button, its label, and the fields that it reveals."""
 
     radio: Any
     label: str
@@ -34,7 +34,7 @@ class KeyOption:
 
 
 class KeyNameForm(forms.Form):
-    """The name of one of several keys, and whether it is in rotation."""
+    """The form for the name of one of several keys, and for whether it is in rotation."""
 
     key = forms.CharField(widget=forms.HiddenInput)
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_KEY_NAME)
@@ -42,9 +42,9 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """The source of a key, used alone or as part of a provider's form.
+    """The form for where a key comes from, used alone or as part of a provider's form.
 
-    Without a chosen source, a typed key is stored.
+    If no source is chosen, a key that was typed is stored.
     """
 
     key_act = forms.ChoiceField(
@@ -63,7 +63,7 @@ class ProviderKeyForm(forms.Form):
     )
 
     key_act_unless_chosen = KeyAct.ENVIRONMENT
-    """The key change to make if no source was chosen and no key was typed."""
+    """What happens to the key if no source was chosen and no key was typed."""
 
     def key_options(self) -> Iterator[KeyOption]:
         for radio in self["key_act"]:
@@ -92,7 +92,7 @@ class ProviderKeyForm(forms.Form):
 
 
 class FurtherKeyForm(ProviderKeyForm):
-    """A further key of an existing provider, with its name."""
+    """The form for a further key of an existing provider."""
 
     prefix = "further"
     name = forms.CharField(

@@ -1,4 +1,4 @@
-"""Views for the keys on a provider's page: add, change and remove a key, allow its origin, and test keys."""
+"""Actions for the keys on a provider's page: add, change, remove and test keys, and allow their origins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def provider_key_add(request: HttpRequest, name: str) -> HttpResponse:
     row = require_found(find_provider(name))
     form = FurtherKeyForm(request.POST)
     if not form.is_valid():
-        # Without JavaScript, return the whole page with the errors of the dialog's form at the top.
+        # Without JavaScript, return the whole page, with the errors of the dialog's form at the top.
         return providers.provider_page(request, row, ProviderForm(instance=row), UNPROCESSABLE, further_form=form)
     try:
         change = add_provider_key(request_actor(request), row, form.cleaned_data["name"].strip(), form.key_change())
@@ -82,10 +82,10 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
-    """Allow a variable's key to be sent to the provider's origin, provided that the page showed both."""
+    """Allow a variable's key to be sent to the provider's origin, if the page offers this pair."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
-    # Accept only pairs that the page offers now, so that a form cannot allow an arbitrary variable or origin.
+    # Accept only pairs that the page offers now, so that a forged form cannot allow another variable or origin.
     if (variable, origin) not in {(key.note.variable, key.note.unconfirmed) for key in describe_keys(name)}:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)
@@ -102,7 +102,7 @@ def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_keys_test(request: HttpRequest, name: str) -> HttpResponse:
-    """Test the named keys, or all keys, with a minimal request each."""
+    """Test the named keys of a provider, or all its keys, with one minimal request each."""
     row = require_found(find_provider(name))
     results = dialling.test_keys(row, request.POST.getlist("key"))
     is_good = all(result.ok for _name, result in results)

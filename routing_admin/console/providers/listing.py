@@ -1,4 +1,4 @@
-"""The page that lists providers with their keys, uses, requests and states, and can enable or disable many at once."""
+"""The page that lists providers with keys, uses, requests and states, and can enable or disable many at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STATES: Mapping[str, str | Promise] = {
     FAILED: gettext_lazy("Last test failed"),
     DISABLED: BADGES[DISABLED][2],
 }
-"""Values of the list's state filter: the states themselves, and groups of states."""
+"""Labels of the state filter's values: the states themselves, and groups of states."""
 
 
 KEYS: Mapping[str, str | Promise] = {
@@ -61,7 +61,7 @@ KEYS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRow:
-    """A row of the list, with the numbers of routes and services that use it, and its requests in the last day."""
+    """A provider in the list, with its requests in the last day and the number of routes and services that use it."""
 
     line: ProviderLine
     routes: int
@@ -75,7 +75,7 @@ class ProviderRow:
 
     @property
     def states(self) -> Collection[str]:
-        """Return the keys of `STATES` that match the provider."""
+        """Return the state filter's values that match the provider."""
         found = {self.line.state.name}
         found |= {STOPPED} if self.is_stopped else set()
         return found | {FAILED} if self.line.test and self.line.test.fault else found
@@ -86,7 +86,7 @@ class ProviderRow:
 
     @property
     def search(self) -> str:
-        """Return the search for requests in the last day that reached the provider."""
+        """Return the log search for requests in the last day that reached the provider."""
         return search_last_day("provider", self.provider.name).to_text()
 
 
@@ -123,7 +123,7 @@ def _texts(row: ProviderRow) -> Iterator[str]:
 
 
 def list_rows() -> list[ProviderRow]:
-    """Return all providers in their stored order. This takes six queries."""
+    """Return all providers in their configured order. This takes six queries."""
     configured = snapshot.current().configuration.providers
     keys = {provider.name: {key.kind for key in (provider.key, *provider.more_keys)} for provider in configured}
     requests, (routes, services) = count_requests("provider", window_start(timezone.now())), count_uses()
@@ -142,7 +142,7 @@ def list_rows() -> list[ProviderRow]:
 def list_matches(
     rows: Sequence[ProviderRow], query: Mapping[str, str], per_page: int = PAGE_SIZES[0]
 ) -> Listing[ProviderRow]:
-    """Return the list that a query string or a form selects. Providers with problems come first."""
+    """Return the list that a query string or form selects, by default with troubled providers first."""
     return arrange(rows, query, texts=_texts, columns=COLUMNS, choices=CHOICES, sort="state", per_page=per_page)
 
 

@@ -1,4 +1,4 @@
-"""Choose which of a provider's models to add as services, with capabilities prefilled from the catalogue."""
+"""Forms for choosing a provider's models to add as services, with capabilities prefilled from the catalogue."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 OFFERED: tuple[Cell, ...] = (*(("input", word) for word in READS), *(("output", word) for word in WRITES))
 MAX_MODELS = 1000
-"""Maximum number of models in the table. The names of further models can be typed."""
+"""Maximum number of models in the table. Names of further models can be typed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLine:
-    """An offered model: the id of its future service, its known capabilities, and the error in the user's input.
+    """An offered model: the id that its service will have, its known capabilities, and any error in the user's input.
 
-    `existing_service` is the id of the model's existing service, if any.
+    If the model already has a service, `existing_service` is that service's id.
     """
 
     index: int
@@ -42,7 +42,7 @@ class ModelLine:
 
     @property
     def reads(self) -> list[str]:
-        """Return the known input capabilities, in the order of the check boxes."""
+        """The known input capabilities, in the order of the check boxes."""
         return [name for side, name in OFFERED if side == INPUT and (side, name) in self.cells]
 
     @property
@@ -51,15 +51,15 @@ class ModelLine:
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """Return the check boxes: capability, form value, whether it is ticked, and what contesting sources say."""
+        """The check boxes: capability, form value, whether it is ticked, and the statements of contesting sources."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The offered models, and a search that limits which models are shown.
+    """The models that can be added, and a search that limits which of them are shown.
 
-    Models that the search hides may be chosen, too.
+    Models that the search hides can still be chosen.
     """
 
     lines: tuple[ModelLine, ...]
@@ -75,7 +75,7 @@ class Offer:
 
     @property
     def names(self) -> str:
-        """Return the names of all models, one per line, which the table posts back as a single field."""
+        """The names of all models, one per line, which the table posts in a single field."""
         return "\n".join(line.model for line in self.lines)
 
     @property
@@ -83,9 +83,9 @@ class Offer:
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """Return the offer with all models that match the search chosen or, without `use`, not chosen.
+        """Return the offer with all models that match the search chosen, or unchosen if `use` is false.
 
-        Models that have a service are skipped.
+        Models that already have a service are skipped.
         """
         selectable = {line.model for line in self.matches if not line.existing_service}
         return replace(
@@ -94,7 +94,7 @@ class Offer:
 
 
 def offer_models(provider: Provider, models: Iterable[str], chosen: Container[str] = ()) -> Offer:
-    """Offer these models of a provider, in the given order and without duplicates."""
+    """Offer these models of a provider in the given order, without duplicates."""
     names = list(dict.fromkeys(name.strip() for name in models if name.strip()))[:MAX_MODELS]
     ids = list_service_ids()
     services_by_model = map_models(provider)
@@ -107,18 +107,18 @@ def offer_models(provider: Provider, models: Iterable[str], chosen: Container[st
 
 
 def read_offer(provider: Provider, data: QueryDict) -> Offer:
-    """Return the offer that the table posted, with its search and the chosen models."""
+    """Return the offer that the table posted, including its search and the chosen models."""
     names = "\n".join(data.getlist("names")).splitlines()
     offer = offer_models(provider, names, frozenset(data.getlist("use")))
     return replace(offer, q=data.get("q", "").strip())
 
 
 def adjust_lines(provider: Provider, offer: Offer) -> list[ModelLine]:
-    """Return the chosen models, each with its error, so that the user can correct them."""
+    """Return the chosen models, each with its error if it has one, so that the user can correct them."""
     ids, lines = list_service_ids(), []
     for index, line in enumerate(line for line in offer.lines if line.use):
         lines.append(replace(line, index=index, error=_find_error(line, ids)))
-        # Later models cannot use the same id.
+        # The models that follow cannot use the same id.
         ids.add(line.service_id)
     return lines
 
@@ -133,7 +133,7 @@ def build_offer(
     provider: Provider, index: int, model: str, ids: set[str], services_by_model: Mapping[str, str], use: bool
 ) -> ModelLine:
     entry = entry_for(provider, model)
-    # Two providers often have the same model. If the id is taken, the provider's name is prefixed.
+    # Several providers may have the same model. If its id is taken, put the provider's name in front.
     service_id = f"{provider.name}-{model}" if model in ids else model
     supported = frozenset(
         cell for cell, (on, _source) in (list_catalogue_cells(entry) if entry else UNKNOWN_MODEL).items() if on
@@ -150,7 +150,7 @@ def build_offer(
 
 
 def read_lines(provider: Provider, data: QueryDict) -> list[ModelLine]:
-    """Return the models that the table posted, each with its error."""
+    """Return the models that the table posted, each with its error if it has one."""
     ids = list_service_ids()
     lines: list[ModelLine] = []
     for index, model in enumerate(data.getlist("model")):

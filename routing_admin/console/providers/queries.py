@@ -1,4 +1,4 @@
-"""Queries for the pages of providers: providers with their keys, tests and uses, and the health of each key."""
+"""Queries for the pages of providers: providers with keys, connection tests and uses, and the health of each key."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNKNOWN_KEY = KeyNote("missing", reason="")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderLine:
-    """A provider in the list, with its key, its state, and the services and routes that use it."""
+    """A provider in a list, with its key, its state, and the services and routes that use it."""
 
     row: Provider
     key: KeyNote
@@ -54,7 +54,7 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Return whether a successful test still describes the provider.
+        """Return whether the last connection test, if it succeeded, still describes the provider.
 
         If not, the state comes from newer information.
         """
@@ -62,12 +62,12 @@ class ProviderLine:
 
     @property
     def test_says_no_more(self) -> bool:
-        """Return whether the last test failed only because of a missing key, which the state already shows."""
+        """Return whether the last connection test failed only because the key is missing, as the state already says."""
         return self.test is not None and self.test.fault == Fault.KEY_MISSING and self.state.name == NO_KEY
 
     @property
     def preset(self) -> HostPreset | None:
-        """Return the preset with the same host as the provider's endpoint."""
+        """Return the preset whose host is that of the provider's endpoint."""
         return preset_for_endpoint(self.row.endpoint)
 
 
@@ -110,12 +110,12 @@ def provider_exists(name: str) -> bool:
     return Provider.objects.filter(name=name).exists()
 
 
-# A provider's state follows from its row and the following evidence.
+# The state of a provider is derived from its row and from this evidence.
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Keys, cooldowns, latest tests and the last hour's calls for each provider, by provider name."""
+    """Keys, cooldowns, latest connection tests, and calls in the last hour, each by provider name."""
 
     keys: Mapping[str, KeyNote]
     cooling: Mapping[str, float]
@@ -139,7 +139,7 @@ class Evidence:
 
 
 def read_evidence(name: str = "") -> Evidence:
-    """Return the evidence for the states of all providers, or of one. This takes two queries."""
+    """Return the evidence for one provider's state or, without a name, for all. This takes two queries."""
     state = snapshot.current()
     tests = ProviderTest.objects.in_bulk([name] if name else None)
     health = provider_health(timezone.now(), list_models(state), name)
@@ -149,7 +149,7 @@ def read_evidence(name: str = "") -> Evidence:
 def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
     """Map each provider whose used models are all in cooldown to the seconds until the first cooldown ends.
 
-    The used models are those of enabled routes, or else the default model.
+    The used models are those in enabled routes or, if there are none, the default model.
     """
     names = {provider for (provider, _model), _cooling in cooldowns.list_cooling()}
     found: dict[str, float] = {}
@@ -164,7 +164,7 @@ def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
 
 @lru_cache(maxsize=2)
 def list_routed_models(state: Snapshot) -> Mapping[str, Collection[str]]:
-    """Map each provider in an enabled route to the models that its routes call."""
+    """Map each provider to the models that enabled routes call at it."""
     defaults = {spec.name: spec.default_model for spec in state.configuration.providers}
     models: dict[str, set[str]] = {}
     for route in state.configuration.routes:
@@ -185,13 +185,16 @@ def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
 
 
 def list_providers() -> list[ProviderLine]:
-    """Return all providers, without the counts that `count_uses` returns. This takes three queries."""
+    """Return all providers with key and state, but without the routes and services that use them.
+
+    This takes three queries.
+    """
     evidence = read_evidence()
     return [evidence.describe(row) for row in select_providers()]
 
 
 def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
-    """Count the routes and the services that use each provider, by the provider's primary key.
+    """Count the routes and the services that use each provider, by primary key.
 
     This takes two queries.
     """
@@ -201,7 +204,7 @@ def count_uses() -> tuple[Mapping[int, int], Mapping[int, int]]:
 
 
 def list_by_preset() -> dict[str, list[ProviderLine]]:
-    """Map each preset to the providers that already use it: those with its host or its name.
+    """Map each preset to the existing providers that have its host or its name.
 
     This takes one query.
     """
@@ -225,16 +228,16 @@ def list_routes(row: Provider) -> tuple[str, ...]:
     return tuple(dict.fromkeys(candidate.route.task_type for candidate in candidates))
 
 
-# A key's health combines its cooldown which is in this process's memory, with its last use and last rejection from the
-# log.
+# A key's health combines its cooldown, which is in this process's memory, with its last use and last rejection, which
+# are in the log.
 
 MAX_ATTEMPTS = 500
-"""Maximum number of a provider's attempts that are read, newest first."""
+"""Maximum number of a provider's attempts in the log that are read, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key in cooldown because the provider rejected it, and the fault."""
+    """A key that is in cooldown because the provider rejected it, and the fault."""
 
     provider: str
     key: str
@@ -246,8 +249,9 @@ class KeyRefusal:
 class KeyHealth:
     """A provider's key: its source, its cooldown in this process, and its last use according to the log.
 
-    `rests_until` is the end of the cooldown, or None. `rest` and `refusal` are faults: the cooldown's cause, and the
-    provider's last rejection of the key. Only the provider's newest attempts are searched for the last use.
+    `rests_until` is the end of the cooldown, or None. `rest` is the fault that caused the cooldown, and `refusal` the
+    fault with which the provider last rejected the key. Only the provider's newest attempts are searched for the last
+    use.
     """
 
     name: str
@@ -261,9 +265,9 @@ class KeyHealth:
 
 
 def describe_keys(provider: str) -> Sequence[KeyHealth]:
-    """Return a provider's keys in order. The result is empty if the provider is not in the snapshot yet.
+    """Return a provider's keys in order, or nothing if the newest snapshot does not contain the provider yet.
 
-    If there are several keys, the log is read in two queries.
+    If there are several keys, the log is read with one query.
     """
     pool = snapshot.current().provider_keys.get(provider)
     if pool is None:
@@ -281,9 +285,9 @@ class _KeyHistory:
 
 
 def _read_histories(provider: str, first: str) -> Mapping[str, _KeyHistory]:
-    # Tries that were logged without a key's name used the first key, which was the only key at that time.
+    # A try that was logged without the name of a key used the first key, which was then the only key.
     by_key: dict[str, _KeyHistory] = {}
-    # Attempts and tries are read newest first, so the first use or rejection found is the latest.
+    # Attempts and tries are read newest first, so the first use and the first rejection found are the latest.
     rows = AttemptLog.objects.filter(provider=provider).order_by("-at").values_list("at", "tries")
     for at, tries in rows[:MAX_ATTEMPTS]:
         for entry in reversed(tries):
@@ -314,9 +318,9 @@ def _describe(provider: str, key: NamedKey, history: _KeyHistory) -> KeyHealth:
 
 
 def is_rejection(fault: Fault) -> bool:
-    """Return whether the provider rejected the key.
+    """Return whether this fault means that the provider rejected the key.
 
-    A short cooldown, such as after a rate limit, is not a rejection.
+    A fault that causes only a short cooldown, such as a rate limit, is not a rejection.
     """
     return TABLE[fault].key_effect is Effect.LONG
 
@@ -335,7 +339,7 @@ def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """A provider key as a row of the page: its health, its last test, and its form."""
+    """A provider's key as a row of the page: its health, its last connection test, and its form."""
 
     place: int
     health: KeyHealth
@@ -344,7 +348,7 @@ class KeyRow:
 
     @property
     def badge(self) -> str:
-        """Return the key in `labels.BADGES` for the state; `rejected` if a rejection caused the cooldown."""
+        """Return the key of the state in `labels.BADGES`, which is `rejected` if the cooldown is due to a rejection."""
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:
@@ -361,7 +365,7 @@ class KeyRow:
 
 
 def list_key_rows(row: Provider) -> list[KeyRow]:
-    """Return the provider's keys in order. If there is only one key, neither its tests nor the log are read."""
+    """Return a provider's keys in order. If there is only one, neither its tests nor the log are read."""
     keys: Sequence[KeyHealth] = describe_keys(row.name)
     tests = find_key_tests(row.name) if len(keys) > 1 else {}
     return [

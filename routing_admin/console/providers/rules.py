@@ -1,4 +1,4 @@
-"""The state of a provider: a single definition for the dashboard, the list, the provider's page and the API."""
+"""The state of a provider, defined once for the dashboard, the list, the provider's page and the API."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from routing_admin.request_log.health import FAILED, Health, Sample, name_failur
 DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
 NO_KEY, NOT_ALLOWED = "no_key", "not_allowed"
 BADGES_BY_SEVERITY = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
-"""All states, worst first, as keys of `labels.BADGES`."""
+"""All states of a provider, worst first, as keys of `labels.BADGES`."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
-"""Test outcomes that do not count as a failure, because without a usable key the provider was not called."""
+"""Test outcomes that do not count as failures, because a provider without a usable key is not called."""
 
 BY_KEY, BY_COOLDOWN, BY_TEST, BY_CALLS = "key", "cooldown", "test", "calls"
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderState:
-    """A state from `BADGES_BY_SEVERITY` and its cause. `seconds` is the remaining time of a cooldown."""
+    """A state from `BADGES_BY_SEVERITY`, and its cause. `seconds` is the remaining time of a cooldown."""
 
     name: str
     reason: str = ""
@@ -34,7 +34,7 @@ class ProviderState:
 
     @property
     def is_callable(self) -> bool:
-        """Return whether the provider is enabled and has a key, regardless of the results of its calls."""
+        """Return whether the provider is enabled and has a usable key, whether or not its calls succeed."""
         return self.name != DISABLED and self.reason != BY_KEY
 
     @property
@@ -43,7 +43,7 @@ class ProviderState:
 
     @property
     def is_troubled(self) -> bool:
-        """Return whether the provider can be called but fails to answer properly."""
+        """Return whether the provider is callable but in cooldown, failing or slow."""
         return self.reason in (BY_COOLDOWN, BY_TEST, BY_CALLS)
 
 
@@ -57,8 +57,8 @@ def derive_state(
 ) -> ProviderState:
     """Return a provider's state: disabled, a key problem, a cooldown, or the result of the newest test or calls.
 
-    `cooling` is the number of seconds until one of the provider's models may be called again, and `health` describes
-    the last hour's calls.
+    `cooling` is the number of seconds until one of the provider's models may be called again. `health` describes the
+    calls in the last hour.
     """
     health = health or Health()
     if not is_enabled:
@@ -77,7 +77,7 @@ def derive_state(
 
 
 def key_badge(key: KeyNote) -> str:
-    """Return the badge of a provider key: `ok`, `no_key`, or `not_allowed` if the provider's URL may not get it."""
+    """Return the badge of a provider key: `ok`, `no_key`, or `not_allowed` if it may not be sent to the provider."""
     if not key.reason:
         return READY
     return NO_KEY if key.source == "missing" and not key.unconfirmed else NOT_ALLOWED

@@ -1,4 +1,4 @@
-"""Rotation of the installation's secrets: encryption keys of stored provider keys, and signing secrets."""
+"""Rotation of the installation's secrets: the keys that encrypt stored provider keys, and the secrets for signing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from capabilities.signing import newest_secret, read_secrets_again, secret_name
 from routing_admin.configuration.revisions import ledger
 
 GENERATORS = {"secret_key": lambda: random.token_urlsafe(50), "keys": lambda: Fernet.generate_key().decode()}
-"""Maps secret files to functions that generate a secret."""
+"""Maps each secret file to a function that generates a secret."""
 ENVIRONMENT_VARIABLES = {"secret_key": "ROUTING_ADMIN_SECRET_KEY", "keys": "ROUTING_ADMIN_KEYS"}
-"""Maps secret files to the environment variables that override them."""
+"""Maps each secret file to the environment variable that overrides it."""
 
 
 class SecretElsewhereError(Exception):
-    """A secret is set by an environment variable, where the program cannot change it.
+    """A secret is set by an environment variable, so the program cannot change it.
 
     The message names this variable.
     """
@@ -37,9 +37,9 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypt all stored keys with the newest encryption key, in one transaction. Return the number of keys.
+    """Encrypt all stored keys anew with the newest encryption key, in one transaction. Return their number.
 
-    Raise `KeyUnreadableError` for a stored key that no encryption key decrypts.
+    Raise `KeyUnreadableError` if a stored key cannot be decrypted with any encryption key.
     """
     with ledger.audit(actor, AuditedAction("keys.rotate")) as act:
         act.details["keys"] = count = secrets.rotate()
@@ -49,12 +49,12 @@ def rotate_stored_keys(actor: Actor) -> int:
 def add_secrets(actor: Actor) -> None:
     """Put a new secret first in each secret file of the data directory. The old secrets remain valid.
 
-    Running servers load it without a restart. Raise `SecretElsewhereError` before anything is written.
+    Running servers load the new secrets without a restart. Raise `SecretElsewhereError` before anything is written.
     """
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.add")):
         for name, path in settings.SECRET_FILES.items():
-            # The first secret is used to encrypt and sign. All secrets can decrypt and verify.
+            # The first secret encrypts and signs. All of them decrypt and verify.
             _write_secrets(path, [GENERATORS[name](), *_current_secrets()[name]])
     read_secrets_again()
 
@@ -66,7 +66,7 @@ def check_files() -> None:
 
 
 def list_outdated_agents() -> list[str]:
-    """Return agents with a valid key or link that still needs an older signing secret.
+    """Return the ids of agents with a valid key or link that still needs an older signing secret.
 
     These keys and links have not been used since the secret was rotated.
     """
@@ -79,7 +79,10 @@ def list_outdated_agents() -> list[str]:
 
 
 def drop_secrets(actor: Actor) -> None:
-    """Remove all but the newest secret from each file. Raise `SecretElsewhereError` before anything is written."""
+    """Remove all but the newest secret from each secret file.
+
+    Raise `SecretElsewhereError` before anything is written.
+    """
     check_files()
     with ledger.audit(actor, AuditedAction("secrets.drop")):
         for name, path in settings.SECRET_FILES.items():
@@ -92,7 +95,7 @@ def _current_secrets() -> dict[str, list[str]]:
 
 
 def _write_secrets(path: Path, secrets_of_file: list[str]) -> None:
-    # A new file is written and renamed, so that a crash cannot leave half a secret. Only the file's owner can read it.
+    # Write a new file and rename it, so that a crash cannot leave a partial secret. Only its owner can read the file.
     part = path.with_name(f"{path.name}.part")
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:

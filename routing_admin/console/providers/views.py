@@ -1,4 +1,4 @@
-"""Pages for a provider, its connection tests, and its deletion."""
+"""Pages for a provider, its connection tests and its deletion."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def provider(request: HttpRequest, name: str) -> HttpResponseBase:
 def save(request: HttpRequest, row: Provider) -> HttpResponse:
     """Save the form.
 
-    On failure, respond with 422 and the form's errors, or with 409 and both versions of the provider.
+    If this fails, return 422 with the form's errors, or 409 with both versions of the provider.
     """
     form = ProviderForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_saving(form))
     if not form.is_valid():
-        # Validation has changed `row`, so the rest of the page shows the stored provider.
+        # Validating the form has changed `row`, so the rest of the page shows the stored provider.
         return provider_page(request, require_found(find_provider(row.name)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "provider", row.name)
     if effects:
@@ -74,7 +74,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        renew_version(form, current.version)  # Saving again then overwrites the other change.
+        renew_version(form, current.version)  # Saving again then overwrites the other user's change.
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.name}, change.revision)
     return redirect("provider", name=saved.name)
@@ -112,7 +112,7 @@ def provider_delete(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_test(request: HttpRequest, name: str) -> HttpResponse:
-    """Test the saved provider with a minimal request. Return the result as a fragment or a page."""
+    """Test a saved provider with a minimal request. Return the result as a fragment or a page."""
     row = require_found(find_provider(name))
     result = dialling.test(row)
     if request.htmx:  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ MAX_CONCURRENT_TESTS = 6
 
 @require_POST
 def providers_test(request: HttpRequest) -> HttpResponse:
-    """Test the batch of providers that begins at position `from`. Without `from`, show a page that starts the test."""
+    """Test the batch of providers that begins at position `from`. Without `from`, show a page that starts the tests."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("providers")
     rows, start_text = list_enabled_providers(), request.POST.get("from", "")
@@ -139,7 +139,7 @@ def providers_test(request: HttpRequest) -> HttpResponse:
         "is_going": count < len(rows),
         "count": count,
         "all": len(rows),
-        # Each request includes the number of failures in the previous batches.
+        # Each request passes on the number of failures in the previous batches.
         "failed": [*request.POST.getlist("failed"), *(name for name, result in results if not result.ok)],
         "results": [{"name": name, "result": result} for name, result in results],
     }
