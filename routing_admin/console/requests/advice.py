@@ -1,6 +1,6 @@
-"""Advice on a failed request: what to do, and the page on which to do it.
+"""Advice on a failed request: what to do about it, and the page on which to do it.
 
-If the caller is at fault, the caller must act, so the advice links to no chain or provider.
+If the caller is at fault, only the caller can act, so the advice links to no chain or provider.
 """
 
 from __future__ import annotations
@@ -94,21 +94,21 @@ ADVICE: Mapping[str, Advice] = {
         translatable("Too many requests were in flight. The caller can retry. Settings show the limits.")
     ),
 }
-"""Maps faults, skip reasons, and the error codes of requests that no candidate was called for, to advice."""
+"""Maps faults, skip reasons, and error codes of requests for which no candidate was called, to advice."""
 
 KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),
     Remedy.PROVIDER,
 )
-"""Advice for a provider with several keys. It names the rejected keys."""
+"""Advice for a provider with several keys, which names the rejected keys."""
 
 INVALID_REQUEST = Advice(translatable("The request is not valid. The caller must change it."))
-"""Advice for all other error codes, with which the gateway's own validation rejected the request."""
+"""Advice for all other error codes: those of requests that the gateway itself rejected as invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedAdvice:
-    """Advice as shown: what to do, the provider's own message, and the link to a page with its argument and label."""
+    """Advice as the page shows it: what to do, the provider's own message, and a link with its argument and label."""
 
     sentence: str
     error: RenderedSentence
@@ -118,9 +118,9 @@ class RenderedAdvice:
 
 
 def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, ...]:
-    """Return the advice for a request without an answer, without duplicates, in the order of the chain."""
+    """Return the advice for an unanswered request, without duplicates, in the order of the chain."""
     failed = [step for step in attempts if step.row.outcome != OK]
-    # If a candidate rejected the request itself, only that candidate's advice matters.
+    # If a candidate rejected the request itself, only that candidate's advice applies.
     if row.ending != RequestEnding.FAILED:
         failed = failed[-1:]
     if not failed:
@@ -130,7 +130,7 @@ def advise(row: RequestLog, attempts: Sequence[Step]) -> tuple[RenderedAdvice, .
 
 
 def _distinct_error(step: Step) -> RenderedSentence:
-    # An error message that only repeats the meaning of its code is omitted.
+    # An error message that only repeats what its code means is omitted.
     is_repeated = not step.error.quoted and step.error.ours.rstrip(".。") == step.meaning.rstrip(".。")
     return RenderedSentence() if is_repeated else step.error
 
@@ -146,7 +146,7 @@ def _advice(advice: Advice, row: RequestLog, step: Step | None, error: RenderedS
     keys = join_words(step.refused_keys) if step else ""
     names = {"provider": provider, "model": step.name if step else "", "task": row.task_type, "keys": keys}
     argument = {Remedy.PROVIDER: provider, Remedy.ROUTE: row.task_type}.get(remedy, "")
-    # If the log does not name the provider or route, there is no page to link to.
+    # If the log does not name the provider or the route, there is no page to link to.
     if not argument and remedy in (Remedy.PROVIDER, Remedy.ROUTE):
         remedy = Remedy.NONE
     label = str(LABELS[remedy]) % names if remedy else ""

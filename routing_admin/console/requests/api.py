@@ -1,4 +1,4 @@
-"""Administrators' API for the requests of all agents: list them in pages, and get one with its attempts.
+"""Administrators' API for logged requests of all agents: a paged list, and single requests with their attempts.
 
 Recorded bodies are never included.
 """
@@ -41,7 +41,7 @@ def admin_list_requests(
 @router.get("/requests/{request_id}", response=RequestOut)
 def admin_get_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """Return the request with this `x-request-id`, and the timeline of its attempts."""
-    # A request that has just ended may not have been written to the log yet.
+    # A request that has just ended may not be in the log yet.
     journal().flush()
     logged = require(find_logged_request(request_id), "request", request_id)
     return answer(timeline(logged))

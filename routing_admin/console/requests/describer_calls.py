@@ -1,4 +1,4 @@
-"""The calls to models that described files for a request's candidates, as the request's page shows them."""
+"""Calls to models that described files for a request's candidates, as the request's page shows them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOST_CONTENT: Mapping[str, Text] = {
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
 }
-"""Maps kinds of files to what a model did not receive, worded for use within a sentence."""
+"""Names what a model did not receive, by kind of file, for use within a sentence."""
 
 
 def name_kind(kind: str) -> str:
@@ -34,10 +34,10 @@ def name_kind(kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoggedDescriberCall:
-    """A describer's call: the model, the file, the time within the request, and the tokens.
+    """A call to a model that described a file: model, file, time within the request, and tokens.
 
     `fault` is set if the call produced no description. `request_id` is the id of the call's own log entry. `entry` is
-    this log entry, which contains the cost; it is None until it has been loaded.
+    this log entry, which contains the cost; it is None until it is loaded.
     """
 
     describer: str
@@ -68,12 +68,12 @@ def describer_name(delivery: Mapping[str, Any]) -> str:
 
 
 def list_describer_calls(row: AttemptLog) -> Iterator[LoggedDescriberCall]:
-    """Yield the calls to describers that were made before this attempt."""
+    """Yield the calls to models that described files before this attempt."""
     seen: set[str] = set()
     for delivery in row.deliveries:
         description: Mapping[str, Any] = delivery.get("description") or {}
         call: Mapping[str, Any] = description.get("call") or {}
-        # Several deliveries may use the description from a single call.
+        # Several delivered files may use the description from a single call.
         if not call or call["requestId"] in seen:
             continue
         seen.add(call["requestId"])

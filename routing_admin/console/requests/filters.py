@@ -1,4 +1,4 @@
-"""Filters of the request list: chips and a form. Both change the terms of the search text."""
+"""Filters of the request list: chips and a form, which both change the terms of the search text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STATES: Mapping[str, str] = {
     "refused": "call_refused",
     "cancelled": "call_cancelled",
 }
-"""Maps states of requests to their badges."""
+"""Badges by the state of a request."""
 TIMES: Mapping[str, Text] = {
     "15m": gettext_lazy("Last 15 minutes"),
     "1h": gettext_lazy("Last hour"),
@@ -41,7 +41,7 @@ TIMES: Mapping[str, Text] = {
     "30d": gettext_lazy("Last 30 days"),
 }
 QUICK_TIMES = ("1h", "1d")
-"""Times that can be selected with a chip of their own."""
+"""Time ranges that have a chip of their own."""
 KEY_LABELS: Mapping[str, Text] = {
     "status": gettext_lazy("State"),
     "task": gettext_lazy("Task route"),
@@ -58,7 +58,7 @@ KEY_LABELS: Mapping[str, Text] = {
     "until": gettext_lazy("Until"),
 }
 NAME_KEYS = ("agent", "task", "model", "provider")
-"""Search terms whose values are names in this installation, for which the form shows suggestions."""
+"""Keys of search terms whose values are names in this installation, for which the form shows suggestions."""
 FORM_LABELS: Mapping[str, Text] = {
     ANY_FILE: gettext_lazy("Any file"),
     **{form: BADGES[badge][2] for form, badge in SHOWN_BADGES.items()},
@@ -66,7 +66,7 @@ FORM_LABELS: Mapping[str, Text] = {
 
 
 def list_names(key: str) -> Sequence[str]:
-    """Return the names in this installation that can be the value of a search term."""
+    """Return the names in this installation that a search term with this key can have as its value."""
     state = snapshot.current()
     configuration = state.configuration
     match key:
@@ -83,18 +83,18 @@ def list_names(key: str) -> Sequence[str]:
 
 
 def suggest_words(typed: str) -> list[str]:
-    """Return suggestions for the typed text, including names from this installation's configuration."""
+    """Return suggestions for typed text, which include names in this installation."""
     return suggest(typed, {key: list_names(key) for key in NAME_KEYS})
 
 
 def list_address(search: Search, **position: str) -> str:
-    """Return the query string that opens the request list with this search."""
+    """Return the query string that opens the list of requests with this search."""
     parameters = {name: value for name, value in {"q": search.to_text(), **position}.items() if value}
     return f"?{urlencode(parameters)}" if parameters else "?"
 
 
 def list_chips(search: Search) -> list[FilterChip]:
-    """Return the chips of states and times, then one chip for each further term of the search."""
+    """Return the chips for states and times, then a chip for each further term of the search."""
     return [*_preset_chips(search), *_other_chips(search)]
 
 
@@ -125,7 +125,7 @@ def _other_chips(search: Search) -> Iterator[FilterChip]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NameField:
-    """A form field for a name, with its suggestions."""
+    """A form field for a name, for which suggestions are shown."""
 
     key: str
     label: Text
@@ -133,7 +133,7 @@ class NameField:
 
 
 def build_form(search: Search, now: datetime) -> dict[str, object]:
-    """Return the template context of the filter form: its fields, with their values in the search."""
+    """Return the template context of the filter form: its fields, filled in from the search."""
     since, until = (search.get(key) for key in ("since", "until"))
     return {
         "named": [NameField(key=key, label=KEY_LABELS[key], value=search.get(key)) for key in NAME_KEYS],
@@ -146,16 +146,15 @@ def build_form(search: Search, now: datetime) -> dict[str, object]:
 
 def _local_time(text: str, now: datetime) -> str:
     found = moment(text, now) if text else None
-    # This is the value format of `datetime-local` fields, in the installation's time zone.
+    # `datetime-local` fields use this format. The time is in the installation's time zone.
     return timezone.localtime(found).strftime("%Y-%m-%dT%H:%M") if found else ""
 
 
 def read_form(search: Search, fields: Mapping[str, str]) -> Search:
-    """Return the search changed by a submitted form. An empty field removes its term."""
+    """Return the search as changed by a submitted form. An empty field removes its term."""
     for key in (*NAME_KEYS, "files"):
         search = search.having(key, fields.get(key, "").strip())
-    # The form shows a relative time such as 90m as a date. The term stays as it was typed unless the user changes the
-    # date.
+    # The form shows a relative time such as 90m as a date. Unless the user changes this date, the term stays as typed.
     if fields.get("until", "") != fields.get("shown-until", ""):
         search = search.having("until", fields.get("until", ""))
     if fields.get("since"):
@@ -183,7 +182,7 @@ class TotalsPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsLine:
-    """The totals of a search, as text."""
+    """The totals of all requests that match a search, as text."""
 
     count: str
     parts: Sequence[TotalsPart]
@@ -193,7 +192,7 @@ class TotalsLine:
 
 
 def describe_totals(totals: Totals, search: Search) -> TotalsLine:
-    """Return the totals as text. If the search selects a state, totals per state are omitted."""
+    """Return the totals as text. Totals per state are omitted if the search already selects a state."""
     counts = totals.counts
     number = {"count": f"{counts.requests:,}"}
     if totals.is_more:

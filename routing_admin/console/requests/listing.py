@@ -1,6 +1,6 @@
-"""The list of requests: its selectable columns, and rows whose values are links to filters.
+"""The list of requests, with selectable columns and values that are links to filters.
 
-Rows are rendered in Python and not by templates, which take three times as long for the 450 cells of a page.
+Rows are rendered in Python, because templates would take three times as long for the 450 cells of a page.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from routing_admin.request_log.sent_files import read_adaptation
 COLUMNS_COOKIE = "request_columns"
 NOTHING = SafeString("")
 LINE_CHARS = 22
-"""Number of characters above which a narrow column may cut off a name, so that the name is repeated as the cell's
-title."""
+"""Longer names may be cut off in a narrow column, so they are repeated in the cell's title."""
 
 
 class Links:
-    """Builds links that filter the list by a value. The part of the URL before the value is built once per key."""
+    """Builds links that filter the list by a value. The beginning of the URL is built only once per search key."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
@@ -50,7 +49,7 @@ class Links:
         return SafeString(self._starts[key] + quote_plus(quote(value)))
 
     def name(self, key: str, value: str) -> SafeString:
-        """Return a name as a link that filters by it; empty without a name."""
+        """Return a name as a link that filters by it, or an empty string without a name."""
         if not value:
             return NOTHING
         title = format_html(' title="{}"', value) if len(value) > LINE_CHARS else NOTHING
@@ -59,7 +58,7 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column that can be hidden. `write` renders a row's cell in this column."""
+    """A column that can be hidden. `write` renders the column's cell in a row."""
 
     name: str
     label: str | Promise
@@ -70,7 +69,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rendered row of the list: the start time, which links to the request, and the selected columns."""
+    """A rendered row of the list: the start time, which links to the request's page, and the selected columns."""
 
     pk: str
     html: SafeString
@@ -79,7 +78,7 @@ class Row:
 def build_rows(rows: Sequence[RequestLog], search: Search, names: Sequence[str], now: datetime) -> list[Row]:
     links = Links(search)
     columns = [column for column in COLUMNS if column.name in names]
-    # One URL is reversed and reused, since only its last part differs between the rows.
+    # The URL is reversed only once, because the URLs of the rows differ only in one part.
     address = reverse("request", args=["-"])
     start, _dash, end = address.rpartition("-")
     return [Row(row.pk, _row(row, f"{start}{quote_path(row.pk, safe='~')}{end}", columns, links, now)) for row in rows]
@@ -100,7 +99,7 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     entry = build_row(row)
     asked, route, css = entry["target"], NOTHING, "xs muted"
     if asked.kind == "route" and not asked.route:
-        # Most requests ask for a route, so showing the word "route" in each row would only add a line.
+        # Most requests ask for a route, so the word "route" in every row would only take up a line.
         name, css = links.name("task", row.task_type), "xs muted" if entry["operation"] else "sr"
     elif asked.kind or asked.name != row.pk:
         name, route = short_name(asked.name), links.name("task", asked.route)
@@ -188,11 +187,11 @@ USUAL = tuple(column.name for column in COLUMNS if column.is_usual)
 
 
 def chosen_columns(stored: str | None) -> tuple[str, ...]:
-    """Return the names of the columns in the cookie's value, or of the default columns if there is no cookie."""
+    """Return the column names in the cookie's value, or the default columns if there is no cookie."""
     return order_columns(stored.split(".")) if stored else USUAL
 
 
 def order_columns(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are names of columns, in the order of the table."""
+    """Return those names that are names of columns, in the order of the table."""
     known = set(names)
     return tuple(column.name for column in COLUMNS if column.name in known)

@@ -1,4 +1,4 @@
-"""Explain whether a model received the start of a conversation unchanged, so that its prompt cache applies."""
+"""Explain whether a model received the beginning of a conversation unchanged, so that its prompt cache applies."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TEXT_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""Template of the sentence about a changed message. Messages are numbered from 1, including the one with the language
-directive."""
+"""Sentence about a changed message. Messages are numbered from 1, counting the one with the language directive."""
 
 
 def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:
-    """Return a sentence on the prefix, or None if no model was called or the log entry is too old to have digests.
+    """Return a sentence that says whether the prefix was kept.
 
-    `earlier` is the request that this request continues, with prefetched `attempts`.
+    Return None if no model was called, or if the log entry is too old to contain digests. `earlier` is the request that
+    this request continues, with prefetched `attempts`.
     """
     if not attempts:
         return None
@@ -45,7 +45,7 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
         return None
     if row.prefix["continues"] is None:
         return FIRST
-    # If only new messages have files, they cannot change the messages before them.
+    # If only new messages have files, the files cannot have changed earlier messages.
     if all(delivery["message"] >= row.prefix["past"] for delivery in attempt.deliveries):
         return KEPT
     earlier_attempt = _find_earlier_attempt(attempt, earlier)
@@ -57,7 +57,7 @@ def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: Req
 
 
 def _find_earlier_attempt(attempt: AttemptLog, earlier: RequestLog | None) -> AttemptLog | None:
-    # Each model has its own cache, so only attempts with the same provider and model are comparable.
+    # Each model has its own cache, so only attempts with the same provider and model can be compared.
     target = (attempt.provider, attempt.model)
     attempts = earlier.attempts.all() if earlier else ()
     return next(
@@ -87,7 +87,7 @@ def _list_deliveries(row: RequestLog, attempt: AttemptLog) -> list[_FileDelivery
 
 
 def _compare(before: Sequence[_FileDelivery], after: Sequence[_FileDelivery]) -> Translatable:
-    # Files that occur only in the later request are new, so they do not break the prefix.
+    # Files that only the later request has are new, so they do not break the prefix.
     changed = ((old, new) for old, new in zip(before, after, strict=False) if old != new)
     old, new = next(changed, (None, None))
     if old is None or new is None:

@@ -1,4 +1,4 @@
-"""Send an artifact to a model from its page. The previewed request is dispatched and logged like any other."""
+"""Send an artifact to a model from the artifact's page. The previewed request is dispatched and logged as usual."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 SURFACE = "page"
-"""Value of the log's `surface` for requests that are sent from a page."""
+"""Value of `surface` in the log for requests that are sent from a page."""
 
 
 @require_POST
 def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
-    """Send the file to a service and show the answer or the error.
+    """Send an artifact to a model service and show the answer or the error.
 
-    Raise `Http404` if the file or the service is unknown.
+    Raise `Http404` if the artifact or the service is unknown.
     """
     row = require_found(find_artifact(pk))
     state = snapshot.current()
@@ -60,9 +60,9 @@ def artifact_send(request: HttpRequest, pk: str) -> HttpResponse:
 
 @require_POST
 def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
-    """Have a model describe the file for a service that cannot read it.
+    """Have a model describe an artifact for a service that cannot read it.
 
-    Raise `Http404` if the file or the service is unknown.
+    Raise `Http404` if the artifact or the service is unknown.
     """
     row, state = require_found(find_artifact(pk)), snapshot.current()
     service = require_found(state.configuration.service(request.POST.get("service", "")))
@@ -80,7 +80,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionNote:
-    """A sentence on the result of having a file described. `request_id` is the id of the call to the describer."""
+    """A sentence on how describing a file went. `request_id` is the id of the call to the model that described it."""
 
     ok: bool
     sentence: str
@@ -100,8 +100,8 @@ def description_note(description: ModelDescription | None) -> DescriptionNote:
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """Plan the previewed request with a default route whose only candidate is this service."""
-    # The preview is planned in the same way, so the sent request equals the previewed one.
+    """Plan the previewed request: with a default route whose only candidate is this service."""
+    # The preview is planned in the same way, so the request that is sent is the previewed one.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)
 
@@ -118,6 +118,6 @@ def send_request(planned: PlannedRequest, service: str, request_id: str, actor: 
         fields: dict[str, Any] = {"error": error.message, "code": error.code}
     else:
         fields = {"answer": answered.answer, "usage": answered.answer.usage}
-    # The page links to the log entry, so it must be written before the page is rendered.
+    # The page links to the log entry, so the entry must be written before the page is rendered.
     journal().flush()
     return {**fields, "request_id": request_id, "ms": recorder.elapsed_ms()}

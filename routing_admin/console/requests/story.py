@@ -1,4 +1,4 @@
-"""The story of a request, built from its log entries alone: what happened, why, and what content was lost."""
+"""The story of a request, built only from the log: what happened, why, and which content was lost."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SKIPS: Mapping[str, Text] = {
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
-"""Meanings of outcomes that are not faults."""
+"""What the outcomes mean that are not faults."""
 
 SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.MISSING: gettext_lazy("skipped: provider deleted"),
@@ -67,7 +67,7 @@ SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.NO_KEY: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("skipped: address refused"),
 }
-"""Labels of the reasons why a candidate was never called. They are always shown in grey."""
+"""Labels of the reasons for which a candidate was never called. They are always shown in grey."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -79,14 +79,14 @@ NOT_SENT = "omitted"
 
 
 def explain_outcome(outcome: str) -> str:
-    """Return an outcome's meaning in the user's language, or an empty string for `ok` and unknown outcomes."""
+    """Return what an outcome means, in the user's language; an empty string for `ok` and for unknown outcomes."""
     row = TABLE.get(outcome)
     return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """How a candidate received a file: the badge, the reason, and what was lost."""
+    """How a candidate received a file: the badge, the reason for this form, and what was lost."""
 
     name: str
     kind: str
@@ -95,7 +95,7 @@ class File:
     artifact: str
     loss: str = ""
     describer: str = ""
-    """The model that described the file for the candidate, or empty if no model did."""
+    """The model that described the file for the candidate; empty if no model did."""
 
     @property
     def kind_name(self) -> str:
@@ -104,7 +104,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An attempt as the request's page shows it."""
+    """An attempt to call a candidate, as the request's page shows it."""
 
     row: AttemptLog
     name: str
@@ -118,12 +118,12 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log stores only a limited number of deliveries and counts the others.
+        # The log stores only a limited number of file deliveries, and counts the others.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
     def key_chips(self) -> tuple[tuple[str, str], ...]:
-        """Return the result and tone of each provider key that was tried; empty if the provider has a single key."""
+        """Return the result and tone for each provider key that was tried, or nothing if the provider has only one."""
         tries = [entry for entry in self.row.tries if entry.get("key")]
         failed = self.tone if self.tone in ("warn", "bad") else "warn"
         return tuple(
@@ -147,7 +147,7 @@ class Step:
 
     @property
     def lost(self) -> tuple[File, ...]:
-        """Return the files of which the candidate received only a description."""
+        """The files of which the candidate received only a description."""
         return tuple(file for file in self.files if file.badge == "described")
 
     @property
@@ -157,7 +157,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened to a request: a headline and the reasons."""
+    """What happened to a request: a headline, and the reasons."""
 
     headline: str
     why: tuple[str, ...]
@@ -165,7 +165,7 @@ class Story:
 
 
 def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSWERED) -> tuple[Step, ...]:
-    """Return all attempts in chain order. A call to a describer belongs to the first attempt that needed it.
+    """Return all attempts in chain order. A call to describe a file belongs to the first attempt that needed it.
 
     `ending` is how the request ended, which determines the tone of failures.
     """
@@ -179,7 +179,7 @@ def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSW
 
 
 def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
-    """Return the steps with the log entries of their calls to describers. `entries` maps request ids to log entries."""
+    """Add to the steps the log entries of their calls to describers. `entries` maps request ids to log entries."""
     return tuple(
         replace(
             step,
@@ -192,11 +192,11 @@ def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tup
 def _build_step(row: AttemptLog, ending: str) -> Step:
     is_ok = row.outcome == OK
     is_skipped = row.outcome in SKIPS
-    # A failure with status 200, such as an empty answer, is shown by its outcome.
+    # A failure with status 200, such as an empty answer, is named by its outcome.
     code = str(row.status) if row.status and (is_ok or row.status != 200) else row.outcome
     tone = "ok" if is_ok else "" if is_skipped else failure_tone(ending)
     code = str(SKIP_LABELS.get(row.outcome, code))
-    # Attempts for which the log does not list each try have only a number of retries.
+    # For some attempts, the log contains only a number of retries instead of each try.
     tries = len(row.tries) or (0 if is_skipped else row.retry_attempts + 1)
     files = tuple(_build_file(delivery) for delivery in row.deliveries)
     return Step(
@@ -208,12 +208,12 @@ FAILURE_TONES: Mapping[str, str] = {RequestEnding.ANSWERED: "warn", RequestEndin
 
 
 def failure_tone(ending: str) -> str:
-    """Return the tone of a failed try: red if the request failed, amber if a later try succeeded, else grey."""
+    """Return the tone of a failed try: red if the request failed, amber if it was answered in the end, else grey."""
     return FAILURE_TONES.get(ending, "")
 
 
 def color_chips(chain: Sequence[Mapping[str, Any]], ending: str) -> list[dict[str, Any]]:
-    """Return the chips of a chain, with the same words and tones as in the table of attempts."""
+    """Return the chips of a chain with the same texts and tones as in the table of attempts."""
     return [_color_chip(chip, ending) for chip in chain]
 
 
@@ -236,14 +236,14 @@ def _build_file(delivery: Mapping[str, Any]) -> File:
 
 
 def build_story(row: RequestLog, attempts: Sequence[Step]) -> Story:
-    """Return one sentence that says what happened to the request, with the reasons."""
+    """Return a sentence that says what happened to the request, and the reasons."""
     original = (row.answer or {}).get("replayOf")
     if original:
         headline = _("The caller got the result of request %(id)s: both had the same Idempotency-Key")
         return Story(insert_facts(headline, {"id": original}), (_("No model was called again."),), "ok")
     why = tuple(_describe_failure(step) for step in attempts if step.row.outcome != OK)
     tone = "warn" if why else "ok"
-    # The status was sent with the first keep-alive comment, before a model had answered.
+    # The status was sent with the first keep-alive comment, before a model answered.
     if waited := (row.answer or {}).get("keepAliveMs"):
         template = _("After %(time)s without content the stream began with keep-alive comments, so its status is 200.")
         why = (*why, insert_facts(template, {"time": duration_text(waited)}))
@@ -358,10 +358,10 @@ def _name_file(file: File) -> str:
 
 
 def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]:
-    """Return the tracks of the timeline, with each attempt's calls to describers below it.
+    """Return the tracks of the timeline, with the calls to describers below the attempt that needed them.
 
     Candidates that were never called have no track. The last track shows the time without any call, so that the bars
-    add up to the total.
+    add up to the whole duration.
     """
     tracks = [
         track
@@ -373,11 +373,11 @@ def build_tracks(attempts: Sequence[Step], total_ms: float) -> tuple[Track, ...]
 
 
 MIN_BAR_MS = 1.0
-"""Minimum duration, in milliseconds, from which the gateway's own processing has a bar."""
+"""Shorter durations of the gateway's own processing, in milliseconds, get no bar."""
 
 
 def _build_rest(tracks: Sequence[Track], total_ms: float) -> Iterator[Track]:
-    # The time between two tries of the same candidate is drawn as a wait.
+    # The time between two tries of the same candidate is drawn as waiting time.
     spans = sorted((track.bars[0].start, track.bars[-1].end) for track in tracks if track.bars)
     bars, covered = [], 0.0
     for start, end in [*spans, (total_ms, total_ms)]:
@@ -396,7 +396,7 @@ def _build_describing(step: Step) -> Iterator[Track]:
 
 def _build_tracks(step: Step, number: int) -> Iterator[Track]:
     row = step.row
-    # An attempt for which the log does not list each try is drawn as one bar.
+    # If the log does not contain each try, the whole attempt is drawn as one bar.
     tries = row.tries or [{"startedMs": row.started_ms, "durationMs": row.duration_ms, "outcome": row.outcome}]
     for key in dict.fromkeys(entry.get("key", "") for entry in tries):
         key_tries = [entry for entry in tries if entry.get("key", "") == key]
@@ -411,7 +411,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         start, end = entry["startedMs"], entry["startedMs"] + entry["durationMs"]
         tone = "ok" if entry["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first_content = row.first_content_ms
-        # The bar of the successful try is split into waiting and streaming at the time of the first content.
+        # When the first content arrived, the bar of the successful try is split into waiting and streaming.
         if tone == "ok" and entry is last and first_content is not None and 0 < first_content < row.duration_ms:
             middle = min(max(row.started_ms + first_content, start), max(end, row.started_ms + row.duration_ms))
             bars += [
@@ -424,7 +424,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
 
 
 def build_row(row: RequestLog) -> dict[str, Any]:
-    """Return the template context for a request's row in a list."""
+    """Return the template context for one request in a list."""
     entry = {"row": row, "target": requested_target(row), "ending": row.ending, "tone": failure_tone(row.ending)}
     entry["operation"] = operation_name(row.surface)
     chain = fold_skips(color_chips(row.chain, row.ending))
@@ -432,9 +432,9 @@ def build_row(row: RequestLog) -> dict[str, Any]:
 
 
 def fold_skips(chips: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the chips of a request's row.
+    """Return the chips of a request in a list.
 
-    Successive candidates that were skipped for the same reason share a chip with a count.
+    Successive candidates that were skipped for the same reason share one chip with a count.
     """
     folded: list[dict[str, Any]] = []
     for code, same in groupby(chips, key=itemgetter("code")):
@@ -451,9 +451,9 @@ WORST_FIRST = (DeliveryForm.DESCRIBED, DeliveryForm.CUT, DeliveryForm.CONVERTED,
 
 
 def worst_badge(adaptation: str) -> dict[str, str]:
-    """Return the worst badge of a request's files, from a value such as `image=native;file=inlined:cut:2`."""
-    # Later entries overwrite earlier ones, so the reversed order names the first of several files that were delivered
-    # alike.
+    """Return the worst badge among a request's files, from a text such as `image=native;file=inlined:cut:2`."""
+    # Later items overwrite earlier ones. The reversed order therefore keeps the first of several files with the same
+    # badge.
     kinds = {form: kind for kind, form, _count in reversed(list(read_adaptation(adaptation)))}
     worst = next((form for form in WORST_FIRST if form in kinds), None)
     return {"badge": SHOWN_BADGES[worst.value], "kind": _kind(kinds[worst])} if worst else {"badge": "", "kind": ""}

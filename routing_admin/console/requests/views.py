@@ -1,4 +1,4 @@
-"""Pages of the request log: the list with its search, and a request with the provider's response."""
+"""Pages of the request log: the list with its search, and a single request with the provider's response."""
 
 from __future__ import annotations
 
@@ -88,16 +88,19 @@ if TYPE_CHECKING:
     from routing_admin.models import RequestLog
 
 
-# The open list polls for the number of newer rows, and the search box requests suggestions.
+# The open list polls for the number of newer requests, and the search box asks for suggestions.
 
 NO_CONTENT = 204
 MAX_QUERY_CHARS = 300
-"""Maximum number of characters of the search text that are used for suggestions."""
+"""Maximum number of characters of the search text for which suggestions are made."""
 
 
 @require_GET
 def requests_newer(request: HttpRequest) -> HttpResponse:
-    """Return how many matching requests are newer than the first one shown, or 204 if this number is shown already."""
+    """Return the number of matching requests that are newer than the first one shown.
+
+    The status is 204 if the page already shows this number.
+    """
     typed, after, shown_count = (request.GET.get(name, "") for name in ("q", "after", "count"))
     count = count_newer(parse(typed), after)
     if str(count) == shown_count:
@@ -108,7 +111,7 @@ def requests_newer(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def requests_words(request: HttpRequest) -> HttpResponse:
-    """Return suggestions for the search text `q`, or for the value of one form field."""
+    """Return suggestions for the search text `q`, or for the value of one field of the filter form."""
     key = next((name for name in NAME_KEYS if name in request.GET), "")
     if key:
         words = match_names(request.GET[key][:MAX_QUERY_CHARS], list_names(key))[:MAX_SUGGESTIONS]
@@ -118,7 +121,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
 
 
 SECTION, STRIP = "over-time", "over-time-strip"
-"""Ids of the chart on the pages of agents, routes, providers and services, and of the line that shows it collapsed."""
+"""Ids of the collapsible chart on the pages of agents, routes, providers and services, and of its collapsed line."""
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
@@ -126,12 +129,12 @@ CHARTS: Mapping[str, str | Promise] = {
     "": gettext_lazy("Requests"),
     **{latency.value: label for latency, label in LATENCIES.items()},
 }
-"""Charts that a search can show, by the value of the parameter `show`."""
+"""Charts that the page can show for a search, by value of the parameter `show`."""
 
 
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show the chart of a search as a page, or as a fragment that the request list or another page loads later."""
+    """Show the chart for a search, as a page of its own or as a fragment that another page loads later."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)
@@ -157,7 +160,7 @@ def _summarize(search: Search, now: datetime) -> dict[str, Any]:
     return {
         "totals": describe_totals(sum_matches(search, now), search),
         "range_name": dict(RANGES).get(search.get("since"), ""),
-        # The last bucket is incomplete and would look like a drop.
+        # The last bucket is incomplete, so it would look like a drop.
         "heights": heights[:-1],
         "label": chart.label if chart else "",
     }
@@ -171,10 +174,10 @@ def _chart_template(request: HttpRequest) -> str:
 
 
 FORM = "form"
-"""Query parameter that identifies the form. The form's fields become terms of the search text."""
+"""Query parameter that marks a submitted filter form. The form's fields become terms of the search text."""
 LIVE_COOKIE = "request_live"
 EXAMPLE = "status:failed task:planning provider:openai since:1h"
-"""Placeholder of the search box. Keys of search terms are never translated."""
+"""Placeholder of the search box. The keys of search terms are never translated."""
 
 
 @require_GET
@@ -204,15 +207,13 @@ def requests(request: HttpRequest) -> HttpResponse:
         "words": suggest_words(typed[:MAX_QUERY_CHARS]),
         "is_live": (is_live := request.GET.get("live", request.COOKIES.get(LIVE_COOKIE)) != "off"),
         "live_url": list_address(search, live="off" if is_live else "on"),
-        # Only the first page, which has the newest requests, polls for new ones. If it is empty, every later request is
-        # new.
+        # Only the first page, with the newest requests, polls for new ones. If it is empty, all later requests are new.
         "place": "" if page.newer else write_cursor(page.rows[0]) if page.rows else write_position(timezone.now(), "~"),
         "example": EXAMPLE,
     }
     response = render(request, "requests/requests.html", context)
     if "live" in request.GET:
-        # The cookie lasts until the browser is closed, so that links to filters and pages need not repeat the chosen
-        # columns.
+        # The cookie lasts until the browser is closed. Links to filters and pages therefore need not repeat the choice.
         word, secure = "on" if is_live else "off", settings.SESSION_COOKIE_SECURE
         response.set_cookie(LIVE_COOKIE, word, samesite="Lax", secure=secure, httponly=True)
     return response
@@ -220,7 +221,7 @@ def requests(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def requests_columns(request: HttpRequest) -> HttpResponse:
-    """Store the visible columns of the list in a cookie. If none is chosen, restore the default columns."""
+    """Store the list's visible columns in a cookie. If none is chosen, restore the default columns."""
     response = redirect(find_return_url(request))
     names = order_columns(request.POST.getlist("column"))
     if not names or names == USUAL:
@@ -235,13 +236,13 @@ def requests_columns(request: HttpRequest) -> HttpResponse:
 
 @require_GET
 def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
-    """Show one request. Raise `Http404` if it is not in the log."""
+    """Show a single request. Raise `Http404` if it is not in the log."""
     logged = find_logged_request(pk, body=may(request.user, PagePart.RECORDED_BODIES))
     if logged is None:
         raise Http404
     row, steps, state = logged.row, build_steps(logged.attempts, logged.row.ending), snapshot.current()
     call_ids = [call.request_id for step in steps for call in step.describer_calls]
-    # Calls to describers have their own log entries, which contain the cost.
+    # Calls to models that describe files have log entries of their own, which contain the cost.
     steps = add_entries(steps, find_logged_requests(call_ids)) if call_ids else steps
     record_body_read(request_actor(request), row)
     context = {
@@ -271,7 +272,7 @@ def request_detail(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _caller_error(row: RequestLog, steps: Sequence[Step]) -> RenderedSentence | None:
-    # The error message that the caller received is shown only if it says more than the attempts do.
+    # The error message that the caller received is shown only if the attempts do not already show it.
     error = render_logged(row)
     is_summary = row.outcome == ALL_FAILED and not (error.quoted or error.earlier)
     is_known = not steps or is_summary or any(step.error == error for step in steps)
@@ -299,12 +300,12 @@ TOKEN_LABELS: Mapping[str, str | Promise] = {
     "webSearchRequests": gettext_lazy("web searches (calls)"),
     "webFetchRequests": gettext_lazy("web pages fetched (calls)"),
 }
-"""Maps token categories to their names, in the order of the page."""
+"""Names of token categories, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that the model generated, with its artifact if the artifact still exists."""
+    """A file that the model generated, and its artifact if this still exists."""
 
     kind: str
     mime_type: str
@@ -324,9 +325,10 @@ class AnswerFile:
 
 @dataclass(frozen=True, slots=True)
 class AnswerView:
-    """What the page shows beside an answer. Texts that the provider did not report are empty.
+    """What the page shows beside an answer. Texts are empty if the provider did not report them.
 
-    `replay_of` is the request whose result was replayed, if any. `choice` says which of several answers this is.
+    `replay_of` is the id of the request whose result was replayed, or empty. `choice` says which of several answers
+    this is.
     """
 
     finish_reason: str
@@ -342,18 +344,18 @@ class AnswerView:
 
 
 def artifact_ids(row: RequestLog) -> tuple[str, ...]:
-    """Return the ids of the artifacts that contain an answer's files."""
+    """Return the ids of the artifacts in which an answer's files are stored."""
     return tuple(file["artifactId"] for file in (row.answer or {}).get("media", ()) if file["artifactId"])
 
 
 def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerView:
     """Return what the log contains about an answer.
 
-    `artifacts` maps ids of artifacts, as returned by `artifact_ids`, to the artifacts that still exist.
+    `artifacts` maps the ids that `artifact_ids` returns to those artifacts that still exist.
     """
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}
-    # Token categories that do not occur are omitted, because most answers have only a few.
+    # Token categories without tokens are omitted, because most answers have only a few.
     tokens = tuple((counts[name], TOKEN_LABELS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         answer.get("finishReason", ""),

@@ -1,4 +1,4 @@
-"""Charts of a request search: how many requests match over time, by outcome, and how long the answers took."""
+"""Charts for a request search: how many requests match over time, by outcome, and how long the answers took."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.CANCELLED: (gettext_lazy("Cancelled"), "pale"),
     Outcome.FAILED: (gettext_lazy("Failed"), "bad"),
 }
-"""Names and colours of the outcomes, from the top of a bar down to the axis. Failures are at the axis, where they are
-easiest to compare."""
+"""Names and colours of outcomes, from the top of a bar to its foot, where failures are easiest to compare."""
 STEPS = (
     (timedelta(minutes=150), Step.MINUTES),
     (timedelta(hours=31), Step.HOUR),
     (timedelta(days=31), Step.DAY),
     (timedelta(weeks=30), Step.WEEK),
 )
-"""Maximum time range for each bucket length, chosen so that a chart has at most about thirty buckets."""
+"""Maximum time range for each bucket length, chosen so that a chart has no more than about thirty buckets."""
 MAX_SPAN = timedelta(days=900)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The time span of a chart. Its buckets begin at `shown`, and requests are counted from `start` on."""
+    """The time span of a chart. Its buckets begin at `shown`, but only requests from `start` on are counted."""
 
     search: Search
     now: datetime
@@ -62,7 +61,7 @@ class Frame:
     def bucket_index(self, at: datetime) -> int:
         """Return the index of the bucket that contains a time.
 
-        A time before the first bucket counts as in the first bucket.
+        Times before the first bucket count as in the first bucket.
         """
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 
@@ -87,7 +86,7 @@ def _frame(search: Search, now: datetime) -> Frame | None:
     if found is None:
         return None
     start, stop = max(found[0], now - MAX_SPAN), found[1]
-    # If the log is younger than a day, show a whole day and not a few minutes.
+    # If the log is younger than a day, show a whole day instead of a few minutes.
     shown = start if search.get("since") else min(start, stop - DAY)
     step = next((step for longest, step in STEPS if stop - shown <= longest), Step.MONTH)
     starts = list_starts(shown, stop - timedelta(microseconds=1), step)
@@ -126,7 +125,7 @@ LATENCIES: Mapping[Latency, str | Promise] = {
     Latency.WHOLE: gettext_lazy("Whole answer"),
 }
 SHARES = ((0.95, gettext_lazy("95% within"), "pale"), (0.5, gettext_lazy("Median"), "c1"))
-"""Percentiles with their names and colours, from the top of a bar down to the axis."""
+"""Percentiles with their names and colours, from the top of a bar down."""
 
 
 def draw_latencies(search: Search, latency: Latency, now: datetime) -> Chart | None:
@@ -171,7 +170,7 @@ NOTHING = "–"
 
 
 def _is_partial(begin: datetime, end: datetime, start: datetime, stop: datetime, counted_since: datetime) -> bool:
-    """Return whether a bucket extends beyond the search's time range, or beyond the counted time."""
+    """Return whether part of a bucket is outside the search's time range, or outside the time that is counted."""
     return begin < start < end or end > stop or (start < counted_since and begin < counted_since)
 
 
@@ -181,7 +180,7 @@ def _bucket_url(search: Search, since: datetime, until: datetime | None) -> str:
 
 
 def _outcome_url(search: Search, outcome: Outcome) -> str:
-    # The search `status:ok` would also match answers after a fallback.
+    # The search `status:ok` would also match requests that were answered after a fallback.
     if outcome is Outcome.ANSWERED or search.get("status") == outcome.value:
         return ""
     return _search_url(search.having("status", outcome.value))
