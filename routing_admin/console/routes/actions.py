@@ -23,12 +23,12 @@ from routing_admin.models import Alias, TaskRoute
 def save_route_as(
     actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save the route and chain that a spec describes, as one revision. Without `row`, create the route.
+    """Save the route and chain that a spec describes, as one revision. Without `row`, create a new route.
 
-    Raise `ConflictError` if the route's version is no longer `expected`, and `InvalidError` with all problems of the
+    Raise `ConflictError` if the stored version is no longer `expected`, and `InvalidError` with all problems in the
     spec.
     """
-    # A spec does not contain the route's position in the list, so it is taken from the row.
+    # A spec does not contain the route's position in the list, so the position is taken from the row.
     row = row or TaskRoute(task_type=spec.task_type)
     for name, value in route_fields(spec, row.position).items():
         setattr(row, name, value)
@@ -38,7 +38,7 @@ def save_route_as(
 def save_route(
     actor: Actor, row: TaskRoute, chain: Sequence[CandidateSpec] | None = None, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save a route as one revision. If `chain` is given, it replaces the route's candidates in this order."""
+    """Save a route as one revision. If `chain` is given, it replaces the route's candidates."""
     new = row.pk is None
     with ledger.change(actor, AuditedAction("route.add" if new else "route.change", "route", row.task_type)) as act:
         if new:
@@ -51,7 +51,7 @@ def save_route(
 
 
 def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
-    """Return the providers of a chain, by name. Raise `InvalidError` that lists all unknown providers."""
+    """Load the providers in a chain, by name. Raise `InvalidError` with the names of all unknown providers."""
     providers = Provider.objects.in_bulk([candidate.provider for candidate in chain], field_name="name")
     message = _("There is no provider %(name)s. Add it, or choose another.")
     problems = [
@@ -66,7 +66,8 @@ def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raise `InUseError` for a route that agents or aliases use, and for the default route if others exist."""
-    # Tasks without a route use the default route, so it can be deleted only as the last route.
+    # Requests without a route of their own use the default route, so only the last remaining default route can be
+    # deleted.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]

@@ -24,7 +24,7 @@ COLUMNS: Mapping[str, Column[AliasSpec]] = {
 
 
 def alias(request: HttpRequest) -> HttpResponse:
-    """Show the aliases, add or change an alias, or remove the alias that the parameter `remove` names."""
+    """Show the aliases. A POST request adds or changes an alias, or removes the one named by the parameter `remove`."""
     if request.method != "POST":
         return alias_page(request, AliasForm())
     removed = request.POST.get("remove", "")

@@ -1,4 +1,4 @@
-"""Administrators' API for aliases: model names that callers use, and the target of each."""
+"""Administrators' API for aliases: model names that callers may use, each with its target."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def admin_get_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.put("/aliases/{path:alias}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AliasIn))
 def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Set the target of an alias: a route, a service or a provider's model. `*` matches every other name.
+    """Set the target of an alias: a route, a service or a provider's model; the alias `*` matches every other name.
 
-    422 for an invalid name or target.
+    The status is 422 for an invalid name or target.
     """
     form = AliasForm({"name": alias, "target": read_as(request, AliasIn).target})
     if not form.is_valid():
@@ -78,7 +78,7 @@ def admin_put_alias(request: HttpRequest, alias: str) -> HttpResponse:
 
 @router.delete("/aliases/{path:alias}", response={204: None})
 def admin_delete_alias(request: HttpRequest, alias: str) -> HttpResponse:
-    """Remove an alias. A missing alias is not an error."""
+    """Remove an alias; removing a missing alias is not an error."""
     with ledger.exclusive():
         before = list_alias_entries(rows.read()).get(alias)
         check_expectation(read_expectation(request), before)

@@ -1,7 +1,8 @@
-"""The draft of a route that is being edited. It is read from the posted form, and nothing is stored before Save.
+"""The draft of a route in the editor, which is read from the posted form. Nothing is stored before Save.
 
-Each candidate is a card on the page. The page posts its cards in order (`card`, repeated), with each card's fields
-under `c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its buttons.
+Each candidate of the chain is a card on the page. The page posts the ids of its cards in order (`card`, repeated), and
+each card's fields as `c-<card>-…`. Dragging a card in the browser therefore has the same effect as pressing its
+buttons.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from routing_admin.core.fallback.policy import ErrorPreset, error_class_problem
 from routing_admin.core.fallback.table import Action
 
 POLICY_KEYS = ("preset", "fallbackOn")
-"""Keys of an error policy that are not error classes."""
+"""Keys in an error policy that are not error classes."""
 
 
 @dataclass(slots=True)
 class CandidateDraft:
-    """A candidate of a draft. `id` identifies its card on the page."""
+    """A candidate in a draft. `id` identifies the candidate's card on the page."""
 
     id: str
     form: CandidateForm
@@ -43,7 +44,10 @@ class CandidateDraft:
 
 @dataclass(slots=True)
 class Draft:
-    """The draft: the route's form, its cards in order, its own action per error class, and the edited version."""
+    """The draft: the route's form, the candidates' cards in order, the route's own actions by error class.
+
+    `version` is the stored version that is being edited.
+    """
 
     form: RouteForm
     cards: list[CandidateDraft]
@@ -52,11 +56,11 @@ class Draft:
     problems: list[str] = field(default_factory=list)
 
     def valid(self) -> bool:
-        """Validate all forms of the draft, and return whether they are valid."""
+        """Validate all forms of the draft. Return whether they are valid."""
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """Return the route that the draft describes. Where a field is not valid, the value in `base` is kept."""
+        """Return the route that the draft describes. Invalid fields keep their values in `base`."""
         self.valid()
         cleaned = self.form.cleaned_data
         return replace(
@@ -74,8 +78,8 @@ class Draft:
         )
 
     def _candidates(self, base: RouteSpec) -> Iterator[CandidateSpec]:
-        # The page does not show all values, so the values that it does not show are taken from the stored candidate.
-        # Two cards with the same model use the stored candidates in order.
+        # Values that the page does not show are taken from the stored candidate with the same model. If several cards
+        # have the same model, they use the stored candidates in order.
         stored: dict[tuple[str, str | None], list[CandidateSpec]] = {}
         for candidate in base.candidates:
             stored.setdefault((candidate.provider, candidate.model), []).append(candidate)
@@ -84,7 +88,7 @@ class Draft:
             matches = stored.get((card.provider, card.model))
             current = matches.pop(0) if matches else CandidateSpec(card.provider, card.model)
             values = card.form.cleaned_data
-            # If the page does not have the field, the stored value is kept.
+            # A page without this field keeps the stored value.
             is_sent = card.form.add_prefix("extra_body") in card.form.data
             yield replace(
                 current,
@@ -94,7 +98,7 @@ class Draft:
             )
 
     def _policy(self, base: RouteSpec, preset: str) -> str | Mapping[str, Any]:
-        # An unchanged error policy keeps its notation, so that saving it changes nothing.
+        # An unchanged error policy keeps its notation, so that saving the route changes nothing.
         if (preset, self.on_error) == (error_preset(base), own_actions(base)):
             return base.on_error
         fallback_on = _fallback_conditions(base)
@@ -124,7 +128,7 @@ def _content(base: RouteSpec, cleaned: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def error_preset(route: RouteSpec) -> str:
-    """Return the name of a route's preset of error actions, by default `seed`."""
+    """Return the name of the preset in a route's error policy, by default `seed`."""
     preset = route.on_error if isinstance(route.on_error, str) else route.on_error.get("preset")
     return str(preset) if preset in set(ErrorPreset) else ErrorPreset.SEED.value
 
@@ -140,7 +144,7 @@ def plain(value: Any) -> str:
 
 
 def build_draft(route: RouteSpec, version: int | None) -> Draft:
-    """Build the draft of a route that has not been changed yet."""
+    """Build the draft of a stored or new route that has not been edited yet."""
     data = QueryDict(mutable=True)
     for name in NUMBERS:
         data[name] = plain(getattr(route, name))
@@ -173,7 +177,7 @@ def read_draft(data: QueryDict, version: int | None = None) -> Draft:
     cards = [_card(data, card) for card in dict.fromkeys(data.getlist("card")) if f"c-{card}-provider" in data]
     version_text = _text(data, "version")
     actions = {key[3:]: str(value) for key, value in data.items() if key.startswith("on-") and value in set(Action)}
-    # Unknown error classes are dropped, because the route would not accept them. The page does not offer them.
+    # The page does not offer unknown error classes, and the route would not accept them, so they are ignored.
     known_actions = {word: action for word, action in actions.items() if error_class_problem(word) is None}
     return Draft(
         RouteForm(data),
@@ -190,26 +194,26 @@ def _card(data: QueryDict, card: str) -> CandidateDraft:
 
 @dataclass(frozen=True, slots=True)
 class EditorAction:
-    """A button of the chain editor: what it does, and the card to which it applies."""
+    """A pressed button of the chain editor, and the card that the button belongs to."""
 
     verb: str
     target: str = ""
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    # Each kind of button has its own field, because a button can submit only one name with a value.
+    # Each kind of button has a form field of its own, because a button can submit only one name and value.
     if _text(data, "move"):
         card, _, direction = _text(data, "move").partition(":")
         return EditorAction(direction, card)
     if _text(data, "remove"):
         return EditorAction("remove", _text(data, "remove"))
     verb = _text(data, "act") or "check"
-    # Pressing Enter in the field for a new candidate submits the form's first button, which only validates.
+    # Pressing Enter in the field for a new candidate submits the form's first button, which only validates the form.
     return EditorAction("add" if verb == "check" and _text(data, "pick").strip() else verb)
 
 
 def apply_action(data: QueryDict, action: EditorAction, configuration: Configuration) -> QueryDict:
-    """Return the form data after pressing a button that moves, removes or adds a card."""
+    """Return the form data as changed by a button that moves, removes or adds a card."""
     cards = list(dict.fromkeys(data.getlist("card")))
     changed = data.copy()
     if action.verb == "remove":
@@ -229,9 +233,9 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
 
 
 def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
-    """Return the button that gets the focus after an action, or an empty string to leave the focus unchanged."""
-    # The pressed button may have been removed, or be disabled at an end of the chain. Without this, keyboard users
-    # would lose the focus.
+    """Return the button that gets the focus after an action, or an empty string to leave the focus where it is."""
+    # The pressed button may no longer exist, or be disabled at an end of the chain, so keyboard users would lose the
+    # focus.
     if action.verb == "remove" and cards:
         return f"drop {cards[0]}"
     if len(cards) > 1 and action.target in (cards[0], cards[-1]):
@@ -242,38 +246,38 @@ def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
 def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | None:
     """Return the candidate that a text names, or None.
 
-    The text may be a model service, a provider, or `provider/model`.
+    The text may be the id of a model service, the name of a provider, or `provider/model`.
     """
     service = configuration.service(text)
     if service is not None:
         return CandidateSpec(service.provider, service.model)
-    # Provider and model names may contain slashes, so the longest matching name is the provider's.
+    # Provider names and model names may contain slashes, so the longest matching provider name is used.
     names = [provider.name for provider in configuration.providers if f"{text}/".startswith(f"{provider.name}/")]
     name = max(names, key=len, default=None)
     return None if name is None else CandidateSpec(name, text[len(name) + 1 :].strip()[:200] or None)
 
 
-# A task type may be any text, so task types that a URL path cannot contain are encoded.
+# A task type may be any text, so those that a URL path cannot contain are encoded.
 
 PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
-# In place of a task type, `new` is the URL of the page for a new route.
+# `new` in place of a task type is the URL of the page for a new route.
 RESERVED_NAMES = frozenset({"new"})
 ESCAPE = "~"
 
 
 class TaskType:
-    """Path converter for task types.
+    """Converter for task types in URL paths.
 
-    `planning` stays unchanged; `a/b`, `..` and `new` become `~` followed by URL-safe base64.
+    `planning` stays as it is; `a/b`, `..` and `new` become `~` followed by URL-safe base64.
     """
 
     regex = r"[^/]+"
 
     def to_python(self, value: str) -> str:
-        """Decode the task type in a URL. Raise `ValueError`, for which Django returns 404, if it is malformed."""
+        """Decode a task type in a URL. Raise `ValueError` if it is malformed, so that Django returns 404."""
         if not value.startswith(ESCAPE):
             return value
-        # The URL omits the padding of base64.
+        # The URL lacks the padding of base64.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
         try:
             return base64.b64decode(data, altchars=b"-_", validate=True).decode()

@@ -1,4 +1,4 @@
-"""The chain editor. Everything on the page is a draft until Save, which creates one revision."""
+"""The chain editor of a task route. All edits are a draft until Save, which creates one revision."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ CONDITIONS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""Fallback conditions that are shown between two cards, each with a failure that represents it."""
+"""Errors that may be shown between two cards as conditions for a fallback, each with a failure that represents it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CardView:
-    """A candidate's card as shown, with its findings and the kinds of content that are lost from this candidate on."""
+    """A candidate's card with its findings, and the kinds of content that are lost from this candidate on."""
 
     card: CandidateDraft
     checked: CheckedCandidate
@@ -88,7 +88,7 @@ class CardView:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """The conflict between the draft and the version that another user has saved in the meantime."""
+    """The conflict between a draft and the version that another user has saved in the meantime."""
 
     saved: str
     draft: str
@@ -97,7 +97,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditorPage:
-    """The input of the editor: the stored route, its row, the draft, and the pressed button."""
+    """What the editor works on: the stored route, its row, the draft, and the pressed button."""
 
     state: Snapshot
     row: TaskRoute | None
@@ -117,7 +117,7 @@ def route(request: HttpRequest, task_type: str) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def route_new(request: HttpRequest) -> HttpResponse:
-    """Show the editor for a new route. `?task_type=` is its initial name."""
+    """Show the editor for a new route. `?task_type=` prefills its task type."""
     return edit(request, None, replace(NEW_ROUTE, task_type=request.GET.get("task_type", "")[:200]))
 
 
@@ -132,18 +132,18 @@ def edit(request: HttpRequest, row: TaskRoute | None, base: RouteSpec) -> HttpRe
     action = read_action(request.POST)
     data = apply_action(request.POST, action, state.configuration)
     if row is not None:
-        # The name of a stored route cannot be changed.
+        # The task type of a stored route cannot be changed.
         data["task_type"] = row.task_type
-    editor = can_edit(request)  # A viewer's page has no fields to post, so the stored route is simulated.
+    editor = can_edit(request)  # Viewers' pages have no fields to post, so the stored route is simulated for them.
     draft = read_draft(data) if editor else build_draft(base, row.version if row else None)
     page = EditorPage(state=state, row=row, base=base, draft=draft, action=action, data=data)
-    if action.verb == "past":  # The page requests the retrospective separately, once the user has stopped editing.
+    if action.verb == "past":  # The page requests this retrospective separately, once the user has stopped editing.
         return render(request, "routes/past.html", render_retrospective(state, base if row else None, draft.spec(base)))
     return save(request, page) if action.verb == "save" else show(request, page)
 
 
 def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
-    """Save the draft as one revision. On failure, respond with 422 and all problems, or with 409 and both versions.
+    """Save the draft as one revision. If this fails, return 422 with all problems, or 409 with both versions.
 
     Raise `PermissionDenied` for viewers.
     """
@@ -165,7 +165,7 @@ def save(request: HttpRequest, page: EditorPage) -> HttpResponse:
 
 
 def check_draft(page: EditorPage) -> bool:
-    """Return whether the draft can be saved. If it cannot, add the reasons to the draft."""
+    """Return whether the draft can be saved. If not, add the reasons to the draft."""
     draft = page.draft
     if page.row is None:
         draft.form.fields["task_type"].validators.append(check_new_name)
@@ -184,7 +184,7 @@ def show_conflict(request: HttpRequest, page: EditorPage, sentence: str) -> Http
     current = find_route_with_chain(page.base.task_type)
     if current is None:
         return show(request, page, status=409)
-    # The page now shows the other change, so saving again is allowed to overwrite it.
+    # The page now shows the other user's version, so saving again may overwrite it.
     page.draft.version = current.version
     base = route_spec(current)
     draft_spec = page.draft.spec(base)
@@ -213,7 +213,7 @@ def show(
 
 
 def simulate_panel(request: HttpRequest, page: EditorPage) -> Panel:
-    """Return the panel beside the chain, with the result of running the draft if Simulate or Send was pressed."""
+    """Return the panel beside the chain. After Simulate or Send, it contains the result of running the draft."""
     may_attach = may(request.user, PagePart.ARTIFACT_BYTES)
     panel = read_panel(page.data, page.state.configuration, may_attach=may_attach)
     set_outcomes(panel, page.data, [(card.id, card.name) for card in page.draft.cards])
@@ -229,7 +229,7 @@ def context(page: EditorPage) -> dict[str, Any]:
     if draft.form.is_bound and page.action.verb == "open":
         draft.valid()
     if page.action.verb != "save" and not draft.form["task_type"].value():
-        draft.form.errors.pop("task_type", None)  # An empty name is an error only when the draft is saved.
+        draft.form.errors.pop("task_type", None)  # An empty task type is an error only on saving.
     spec = draft.spec(page.base)
     attention = [
         *list_problems(draft.form),
@@ -294,7 +294,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
 
 
 def show_inherited_values(draft: Draft, spec: RouteSpec) -> None:
-    """Set the inherited values as placeholders of the cards' empty fields."""
+    """Show the values that cards inherit from the route as placeholders of the cards' empty fields."""
     default = pgettext("parameter", "default")
     for name in ("temperature", "max_tokens"):
         value = getattr(spec, name)
@@ -304,10 +304,10 @@ def show_inherited_values(draft: Draft, spec: RouteSpec) -> None:
 
 
 def fallback_conditions(policy: Policy) -> list[str]:
-    """Return the errors after which the chain continues with the next card."""
+    """Return the errors after which the chain continues with the next candidate."""
     return [word for word, failure in CONDITIONS if policy.verdict(failure).action is not Action.RAISE]
 
 
 def find_pick_problem(pick: str) -> str:
-    """Return why no candidate was added. If there is such a reason, the page keeps the typed name."""
+    """Return why no candidate was added, or an empty string if none was requested."""
     return _("No model service or provider has this name.") if pick else ""

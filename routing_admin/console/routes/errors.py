@@ -1,4 +1,4 @@
-"""A route's error policy as a table, and the classification of a pasted error."""
+"""A route's error policy as a table, and the classification of an error that was pasted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ACTIONS: Mapping[Action, str | Promise] = {
     Action.NEXT: gettext_lazy("next candidate at once"),
     Action.RAISE: gettext_lazy("stop, no fallback"),
 }
-"""Actions that a route can choose for an error class."""
+"""Actions that a route can take after an error, with their labels."""
 
 Row = tuple[str, str | Promise, tuple[Failure, ...]]
 
@@ -56,13 +56,13 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""Rows of the table: an error class in the policy's notation, its label, and the failures that represent it."""
+"""Rows of the table: an error class as written in policies, its label, and the failures that represent it."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
-"""Example of an error to paste."""
+"""Example of an error that can be pasted."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
-"""Error classes that are shown while the table is collapsed."""
+"""Error classes that are shown even while the table is collapsed."""
 
 HTTP_STATUS = re.compile(
     r"(?:HTTP(?:/[\d.]+)?\s*|status(?:[ _]?code)?\W{0,3}|error\W{0,3}code\W{0,3}|^\s*)([1-5]\d\d)\b", re.I
@@ -75,15 +75,15 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Patterns for exception messages without an HTTP status. The first match decides, so specific patterns come first."""
+"""Patterns for exception messages without an HTTP status. The first match counts, so specific patterns come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyRow:
-    """An error class in the table: the draft's action after such an error, and the action that the route itself sets.
+    """An error class in the table: the action that follows such an error, and the action that the route itself sets.
 
-    `moved` is true if the preset makes the chain continue after an error that is otherwise raised. Rows with `short`
-    are always shown.
+    `moved` is true if the preset makes the chain continue after an error that would otherwise end the request. If
+    `short` is true, the row is always shown.
     """
 
     word: str
@@ -96,10 +96,10 @@ class PolicyRow:
 
 
 def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
-    """Return a route's error policy as rows. Classes that are not in `ROWS` come last."""
+    """Return a route's error policy as rows. Error classes that are not in `ROWS` come last."""
     policy = route_policy(route)
     table_words = {word for word, _label, _failures in ROWS}
-    # A policy may name any fault or status, not only those in the table.
+    # A policy may name any fault or status, including those that are not in the table.
     other_rows: list[Row] = [
         (word, word, _sample_failures(word)) for word in policy.on_error if word not in table_words
     ]
@@ -139,7 +139,7 @@ def verdict_line(verdict: Verdict, policy: Policy) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastedError:
-    """A pasted error: its class, its meaning, and what this route would do after it."""
+    """A pasted error: its classification, its meaning, and what this route would do after it."""
 
     explanation: Explanation
     failure: Failure
@@ -168,14 +168,14 @@ def read_pasted(text: str, route: RouteSpec) -> PastedError | None:
 def failure_in(text: str) -> Failure:
     """Return the failure that a text describes.
 
-    The text may contain a status, a response body, both, or an exception.
+    The text may contain an HTTP status, a response body, both, or an exception message.
     """
     status = HTTP_STATUS.search(text)
     start = text.find("{")
     body = text[start:] if start >= 0 else text[status.end() :] if status else text
     if status:
         return parse_failure(int(status[1]), {}, body.strip().encode())
-    # Only plain text is searched, because in JSON these words may be part of any message.
+    # Only plain text is searched, because in JSON these words may occur in any message.
     for pattern, fault in EXCEPTIONS:
         if start < 0 and pattern.search(text):
             return Failure(fault, text.strip()[:300])

@@ -47,7 +47,7 @@ SECONDS = (SHORTEST_SECONDS, MAX_SECONDS)
 
 
 class Number(forms.FloatField):
-    """A narrow number field. An empty field means None, while 0 is a value."""
+    """A narrow field for a number. An empty field means None, which differs from 0."""
 
     def __init__(self, *, between: tuple[float, float], inherited: str = "", **options: Any) -> None:
         attrs = {"class": "num", "inputmode": "decimal", "placeholder": inherited, "autocomplete": "off"}
@@ -70,7 +70,7 @@ def text_that_can_be_stored(value: str) -> None:
 
 
 class RouteForm(forms.Form):
-    """The route's own fields. Each candidate has a `CandidateForm`."""
+    """The form for a route's own fields. Each candidate has a `CandidateForm`."""
 
     task_type = forms.CharField(label=_("Task type"), max_length=200, validators=[text_that_can_be_stored])
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
@@ -100,7 +100,7 @@ class RouteForm(forms.Form):
 
 
 class CandidateForm(forms.Form):
-    """The form for a candidate's card: provider and model, and the candidate's own parameters."""
+    """The form on a candidate's card: provider and model, and the candidate's own parameters."""
 
     provider = forms.CharField(widget=forms.HiddenInput)
     model = forms.CharField(widget=forms.HiddenInput, required=False)
@@ -122,7 +122,7 @@ class CandidateForm(forms.Form):
 
 
 class AliasForm(forms.Form):
-    """Another name for a route or a model service."""
+    """The form for an alias: another name for a route or a model service."""
 
     name = forms.CharField(
         label=pgettext_lazy("alias", "Model name callers use"), max_length=200, validators=[text_that_can_be_stored]

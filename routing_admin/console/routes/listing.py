@@ -47,18 +47,18 @@ from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 MAX_CHIPS = 3
-"""Maximum number of a chain's candidates that are shown. Further ones are only counted."""
+"""Maximum number of candidates that the list shows of a chain. Further ones are only counted."""
 STATES = {
     "ready": gettext_lazy("Ready"),
     UNABLE: gettext_lazy("Cannot answer"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""States by which the list of routes can be filtered."""
+"""States by which routes can be filtered."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedCandidate:
-    """A candidate as a chip of a chain in the list: what it reads, and its tone."""
+    """A chain's candidate as a chip in the list: its name, what it reads, and the chip's tone."""
 
     name: str
     reads: tuple[str, ...]
@@ -68,7 +68,7 @@ class ListedCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedWarning:
-    """A warning about a chain. In the list, only the warning that the route cannot answer has a label."""
+    """A warning about a chain. In the list, only the warning that a route cannot answer has a label."""
 
     tone: str
     icon: str
@@ -88,7 +88,7 @@ class RouteRow:
 
     @property
     def shown(self) -> tuple[ListedCandidate, ...]:
-        # A single hidden candidate is shown, because it takes no more space than the count of hidden candidates.
+        # A single hidden candidate would take no more space than the count of hidden candidates, so it is shown.
         return self.chain if len(self.chain) == MAX_CHIPS + 1 else self.chain[:MAX_CHIPS]
 
     @property
@@ -118,7 +118,10 @@ class RouteRow:
 
 
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
-    """Return the rows of these routes with their traffic. One query reads the log, and one the drifts of models."""
+    """Return the rows of these routes with their traffic.
+
+    One query reads the traffic from the log, and one reads the recorded doubts about models' capabilities.
+    """
     routes = list(routes)
     traffic = map_traffic([route.task_type for route in routes], timezone.now())
     drifts = map_drifts()
@@ -170,7 +173,7 @@ def summarize(routes: Sequence[RouteStatus]) -> str:
 
 
 def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
-    """Return the route's state, a key of `STATES`.
+    """Return the route's state, a key in `STATES`.
 
     `causes` maps each enabled route to the reason why it cannot answer, or to an empty string.
     """
@@ -180,9 +183,9 @@ def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
 
 
 def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
-    """Return the filters: by state and, for routes that cannot answer, by cause.
+    """Return the list's filters: by state and, for routes that cannot answer, by cause.
 
-    `causes` is the same as in `route_state`.
+    `causes` is explained at `route_state`.
     """
     counted = Counter(filter(None, causes.values())).most_common()
     return [
@@ -206,7 +209,7 @@ def columns(causes: Mapping[str, str], requests: Mapping[str, int]) -> dict[str,
 
 
 def search_texts(configuration: Configuration, route: RouteSpec) -> Iterator[str]:
-    """Yield the texts that a search matches: the task type, and each candidate's provider, model and service."""
+    """Yield the texts that can match a search: the task type, and each candidate's provider, model and service."""
     yield route.task_type
     for candidate in route.candidates:
         provider = configuration.provider(candidate.provider)
@@ -217,7 +220,7 @@ def search_texts(configuration: Configuration, route: RouteSpec) -> Iterator[str
 
 @dataclass(frozen=True, slots=True)
 class LanguageView:
-    """The default language, its directive, and the other languages."""
+    """The default language, its directive to models, and the other languages."""
 
     code: str
     directive: str
@@ -238,8 +241,7 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
-        # Routes that cannot answer come first. If there are hundreds of routes, they would otherwise be on the last
-        # page.
+        # Routes that cannot answer come first. Among hundreds of routes, they could otherwise be on the last page.
         sorted(configuration.routes, key=lambda route: route_state(route, causes) != UNABLE),
         request.GET,
         texts=lambda route: search_texts(configuration, route),
@@ -265,7 +267,7 @@ def routes(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Enable or disable a route and return its row. Raise `Http404` for an unknown route."""
+    """Enable or disable a route and return its new row. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404
@@ -283,13 +285,13 @@ def enabled(request: HttpRequest, task_type: str) -> HttpResponse:
         return redirect("routes")
     state = snapshot.current()
     spec = state.configuration.route(task_type)
-    # The change has published a new snapshot. Render the row from it, not from the form.
+    # The change has published a new snapshot, so the row is rendered from the snapshot instead of the form.
     return render(request, "routes/list.html#row", {"row": route_rows(state, [spec])[0]} if spec else {})
 
 
 @require_POST
 def delete(request: HttpRequest, task_type: str) -> HttpResponse:
-    """Delete a route. If it cannot be deleted, its page shows the reason. Raise `Http404` for an unknown route."""
+    """Delete a route. If this is impossible, the route's page says why. Raise `Http404` for an unknown route."""
     row = find_route(task_type)
     if row is None:
         raise Http404

@@ -1,4 +1,4 @@
-"""Sentences for routes: findings, losses, warnings about a whole chain, and the changes of a draft."""
+"""Sentences about routes: findings, losses, warnings about a whole chain, and changes in a draft."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FINDINGS: Mapping[Finding, tuple[str, str, Text]] = {
     Finding.ENDS: ("warn", "clock", gettext_lazy("Will be retired")),
     Finding.LAST: ("", "down", gettext_lazy("Last: if it fails, the caller gets its error")),
 }
-"""Maps findings about a candidate to tone, icon and label."""
+"""Maps each finding about a candidate to a tone, an icon and a label."""
 
 HINTS: Mapping[Finding, Text] = {
     Finding.TEXT_ONLY: gettext_lazy("What this model reads is not set, so every file becomes a description."),
@@ -57,7 +57,7 @@ NO_DESCRIBER: Mapping[DescribeRouteState, Text] = {
     ),
     DescribeRouteState.DISABLED: gettext_lazy("The task route describe is disabled, so no model describes files."),
 }
-"""Reasons why no model describes files, although the content policy requires descriptions."""
+"""Reasons why no model describes files although the content policy requires descriptions."""
 
 FIELDS: Mapping[str, Text] = {
     "enabled": gettext_lazy("enabled"),
@@ -81,8 +81,8 @@ FIELDS: Mapping[str, Text] = {
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
     """Return the template context about describing files on these routes; empty if no policy requires descriptions.
 
-    `describing` is the state of the describe route. `no_describer` is the reason why no model describes files, and
-    `describe_url` is the page on which this can be changed.
+    `describing` is the state of the route `describe`, whose models describe files. `no_describer` is the reason why no
+    model does so, and `describe_url` is the page on which this can be changed.
     """
     if not any(wants_describer_along(configuration, route) for route in routes):
         return {}
@@ -110,7 +110,7 @@ def badges(checked: CheckedCandidate) -> list[dict[str, Any]]:
 
 
 def hint_text(checked: CheckedCandidate, finding: Finding) -> Text:
-    """Return an explanatory sentence on a finding, or an empty string if its label suffices."""
+    """Return a sentence that explains a finding, or an empty string if its label suffices."""
     if finding in (Finding.NO_KEY, Finding.ORIGIN_REFUSED):
         return translate_sentence(checked.detail)
     if finding is Finding.DOUBTFUL:
@@ -162,8 +162,8 @@ def change_text(change: RouteChange) -> str:
 
 
 def position_text(action: EditorAction, draft: Draft) -> str:
-    """Return a sentence that says where a moved card is now, or an empty string after any other action."""
-    # Screen readers announce this sentence; otherwise, the move would only be visible.
+    """Return a sentence that says where a moved card is now, or an empty string if no card was moved."""
+    # Screen readers announce this sentence. Otherwise, the move would only be visible.
     cards = [card.id for card in draft.cards]
     if action.verb not in ("up", "down") or action.target not in cards:
         return ""
@@ -173,13 +173,13 @@ def position_text(action: EditorAction, draft: Draft) -> str:
 
 
 def list_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
-    """Yield (tone, icon, sentence) for each warning about the chain."""
+    """Yield each warning about the chain as (tone, icon, sentence)."""
     if not lint.callable:
         yield "bad", "stop", _("No candidate can answer: all are skipped")
     skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        # If all but one candidate of a longer chain are skipped, a single failure leaves no answer.
+        # If all candidates of a longer chain but one are skipped, a single failure leaves the request unanswered.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _loss_warnings(lint)
     yield from _drift_warnings(lint)

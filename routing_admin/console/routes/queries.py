@@ -1,4 +1,4 @@
-"""Queries for task routes: rows, the last day's traffic, and which routes cannot answer.
+"""Queries for task routes: rows, the traffic of the last day, and which routes cannot answer.
 
 Everything else about routes is read from the snapshot.
 """
@@ -28,7 +28,7 @@ from routing_admin.request_log.time_ranges import window_start
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A task type's numbers of requests in a day: all, those with a fallback, and failed ones."""
+    """The number of a task type's requests in a day: all, those with a fallback, and those that failed."""
 
     requests: int = 0
     fell_back: int = 0
@@ -43,14 +43,14 @@ class Traffic:
         return self._percent(self.failed)
 
     def _percent(self, part: int) -> int:
-        # If there was any such request, show at least 1 %, because a rounded 0 % would hide it.
+        # If there was any such request, show at least 1 %, because 0 % would hide it.
         return max(1, round(100 * part / self.requests)) if part else 0
 
 
 def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traffic]:
     """Map each task type with requests in the last 24 hours to its traffic.
 
-    The query is answered from an index alone.
+    An index alone answers this query.
     """
     rows = RequestLog.objects.filter(task_type__in=task_types, started_at__gte=window_start(now))
     counts = (
@@ -58,7 +58,7 @@ def map_traffic(task_types: Collection[str], now: datetime) -> Mapping[str, Traf
         .values_list("task_type")
         .annotate(
             requests=Count("*"),
-            # `started_at` is part of the index. Selecting any other column would make the database read the rows.
+            # `started_at` is in the index. For any other column, the database would have to read the rows.
             fell_back=Count("started_at", filter=Q(fell_back=True)),
             failed=Count("started_at", filter=Q(ending=RequestEnding.FAILED)),
         )
@@ -79,12 +79,12 @@ def find_route_with_chain(task_type: str) -> TaskRoute | None:
 
 
 # Pages, alerts, `doctor` and `/metrics` share this definition of which task routes cannot answer, and why. Disabled
-# routes are omitted, since requests of their task types use the route `default`. Cooldowns are ignored, since they end
-# by themselves.
+# routes are left out, because requests of their task types use the route `default`. Cooldowns are ignored, because they
+# end by themselves.
 
 
 UNABLE = "unable"
-"""The state of an enabled route that cannot answer, as it is written in URLs."""
+"""The state of an enabled route that cannot answer, as used in URLs."""
 NO_CANDIDATE, SEVERAL = "no_candidate", "several"
 CAUSES: Mapping[str, Promise] = {
     SkipReason.NO_KEY: gettext_lazy("no key"),
@@ -94,14 +94,14 @@ CAUSES: Mapping[str, Promise] = {
     NO_CANDIDATE: gettext_lazy("no candidate"),
     SEVERAL: gettext_lazy("several causes"),
 }
-"""Reasons why a route cannot answer. `SEVERAL` means that its candidates are skipped for different reasons."""
+"""Reasons why a route cannot answer. `SEVERAL` means that candidates are skipped for different reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteStatus:
-    """Whether a route can answer: the number of callable candidates, and why others cannot be called.
+    """Whether a route can answer: the number of callable candidates, and why the others cannot be called.
 
-    `cause` is a key of `CAUSES` for a route that cannot answer, else empty.
+    If the route cannot answer, `cause` is a key in `CAUSES`, else it is empty.
     """
 
     task_type: str
@@ -112,7 +112,7 @@ class RouteStatus:
 
 
 def list_statuses(state: Snapshot) -> tuple[RouteStatus, ...]:
-    """Return each enabled route's status. Routes are planned as for a request, but no model is called."""
+    """Return the status of each enabled route. Routes are planned as for a request, but no model is called."""
     return _list_statuses(state, get_language())
 
 
@@ -136,7 +136,7 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
     planned = _plan(state, route)
     ready = [candidate for candidate in planned if candidate.skip is None]
     skipped = [candidate for candidate in planned if candidate.skip is not None]
-    # Several candidates often share a reason, for example a missing key.
+    # Candidates often have a reason in common, for example a missing key.
     reasons = tuple(dict.fromkeys(translate_sentence(candidate.skip_detail) or candidate.name for candidate in skipped))
     return RouteStatus(
         task_type=route.task_type,
@@ -148,9 +148,9 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
 
 
 def _cause(skips: Collection[SkipReason | None]) -> str:
-    """Return the key in `CAUSES` for the reason why all candidates are skipped.
+    """Return the key in `CAUSES` of the reason why all candidates are skipped.
 
-    Candidates that are skipped as duplicates are ignored, because their first occurrence counts.
+    A candidate that is skipped as a duplicate is ignored, because its first occurrence counts.
     """
     causes = [skip for skip in skips if skip is not None and skip is not SkipReason.DUPLICATE]
     if not causes:

@@ -1,7 +1,7 @@
 """The retrospective of a draft: how its chain would have handled the route's requests of the last 24 hours.
 
-Everything is read from the log, and no model is called. Only the newest requests are read, so that a busy day costs no
-more than a quiet one.
+Everything is read from the log, and no model is called. Only the newest requests are read, so a busy day takes no
+longer than a quiet one.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ from routing_admin.request_log.health import NEUTRAL_OUTCOMES
 from routing_admin.request_log.time_ranges import window_start
 
 MAX_REQUESTS = 2000
-"""Maximum number of newest requests that are evaluated."""
+"""Maximum number of requests that are evaluated, newest first."""
 MAX_COUNTED = 20_000
-"""Maximum number of requests that are counted. Above it, the page says "more than"."""
+"""Maximum number of requests that are counted. If there are more, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Maximum number of newest requests to the route `default` that are searched for a task type without a route."""
+"""Maximum number of the default route's newest requests that are searched for a task type without a route."""
 MAX_CALLS = 2000
-"""Maximum number of a provider's newest calls that are read to compute a model's share of answered calls."""
+"""Maximum number of a provider's newest calls that are read to compute how many calls a model answered."""
 MAX_SHARES = 3
-"""Maximum number of models whose share of answered calls is computed."""
+"""Maximum number of models for which the share of answered calls is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class RoutePast:
 
 @dataclass(frozen=True, slots=True)
 class AnswerShare:
-    """How many calls to a model were made in the last 24 hours, and how many of them it answered."""
+    """The number of calls to a model in the last 24 hours, and how many of them it answered."""
 
     calls: int
     answered: int
@@ -88,7 +88,7 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with past requests. `shares` maps models whose outcome is unknown to their answer shares."""
+    """A draft compared with past requests. `shares` maps models whose outcome is unknown to their share of answers."""
 
     past: RoutePast
     retrospect: Retrospect
@@ -103,9 +103,9 @@ def count_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
-    """Evaluate a task type's requests of the last 24 hours with the chain in use and with the draft.
+    """Compare how the current chain and the draft handle a task type's requests of the last 24 hours.
 
-    This takes three queries, and another for each of at most `MAX_SHARES` models whose outcome is unknown.
+    This takes three queries, and another for each of up to `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
     before, after = build_chain(state, state.configuration, name), build_chain(state, draft, name)
@@ -117,9 +117,9 @@ def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datet
 
 
 def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -> WalkChain:
-    """Return a task type's chain in a configuration, or an empty chain if no route accepts the task type.
+    """Return the chain for a task type in a configuration, or an empty chain if no route accepts it.
 
-    Only the routes are taken from `configuration`. Everything else comes from the configuration in use.
+    Only the routes are taken from `configuration`, all else from the configuration in use.
     """
     try:
         route = resolve_route(configuration, task_type)[0]
@@ -128,7 +128,7 @@ def build_chain(state: Snapshot, configuration: Configuration, task_type: str) -
     decisions = cached_decisions(state)
     plan = plan_route(configuration, route, RoutingQuery(task_type), unusable=decisions.unusable)
     places, seen = [], set[CandidateKey]()
-    # If a candidate occurs twice in a chain, only the first occurrence is ever called.
+    # If a candidate occurs twice in a chain, only its first occurrence is ever called.
     for candidate in plan.candidates:
         key = candidate.provider, candidate.model
         if candidate.skip is None and key not in seen:
@@ -144,7 +144,7 @@ def _select_rows(configuration: Configuration, task_type: str, since: datetime) 
     route: RouteSpec | None = configuration.route(task_type)
     if task_type == DEFAULT_ROUTE or (route is not None and is_taken(route)):
         return rows.filter(task_type=task_type), False
-    # The search is bounded, because requests to the default route may rarely have named this task type.
+    # Limit the search, because requests that used the default route may rarely have named this task type.
     newest = rows.filter(task_type=DEFAULT_ROUTE).order_by("-started_at").values("pk")[:MAX_OF_DEFAULT]
     return rows.filter(pk__in=newest, matched=False, asked_model=task_name(task_type)), True
 
@@ -167,7 +167,7 @@ def _read_past(configuration: Configuration, task_type: str, now: datetime) -> R
 
 def _requests(start_times: Mapping[str, datetime], by_request: Mapping[str, list[Any]]) -> Iterator[PastRequest]:
     for key, started_at in start_times.items():
-        # A request without attempts, such as one answered from a cache, did not use a chain.
+        # A request without attempts, for example one answered from a cache, did not use a chain.
         attempts = by_request.get(key)
         if attempts:
             yield PastRequest(key, started_at, files_in(values[-1] for values in attempts), _tries(attempts))
@@ -176,7 +176,7 @@ def _requests(start_times: Mapping[str, datetime], by_request: Mapping[str, list
 def _tries(attempts: Iterable[Any]) -> dict[CandidateKey, PastTry]:
     tries: dict[CandidateKey, PastTry] = {}
     for provider, model, outcome, status, drops, _deliveries in attempts:
-        # If a candidate occurs twice, only its first attempt was made.
+        # If a candidate occurs twice in a chain, only its first attempt was made.
         tries.setdefault((provider, model), PastTry(outcome, status, bool(drops)))
     return tries
 
@@ -192,7 +192,7 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
 Text = str | Promise
 
 EXAMPLES = 10
-"""Maximum number of requests that are listed as examples of a difference."""
+"""Maximum number of requests that are listed as examples for a difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),
@@ -208,7 +208,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""Maps the ways in which a request can end to the CSS class of the bar's segment, the tone and the label."""
+"""Maps how a request ended to the CSS class of its bar segment, a tone and a label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",
@@ -220,12 +220,12 @@ TONES: Mapping[DifferenceKind, str] = {
     **dict.fromkeys((DifferenceKind.LOSES_FILE, DifferenceKind.FALLS_BACK), "warn"),
     **dict.fromkeys((DifferenceKind.FIRST_CHANGES, DifferenceKind.UNKNOWN), "info"),
 }
-"""Maps differences to tones. Differences that are not listed are improvements."""
+"""Maps differences to tones. All other differences are improvements."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastExample:
-    """A request that shows a difference: its file, if it has one, and its results without and with the draft."""
+    """A request as an example: the file concerned, if any, and the results without and with the draft."""
 
     request: PastRequest
     file: str
@@ -235,7 +235,7 @@ class PastExample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastRow:
-    """A difference between the past and the draft, as shown. `more` is the number of requests beyond the examples."""
+    """A difference that the draft would have made. `more` is the number of requests beyond the examples."""
 
     tone: str
     text: str
@@ -246,7 +246,7 @@ class PastRow:
 
 @dataclass(frozen=True, slots=True)
 class PastBar:
-    """A bar: its segments by CSS class, and its legend with the tone, label and number of each segment."""
+    """A bar: the number of requests or files by CSS class, and a legend with tone, label and number of each segment."""
 
     label: Text
     counts: Mapping[str, int]
@@ -254,14 +254,14 @@ class PastBar:
 
 
 def render_retrospective(state: Snapshot, base: RouteSpec | None, draft: RouteSpec) -> dict[str, Any]:
-    """Return the template context of a draft's retrospective.
+    """Return the template context for the retrospective of a draft.
 
     `base` is the stored route, or None if the route is new.
     """
     now = timezone.now()
     if not draft.task_type:
         return {}
-    # If the draft has no changes, there is nothing to compare, so only the number of requests is shown.
+    # Without changes there is nothing to compare, so only the number of requests is shown.
     if not draft.candidates or (base is not None and not route_changes(base, draft)):
         return {"past": count_past(state.configuration, draft.task_type, now)}
     draft_past = find_draft_past(state, with_route(state.configuration, draft), draft.task_type, now)
@@ -304,7 +304,7 @@ def _row(key: DifferenceKey, pairs: Sequence[PastPair], draft_past: DraftPast) -
 
 
 def _hint(name: str, share: AnswerShare | None) -> str:
-    # Whether the model would have answered is unknown. The share of calls that it answered is the best estimate.
+    # Whether the model would have answered is unknown. Its share of answered calls is the best estimate.
     if share is None:
         return ""
     if not share.calls:
@@ -366,4 +366,4 @@ TEXTS: Mapping[DifferenceKind, Callable[[int], str]] = {
         n,
     ),
 }
-"""Maps differences to functions that return a sentence for a number of requests."""
+"""Maps each difference to a function that returns a sentence with the number of requests."""
