@@ -1,6 +1,6 @@
-"""Actions on model services: save, set capabilities, fill them in from the catalogue, and record or settle doubts.
+"""Actions on model services: save, set capabilities, fill them in from the catalogue, record and settle doubts.
 
-A cell is one capability of a service: a side (input or output) and a capability's name.
+A cell of the capability matrix is one capability of a service: its side (input or output) and its name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def save_service(
 ) -> AuditedAction:
     """Save a new or changed service with the capabilities that an administrator declares, as one revision.
 
-    `capabilities` replaces all capabilities of the service. `cells` sets only the capabilities that it contains.
+    `capabilities` replaces all capabilities of the service, while `cells` sets only those that it contains.
     """
     new = row.pk is None
     with ledger.change(
@@ -63,7 +63,7 @@ def save_service(
 
 
 def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
-    """Declare that a service has exactly these capabilities. A capability with an unchanged value keeps its source."""
+    """Declare that a service has exactly these capabilities. An unchanged capability keeps its source."""
     cells = [("input", name) for name in capabilities.input] + [("output", name) for name in capabilities.output]
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     for (side, name), cell in stored.items():
@@ -72,7 +72,7 @@ def set_declared_capabilities(row: Service, capabilities: Capabilities) -> None:
     for position, (side, name) in enumerate(cells):
         existing = stored.get((side, name))
         if existing is not None and existing.supported:
-            # Only the position is updated, because writing the cell would set its source to `declared`.
+            # Update only the position, because `write_cell` would set the source to `declared`.
             ServiceCapability.objects.filter(pk=existing.pk).update(position=position)
         else:
             write_cell(row, (side, name), supported=True, source=Source.DECLARED, position=position)
@@ -103,8 +103,8 @@ def set_sourced_capabilities(
     cells_by_service: Mapping[Service, Mapping[Source, Mapping[Cell, bool]]],
     action: str = "service.capabilities",
 ) -> AuditedAction:
-    """Set capabilities as `set_capabilities` does, but with more than one source."""
-    # The audit log's column holds 300 characters, so the names are truncated below.
+    """Set capabilities as `set_capabilities` does, but with several sources."""
+    # The column in the audit log holds 300 characters, so the names are truncated below.
     names = ", ".join(row.service_id for row in cells_by_service)
     with ledger.change(actor, AuditedAction(action, "service", names[:300])) as act:
         for row, cells_by_source in cells_by_service.items():
@@ -115,8 +115,8 @@ def set_sourced_capabilities(
 
 
 def declare_default_text(row: Service) -> None:
-    # A service that declares nothing is assumed to read and write text. Declaring its first capability must not remove
-    # that.
+    # A service that declares no capabilities is assumed to read and write text. Declaring its first capability must not
+    # change that.
     if row.declares_capabilities:
         return
     row.declares_capabilities = True
@@ -125,14 +125,14 @@ def declare_default_text(row: Service) -> None:
 
 
 def write_cells(row: Service, cells: Mapping[Cell, bool], source: Source) -> None:
-    """Write cells of a service. The caller must save the row's `declares_capabilities`."""
+    """Write capabilities of a service. The caller must save the row's `declares_capabilities`."""
     declare_default_text(row)
     for cell, on in cells.items():
         write_cell(row, cell, supported=on, source=source)
 
 
 def write_cell(row: Service, cell: Cell, *, supported: bool, source: Source, position: int | None = None) -> None:
-    """Write a cell of a service. A new cell is added at the end of its side."""
+    """Write a capability of a service. A new capability becomes the last on its side."""
     side, name = cell
     values: dict[str, object] = {"supported": supported, "source": source.value}
     if position is not None:
@@ -154,7 +154,7 @@ def check_can_delete_service(row: Service) -> None:
 def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -> AuditedAction:
     """Delete a service that no agent or alias uses.
 
-    Its model can still be called through the provider, but then counts as text-only.
+    The service's model can still be called through its provider, but then counts as text-only.
     """
     with ledger.change(actor, AuditedAction("service.delete", "service", row.service_id)) as act:
         check_version(Service.objects.filter(pk=row.pk).first(), expected)
@@ -163,12 +163,12 @@ def delete_service(actor: Actor, row: Service, *, expected: int | None = None) -
     return act
 
 
-# The catalogue fills in capabilities of existing services, and of models that are added as services.
+# Values from the catalogue are filled in for existing services, and for models that are added as services.
 
 FIRM_SOURCES = (Source.DECLARED.value, Source.PROBED.value)
-"""Sources of values that the catalogue overwrites only if an administrator insists."""
+"""Sources whose values the catalogue replaces only if an administrator insists."""
 UNKNOWN_MODEL: Mapping[Cell, tuple[bool, Source]] = dict.fromkeys(TEXT, (True, Source.UNKNOWN))
-"""Cells for a model that is not in the catalogue."""
+"""Capabilities assumed for a model that is not in the catalogue."""
 
 
 def entry_for(provider: Provider, model: str) -> CatalogueEntry | None:
@@ -180,12 +180,12 @@ def find_retirement(provider: Provider, model: str) -> Retirement | None:
 
 
 def list_catalogue_cells(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Return a catalogue entry's value and source for each standard cell."""
+    """Return the value and its source in a catalogue entry for each standard capability."""
     return {cell: _catalogue_cell(entry.facts.get(cell)) for cell in CELLS}
 
 
 def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
-    # If the catalogue has no clear statement, the cell is off, and its source shows the reason.
+    # If the catalogue is unclear, the capability is off, and the source shows why.
     if fact is None:
         return False, Source.UNKNOWN
     return fact.value, Source.CONTESTED if fact.verdict is FactVerdict.CONTESTED else Source.CATALOGUE
@@ -194,7 +194,7 @@ def _catalogue_cell(fact: Fact | None) -> tuple[bool, Source]:
 def fill_from_catalogue(
     actor: Actor, rows: Iterable[Service], *, insist: bool = False, catalogue: Catalogue | None = None
 ) -> BulkChange:
-    """Fill in unknown cells from the catalogue, as one revision. Return the number of changed services.
+    """Fill in unknown capabilities from the catalogue, as one revision. Return how many services changed.
 
     Declared and probed values are kept unless `insist` is true.
     """
@@ -217,9 +217,9 @@ def list_open_cells(
 
 
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
-    """Return the values that the catalogue may fill in, by source and cell.
+    """Return the values that the catalogue may fill in, by source and capability.
 
-    These are the cells that are neither declared nor probed and, with `insist`, all cells on which the catalogue's
+    These are the capabilities that are neither declared nor probed and, with `insist`, all on which the catalogue's
     sources agree.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
@@ -229,8 +229,8 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
         current = stored.get(cell)
         is_firm = current.source in FIRM_SOURCES if current else knows_the_rest
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
-        # Cells that already have this value and source are omitted, because writing them would create a revision
-        # without a change.
+        # Omit capabilities that already have this value and source: writing them would create a revision without a
+        # change.
         if is_open and not (current and current.supported == on and current.source == source):
             fillable.setdefault(source, {})[cell] = on
     return fillable
@@ -238,7 +238,7 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
 
 @dataclass(frozen=True, slots=True)
 class NewModel:
-    """A model to be added as a service. `cells` are the capabilities to switch on.
+    """A model that is to be added as a service. `cells` are the capabilities to switch on.
 
     `alias` is another name that callers can use, or empty.
     """
@@ -259,14 +259,14 @@ def add_models(actor: Actor, provider: Provider, models: Sequence[NewModel]) -> 
 
 
 def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
-    """Add a service. Cells that equal the catalogue's value get the catalogue as their source, others are declared."""
+    """Add a service. Capabilities with the catalogue's value get the catalogue as their source; others are declared."""
     entry = entry_for(provider, new.model)
     row = Service(
         service_id=new.service_id,
         name=new.service_id,
         provider=provider,
         model=new.model,
-        # If the catalogue does not contain the model, only the chosen capabilities are declared.
+        # If the model is not in the catalogue, only the chosen capabilities are declared.
         declares_capabilities=entry is not None,
     )
     save_service(actor, row)
@@ -286,15 +286,15 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# A drift is evidence that a model does not read what it is declared to read. An administrator decides what to do about
-# it.
+# A drift is evidence that a model does not read what its service says that it reads. An administrator decides what
+# follows.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
-    """Store new evidence about a model. It replaces earlier evidence about the same capability."""
+    """Store new evidence about a model, which replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift is hidden for a week, even if it is observed again in this time.
+    # A dismissed drift remains hidden for a week, even if it is observed again in this time.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -302,18 +302,18 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
 
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
-    """Delete the doubts about these capabilities of a service, because a probe has settled them."""
+    """Delete the doubts about these capabilities of a service's model, because a probe has settled them."""
     rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=REFUTING_KINDS)
     rows.filter(capability__in=list(capabilities)).delete()
 
 
 def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
-    """Dismiss a drift for a week. The capability does not change."""
+    """Dismiss a drift for a week. The capability itself does not change."""
     with ledger.audit(actor, AuditedAction("drift.dismiss", "service", row.service_id, {"capability": capability})):
         rows = Drift.objects.filter(provider=row.provider.name, model=row.model, capability=capability)
         rows.update(dismissed_at=timezone.now())
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declare that the model does not read this kind of input. Undo restores both the value and the doubt."""
+    """Declare that the model does not read this kind of input. Undo restores the value and thus the doubt."""
     return set_cell(actor, row, ("input", capability), supported=False)

@@ -1,4 +1,4 @@
-"""Forms for a model service and its price."""
+"""The forms for a model service and its price."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ else:
     ServiceModelForm = forms.ModelForm
 
 
-# A service's own price consists of amounts per million tokens of each category, in one currency.
+# A service's own price consists of an amount per million tokens for each token category, in one currency.
 
 
 class PriceForm(forms.Form):
-    """The form for a price that replaces the listed price. If all fields are empty, the listed price applies."""
+    """The form for a price that replaces the listed one. If all fields are empty, the listed price applies."""
 
     currency = forms.CharField(label=gettext_lazy("Currency"), max_length=3, required=False)
 
@@ -73,7 +73,7 @@ class PriceForm(forms.Form):
 
     def build_price(self) -> dict[str, Any]:
         price = dict(self.cleaned_data)
-        # Price fields that this form does not show are preserved.
+        # Keep price fields that this form does not show.
         unknown = {name: value for name, value in self._was.items() if name not in FIELDS and name != "currency"}
         return {**price, **unknown} if price else {}
 
@@ -95,7 +95,7 @@ def _plain(amount: float) -> float | int:
 
 
 SWITCHES = ("switch", "cell", "custom", "side")
-"""Form fields for capabilities, which the form for a new service does not have."""
+"""Form fields for capabilities, which the form for a new service lacks."""
 
 
 def limits_text(value: Any) -> str:
@@ -103,9 +103,9 @@ def limits_text(value: Any) -> str:
 
 
 class CellsField(forms.MultipleChoiceField):
-    """Switches for capabilities, each with a value of the form `side:name`.
+    """Switches for capabilities, each with a value such as `input:vision`.
 
-    Switches that the service does not have are ignored.
+    Values for switches that the service does not have are ignored.
     """
 
     def valid_value(self, value: object) -> bool:
@@ -115,7 +115,7 @@ class CellsField(forms.MultipleChoiceField):
 class ServiceForm(ServiceModelForm):
     """The form for a model service. Its id cannot change later, because files and agents refer to it.
 
-    `switch` lists all switches that the posted page had, and `cell` lists those that are on.
+    `switch` lists all switches on the posted page, and `cell` those that are on.
     """
 
     provider = forms.ModelChoiceField(
@@ -185,7 +185,7 @@ class ServiceForm(ServiceModelForm):
         super().__init__(*args, **kwargs)
         row = self.instance
         self.fields["service_id"].validators.append(check_new_name)
-        # An existing service's id cannot change, and only an existing service has switches for capabilities.
+        # The id of an existing service cannot change, and only an existing service has switches.
         for name in ("service_id",) if row.pk else SWITCHES:
             del self.fields[name]
         self.fields["version"].initial = row.version
@@ -224,15 +224,15 @@ class ServiceForm(ServiceModelForm):
         return text
 
     def apply_switches(self, squares: Iterable[MatrixCell]) -> list[MatrixCell]:
-        """Return the service's capabilities as stored or, if the form is bound, as posted."""
+        """Return the service's capabilities: as stored or, if the form was posted, as posted."""
         if not self.is_bound:
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
-        # A switch that the page did not have was added in the meantime, so it keeps its stored value.
+        # A switch that was not on the posted page has been added since and keeps its stored value.
         return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
     def cells(self, squares: Iterable[MatrixCell]) -> dict[tuple[str, str], bool]:
-        """Return the capabilities that the form changes or adds."""
+        """Return the capabilities that the form changes or adds, with their new values."""
         stored = list(squares)
         pairs = zip(stored, self.apply_switches(stored), strict=True)
         changes = {(old.side, old.name): new.on for old, new in pairs if new.on != old.on}
@@ -244,12 +244,12 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file may be other values than text. Unchanged tags are therefore kept as they are.
+        # Tags from a file may have other values than text, so unchanged tags are kept as they are.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_repaired_json(data["limits_json"]) if data["limits_json"] else {}
         row.price = self.price.build_price()
-        if "extra_body_json" in self.data:  # Pages of earlier versions post neither of these two fields.
+        if "extra_body_json" in self.data:  # Pages of earlier versions post neither of these fields.
             row.extra_body = data["extra_body_json"]
             row.timeouts = read_timeouts(data, row.timeouts)
         if data["policy"] != read_policy(row.content):

@@ -1,4 +1,4 @@
-"""The page that lists model services with their provider, capabilities, agents and state."""
+"""The page that lists model services with their providers, capabilities, agents and states."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ STATES: Mapping[str, str | Promise] = {
     "not_allowed": gettext_lazy("Address not allowed"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""States of services, which are the states of their providers' keys, as keys of `labels.BADGES`."""
+"""The states of services, which are those of their providers' keys, by key in `labels.BADGES`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceRow:
-    """A row of the list, with the number of agents that use the service."""
+    """A service in the list, with the number of agents that use it."""
 
     name: ServiceName
     key: KeyNote

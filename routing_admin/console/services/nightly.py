@@ -1,4 +1,4 @@
-"""The nightly probe: which services are selected for it, which are due, and the thread that probes them."""
+"""The nightly probe: which services are selected for it, which of them are due, and the thread that probes them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from routing_admin.platform.databases.router import renew_connections
 from routing_admin.platform.server.repeating_thread import RepeatingThread
 
 FIRST_HOUR = 3
-"""Hour in the installation's time zone from which the probes of a night may begin."""
+"""Hour, in the installation's time zone, from which a night's probes may begin."""
 NIGHTLY_ACTOR = Actor("system", "nightly probe")
 
 
 def current_night(now: datetime) -> date:
-    """Return the date of the latest night whose probes may already have begun."""
+    """Return the date of the latest night in which probes may already have begun."""
     return (timezone.localtime(now) - timedelta(hours=FIRST_HOUR)).date()
 
 
 def set_nightly(actor: Actor, row: Service, on: bool, now: datetime) -> None:
-    """Select a service for the nightly probe, starting with the next night, or deselect it."""
+    """Select a service for the nightly probe, beginning with the next night, or deselect it."""
     with ledger.audit(actor, AuditedAction("service.nightly", "service", row.service_id, {"on": on})):
         if on:
-            # The current night counts as probed, so that the first probe does not start immediately.
+            # The current night counts as probed, so that the first probe does not begin at once.
             NightlyProbe.objects.get_or_create(service_id=row.service_id, defaults={"last_night": current_night(now)})
         else:
             NightlyProbe.objects.filter(service_id=row.service_id).delete()
@@ -45,7 +45,7 @@ def claim_due_services(now: datetime) -> Iterator[Service]:
     """Claim and yield the selected services that have not been probed this night."""
     night = current_night(now)
     for name in list(NightlyProbe.objects.filter(last_night__lt=night).values_list("service_id", flat=True)):
-        # A conditional update claims the service: of several processes, only one changes the row.
+        # This conditional update claims the service: of several processes, only one changes the row.
         claimed = NightlyProbe.objects.filter(service_id=name, last_night__lt=night).update(last_night=night)
         row = find_live(name) if claimed else None
         if row is not None:
@@ -53,7 +53,7 @@ def claim_due_services(now: datetime) -> Iterator[Service]:
 
 
 def claim_all(now: datetime) -> Iterator[Service]:
-    """Claim and yield all selected services, even if they are not due."""
+    """Claim and yield all selected services, even those that are not due."""
     night = current_night(now)
     for name in list(NightlyProbe.objects.order_by("service_id").values_list("service_id", flat=True)):
         NightlyProbe.objects.filter(service_id=name).update(last_night=night)
@@ -68,7 +68,7 @@ def find_live(service_id: str) -> Service | None:
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probe a service. Changes are stored as drifts, which pages show to administrators."""
+    """Probe a service. Changed capabilities are stored as drifts, which pages show to administrators."""
     result = probe_service(NIGHTLY_ACTOR, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)
@@ -84,7 +84,7 @@ INTERVAL_SECONDS = 60.0
 
 @dataclass(slots=True)
 class NightlyProbes:
-    """Runs the nightly probes in a separate thread, since a probe waits for models."""
+    """Runs the nightly probes in a thread of their own, because a probe waits for models."""
 
     _thread: RepeatingThread = field(init=False)
 
@@ -101,7 +101,7 @@ class NightlyProbes:
     def round(self) -> None:
         """Probe every service that is due.
 
-        Errors are logged, and a service that could not be probed is due again the next night.
+        Errors are logged. A service that could not be probed is due again the next night.
         """
         # Django closes outdated connections after each request, but this thread has no requests.
         renew_connections()

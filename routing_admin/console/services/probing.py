@@ -1,4 +1,4 @@
-"""Find out with real requests what a model can read, and record the result."""
+"""Find out what a model can read by sending it real requests, and record the result."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from routing_admin.limits.prices.sheet import price_for
 ANSWER_BYTES = 2048
 """Maximum number of bytes of an answer that are stored."""
 UNDECIDED_SOURCES = (Source.UNKNOWN, Source.CONTESTED)
-"""Sources of undecided values. If such a value is replaced, this does not mean that the model has changed."""
+"""Sources of values that are not decided. Replacing such a value does not mean that the model has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The result of a probe, by capability.
+    """The result of a probe.
 
-    `answers` contains the proved values. `contradicted` lists capabilities that are declared otherwise, so the probe's
-    value was not recorded. `unclear` lists capabilities that the probe could not decide. `changed` contains values that
-    differ from an earlier decided value. `failed` is the plain text call if it got no answer; in that case, no file was
-    sent. `revision` is None if nothing changed.
+    `answers` maps capabilities to the values that were proved. `contradicted` lists those that are declared otherwise,
+    whose proved values were not recorded. `unclear` lists capabilities that the probe could not decide. `changed`
+    contains values that differ from an earlier decided value. `failed` is the plain text call if it got no answer; in
+    that case, no file was sent. `revision` is None if nothing changed.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)
@@ -59,9 +59,9 @@ class ProbeResult:
 
 
 def probe_service(actor: Actor, row: Service, action: str = "service.capabilities") -> ProbeResult:
-    """Send files with a word in them to the model, store transcripts, and record proved values as one revision.
+    """Send files that contain a word to the model, store transcripts, and record proved values as one revision.
 
-    Declared capabilities do not change. If the probe contradicts a declared capability, a doubt is recorded.
+    Declared capabilities do not change. If the model does not read what is declared, a doubt is recorded.
     """
     provider = row.provider
     # All calls are made before anything is written, because a transaction must not wait for a model. If the model does
@@ -91,7 +91,7 @@ def _record(
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None
     contradicted = tuple(sorted(name for name in declared if answers[name] != known_values.get(name, False)))
     settle_doubts(row, [name for name in answers if name not in contradicted])
-    # A doubt is recorded only if the model reads less than is declared.
+    # A doubt is recorded only if the model reads less than declared.
     for name in contradicted:
         if not answers[name]:
             record_drift(row, name, DriftKind.DENIED)
@@ -127,8 +127,8 @@ def store_transcripts(actor: Actor, row: Service, findings: Iterable[ProbeFindin
                 "model": row.model,
                 "capability": finding.probe.capability,
             }
-            # The transcript of a decided probe replaces all earlier transcripts of the capability. The transcript of an
-            # unclear probe replaces only an unclear one.
+            # The transcript of a decided probe replaces all earlier transcripts for the capability. That of an unclear
+            # probe replaces only an unclear one.
             decided = is_decided(finding)
             if decided:
                 ProbeTranscript.objects.filter(**lookup, decided=False).delete()

@@ -1,6 +1,6 @@
 """Queries for model services and their agents, for drifts and transcripts, and for the cost of a nightly probe.
 
-A drift is a doubt about what a model reads. Pages show each drift with a sentence.
+A drift is evidence that what a model reads differs from what its service says. Pages show it as a sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from routing_admin.limits.prices.sheet import price_for
 
 
 class ServiceName(NamedTuple):
-    """The fields of a service that lists need. `provider` and `display_name` are names of its provider."""
+    """The fields of a service that lists show. `provider` and `display_name` name its provider."""
 
     pk: int
     service_id: str
@@ -46,7 +46,7 @@ class ServiceName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServiceLine:
-    """What a service reads and writes, for lists."""
+    """What a service reads and writes, as lists show it."""
 
     reads: tuple[str, ...]
     writes: tuple[str, ...]
@@ -57,14 +57,14 @@ def select_services() -> QuerySet[Service]:
 
 
 def list_names() -> list[ServiceName]:
-    """Return the fields that lists need of all services, in order, without capabilities. This takes one query."""
+    """Return, for all services in order, the fields that lists show. This takes one query."""
     columns = ("pk", "service_id", "model", "enabled")
     of_provider = ("provider__name", "provider__display_name", "provider__enabled", "provider__protocol")
     return [ServiceName(*values) for values in Service.objects.values_list(*columns, *of_provider)]
 
 
 def count_agents() -> Mapping[int, int]:
-    """Return the number of agents by the primary key of the service that they use. This takes one query."""
+    """Return the number of agents that use each service, by the service's primary key. This takes one query."""
     used = Agent.objects.filter(service__isnull=False).order_by()
     return dict(used.values_list("service").annotate(count=Count("pk")))
 
@@ -104,7 +104,7 @@ def list_service_ids() -> set[str]:
 
 
 def map_models(provider: Provider) -> dict[str, str]:
-    """Map each of a provider's models that has a service to the service's id."""
+    """Map each of a provider's models to the id of the service that uses it."""
     return dict(Service.objects.filter(provider=provider).values_list("model", "service_id"))
 
 
@@ -120,12 +120,12 @@ def list_agents_using(row: Service) -> list[Agent]:
     return list(row.agents.all())
 
 
-# Drift is evidence that a model does not read what it is declared to read, or that what it reads has changed.
+# A drift is evidence that a model does not read what its service says, or that what it reads has changed.
 
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """A drift that is still relevant, and the service to which it applies."""
+    """A drift that is still relevant, and the service that it concerns."""
 
     row: Drift
     service_id: str
@@ -140,7 +140,10 @@ def list_open_drifts() -> list[Drift]:
 
 
 def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
-    """Map provider and model to the drifts that are not dismissed, by capability. This takes one query."""
+    """Map (provider, model) to the model's open drifts, by capability. This takes one query.
+
+    Open drifts are those that are not dismissed.
+    """
     drifts: dict[tuple[str, str], dict[str, DriftKind]] = {}
     for row in list_open_drifts():
         drifts.setdefault((row.provider, row.model), {})[row.capability] = DriftKind(row.kind)
@@ -162,7 +165,7 @@ def list_service_drifts(row: Service) -> list[DriftLine]:
 
 def match_drifts(rows: Iterable[Drift], service: ServiceSpec) -> Iterator[DriftLine]:
     for row in rows:
-        # A drift is omitted if the service's recorded capabilities no longer match it, for example after Undo.
+        # A drift is omitted if it no longer contradicts the service's capabilities, for example after Undo.
         is_read = row.capability in service.effective_capabilities.input
         if (row.provider, row.model) == (service.provider, service.model) and is_current(DriftKind(row.kind), is_read):
             yield DriftLine(row, service.id)
@@ -176,9 +179,9 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 class NightlyEstimate:
     """The estimated calls, tokens and cost of a service's nightly probe.
 
-    `unknown` lists capabilities for which the tokens cannot be estimated. `measured` is true if the numbers come from
-    the last probe. `cost` is the cost of the known tokens, and `last` is the last night in which the service was
-    probed.
+    `unknown` lists capabilities for which the tokens cannot be estimated. `measured` is true if the numbers are those
+    of the last probe. `cost` is the cost of the known tokens. `last` is the last night in which the service was probed,
+    or None.
     """
 
     calls: int
@@ -190,13 +193,13 @@ class NightlyEstimate:
 
 
 def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> NightlyEstimate:
-    """Estimate a nightly probe from the tokens of the last probes, or else from the vendors' formulas.
+    """Estimate a nightly probe from the tokens of earlier probes or, without these, from vendors' formulas.
 
     This takes one query.
     """
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # The transcripts are sorted by time, so that a capability's newest transcript counts.
+    # The newest transcript comes last and thus counts if a capability has two.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }
@@ -216,7 +219,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """Return the cost of these usages at the price of the service's model, or None if the cost is unknown."""
+    """Return the cost of these usages at the price of a service's model, or None if the cost is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [calculate_cost(usage, price) for usage in usages] if price else []
     if price is None or not costs or None in costs:  # If one cost is missing, the sum would be too low.
@@ -225,7 +228,7 @@ def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
 
 
 def sum_usage(exchanges: Iterable[Mapping[str, Any]]) -> Usage | None:
-    """Return the tokens of all answers, or None if the provider did not report them for every answer."""
+    """Return the sum of all answers' tokens, or None if the provider did not report them for every answer."""
     counts = [
         (exchange["promptTokens"], exchange["completionTokens"]) for exchange in exchanges if not exchange["fault"]
     ]
@@ -246,7 +249,7 @@ SENTENCES: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """A drift with its sentence."""
+    """A drift with the sentence that pages show."""
 
     line: DriftLine
     sentence: str
@@ -254,7 +257,7 @@ class DriftView:
 
     @property
     def tone(self) -> str:
-        # A capability that the model has gained is information, not a warning.
+        # A capability that the model has gained is information rather than a warning.
         return "info" if self.line.row.kind == DriftKind.STARTED else "warn"
 
 

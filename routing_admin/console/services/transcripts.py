@@ -1,4 +1,4 @@
-"""Transcripts of probes as text: the question, the file's content, the answer, and what it proves."""
+"""Transcripts of probes as text: the question, what the file contains, the answer, and what this proves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OUTCOMES: Mapping[str, tuple[str, str, Text]] = {
     ProbeOutcome.NO: ("bad", "x", gettext_lazy("Does not read it")),
     ProbeOutcome.UNCLEAR: ("warn", "warn", gettext_lazy("Unclear")),
 }
-"""Maps outcomes to tone, icon and label."""
+"""Maps each outcome of a probe to a tone, an icon and a label."""
 REASONS: Mapping[str, Text] = {
     ProbeReason.READ_BOTH: gettext_lazy(
         "It named exactly what both files contain, and found nothing in the empty one."
@@ -54,7 +54,7 @@ READINGS: Mapping[str, Text] = {
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """One question about a file: the word in the file (empty for the control), the answer or error, and the verdict."""
+    """A question about a file: the word in it (empty for the control file), the answer or error, and the verdict."""
 
     word: str
     text: str
@@ -64,7 +64,7 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptView:
-    """The probe of a capability. `tokens` is None unless all were reported, and `cost` is empty if unknown."""
+    """The probe of one capability. `tokens` is None unless all were reported, and `cost` is empty if it is unknown."""
 
     capability: str
     tone: str

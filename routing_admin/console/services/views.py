@@ -1,4 +1,4 @@
-"""Pages of a model service: its form, its probes, doubts about it, and the catalogue's values for it."""
+"""Pages of a model service: its form, its probes, the doubts about it, and the catalogue's values for it."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ def service(request: HttpRequest, service_id: str) -> HttpResponseBase:
 def save(request: HttpRequest, row: Service) -> HttpResponse:
     """Save the form.
 
-    On failure, respond with 422 and the form's errors, or with 409 and both versions of the service.
+    If this fails, return 422 with the form's errors, or 409 with both versions of the service.
     """
     form = ServiceForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_service_saving(form, row))
     if not form.is_valid():
-        # Validation has changed `row`, so the rest of the page shows the stored service.
+        # Validating the form has changed `row`, so the rest of the page shows the stored service.
         return service_page(request, require_found(find_service(row.service_id)), form, UNPROCESSABLE)
     effects = find_unconfirmed(request, form, "service", row.service_id)
     if effects:
@@ -161,7 +161,7 @@ def describe_service_saving(form: ServiceForm, current: Service) -> dict[str, An
 
 
 def find_switch_differences(form: ServiceForm, current: Service) -> list[Difference]:
-    """Return which sides, input and output, have switches that differ between the form and the stored row."""
+    """Return a difference for each side, input or output, whose switches differ between the form and the stored row."""
     stored = list_cells(current)
     submitted = form.apply_switches(stored)
     found = []
@@ -177,7 +177,7 @@ def find_switch_differences(form: ServiceForm, current: Service) -> list[Differe
 
 @dataclass(frozen=True, slots=True)
 class SlotLine:
-    """A service's limits for one kind of input, and whether the service itself sets them."""
+    """A service's limits for one kind of input file, and whether the service itself sets them."""
 
     label: str | Promise
     slot: Slot | None
@@ -220,7 +220,7 @@ def list_token_limits(row: Service, entry: CatalogueEntry | None) -> list[TokenL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedPrice:
-    """The listed price as the page shows it: one amount per million tokens for each category."""
+    """The listed price as the page shows it: amounts per million tokens for input and output."""
 
     input: str
     output: str
@@ -279,19 +279,19 @@ def service_page(request: HttpRequest, row: Service, form: ServiceForm, status: 
 
 
 def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> list[MatrixCell]:
-    """Return the cells whose stored value differs from the one on which the catalogue's sources agree."""
+    """Return the cells whose stored value differs from the value on which the catalogue's sources agree."""
     stored_values = {(square.side, square.name): square.on for square in stored}
     return [
         MatrixCell(*cell, on, source.value)
         for cell, (on, source) in list_catalogue_cells(entry).items()
-        # Contested and unknown cells have another source here, because the catalogue has no clear value for them.
+        # Cells for which the catalogue has no clear value are contested or unknown, so they have another source.
         if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]
 
 
 @require_POST
 def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Set all values that the catalogue has for this model, even where other values were declared."""
+    """Set all values that the catalogue has for a service's model, even where other values were declared."""
     row = require_found(find_service(service_id))
     changed = fill_from_catalogue(request_actor(request), [row], insist=True)
     if changed.count:
@@ -303,7 +303,7 @@ def service_catalogue(request: HttpRequest, service_id: str) -> HttpResponse:
 
 @require_POST
 def service_forget(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Forget that the model rejected a parameter, so that the next request includes it again."""
+    """Forget that the model rejected a parameter, so that the next request contains it again."""
     row, name = require_found(find_service(service_id)), request.POST.get("name", "")
     forget_refusal(row.provider.name, row.model, name)
     add_toast(request, _("%(name)s is sent again") % {"name": name})

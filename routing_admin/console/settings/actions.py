@@ -1,6 +1,6 @@
-"""Actions on the installation: languages, exchange rates, content policy, retention and recording.
+"""Actions on the installation's settings: languages, exchange rates, content policy, retention and recording.
 
-Retention and recording are not part of the configuration: they are audited but not exported, and restoring a revision
+Retention and recording are not part of the configuration. They are audited, but not exported, and restoring a revision
 does not change them.
 """
 
@@ -36,16 +36,16 @@ def create_installation() -> None:
 
 
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
-    """Set the language of requests that name none. An empty value means `en`.
+    """Set the default language, for requests that name none. An empty value means `en`.
 
-    Raise `InvalidError` if the language has no directive.
+    Raise `InvalidError` if there is no directive for this language.
     """
     check_default_language(code)
     return _set_field(actor, AuditedAction("installation.default_language", "language", code), "default_language", code)
 
 
 def set_content_policy(actor: Actor, word: str) -> AuditedAction:
-    """Set the content policy that applies if neither the route nor the service has one. Empty means none.
+    """Set the content policy for models whose route and service have none. An empty value means no policy.
 
     Raise `InvalidError` for a policy that is not in `POLICY_WORDS`.
     """
@@ -54,19 +54,19 @@ def set_content_policy(actor: Actor, word: str) -> AuditedAction:
 
 
 def set_content_text(actor: Actor, word: str) -> AuditedAction:
-    """Set how much of a file's text a model gets by default. Empty means the program's default.
+    """Set how much text of a file a model gets by default. An empty value means the program's default.
 
-    A route's or service's own value takes precedence. Raise `InvalidError` for a value that is neither characters nor a
-    share.
+    The values of a route or service take precedence. Raise `InvalidError` for a value that is neither a number of
+    characters nor a share.
     """
     check_content_text(word)
     return _set_field(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
-    """Set the default form in which models get web pages. Empty means the program's default.
+    """Set the form in which models get web pages by default. An empty value means the program's default.
 
-    A route's or service's own value takes precedence. Raise `InvalidError` for a value that is not in `HTML_FORMS`.
+    The values of a route or service take precedence. Raise `InvalidError` for a value that is not in `HTML_FORMS`.
     """
     check_content_html(word)
     return _set_field(actor, AuditedAction("installation.content_html", "installation"), "content_html", word)
@@ -105,7 +105,7 @@ def check_content_policy(word: str) -> None:
 
 
 def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
-    """Add a language, or change the directive of an added or built-in language.
+    """Add a language, or change the directive of an existing one.
 
     Raise `InvalidError` for a malformed code, and for a directive that is empty or has several lines.
     """
@@ -122,8 +122,8 @@ def save_language(actor: Actor, code: str, directive: str) -> AuditedAction:
 
 
 def check_can_remove_language(code: str, default: str, others: dict[str, str]) -> None:
-    """Raise `InUseError` if the default language depends on this language. `others` are the other languages."""
-    # The default may fall back to a less specific language, such as `pt-BR` to `pt`.
+    """Raise `InUseError` if the default language needs this language. `others` are the remaining languages."""
+    # The default language may fall back to a less specific one, such as `pt-BR` to `pt`.
     if match_language(default, {**others, code: ""}) == code and match_language(default, others) is None:
         raise InUseError(_("%(code)s is the default language. Choose another default first.") % {"code": code})
 
@@ -159,7 +159,7 @@ def record_bodies(actor: Actor, on: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSetting:
-    """A setting that is part of the configuration: the function that checks a value, and the action that sets it."""
+    """A setting that is part of the configuration: a function that checks a value, and the action that sets it."""
 
     check: Callable[[str], None]
     save: Callable[[Actor, str], AuditedAction]
@@ -174,16 +174,16 @@ CONFIGURED = {
 
 
 def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping[str, Any]) -> int | None:
-    """Change these settings, which are named as in `read_settings`. Return the revision if the configuration changed.
+    """Change these settings, named as in `read_settings`. Return the revision if the configuration changed, else None.
 
-    Raise `InvalidError`, or `ConflictError` if a setting is no longer as expected. In both cases nothing is changed.
+    Raise `InvalidError`, or `ConflictError` if a setting is no longer as expected. In both cases, nothing is changed.
     """
     with ledger.exclusive():
         stored = read_settings()
         changes = {name: value for name, value in changes.items() if value != stored[name]}
         if any(stored[name] != expected[name] for name in changes):
             raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
-        # Each setting is written by its own action, so everything is checked before anything is written.
+        # Each setting is written by its own action, so check all values before writing any.
         for name in changes.keys() & CONFIGURED.keys():
             CONFIGURED[name].check(changes[name])
         revision = _save_configured(actor, {name: changes[name] for name in CONFIGURED if name in changes})
@@ -201,7 +201,7 @@ def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
     if len(changes) == 1:
         [(name, value)] = changes.items()
         return CONFIGURED[name].save(actor, value).revision
-    # Actions within one change share its revision.
+    # Actions within a change share the revision of that change.
     with ledger.change(actor, AuditedAction("installation.settings", "installation")) as act:
         for name, value in changes.items():
             CONFIGURED[name].save(actor, value)
@@ -225,7 +225,7 @@ def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:
 
 
 def remove_rate(actor: Actor, currency: str) -> AuditedAction:
-    """Remove the exchange rate of a currency. Raise `NotFoundError` if it has none."""
+    """Remove the exchange rate of a currency. Raise `NotFoundError` if there is none."""
     message = _("Deleted the exchange rate of %(currency)s") % {"currency": currency}
     act = AuditedAction("exchange_rate.remove", "exchange_rate", currency, message=message)
     with ledger.change(actor, act):

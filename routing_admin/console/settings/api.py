@@ -45,9 +45,9 @@ NAMES = {
     "agentQuotaBytes": "agent_quota_bytes",
     "recordBodies": "record_bodies",
 }
-"""Maps JSON fields to the names of settings."""
+"""Maps JSON fields to names of settings."""
 TEXTS = {"default_language", "content_policy", "content_text", "content_html"}
-"""Settings that are text; an empty text is null in JSON."""
+"""Settings with text values; in JSON, an empty text is null."""
 
 
 def settings_out() -> SettingsThing:
@@ -72,13 +72,13 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """Return the settings that the settings page can change, without settings from the environment."""
+    """Return the settings that can be changed on the settings page, without those from the environment."""
     return answer_settings()
 
 
 @router.put("/settings", response=SettingsOut, openapi_extra=takes(SettingsIn))
 def admin_put_settings(request: HttpRequest) -> HttpResponse:
-    """Change the named settings. Each change is audited; changes of language and content policy can be undone."""
+    """Change the given settings. Each change is audited; changes of language and content policy can be undone."""
     body = read_as(request, SettingsIn)
     with ledger.exclusive():
         write_settings(request, body)
@@ -86,9 +86,9 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 
 
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
-    """Write the settings that differ from the stored ones.
+    """Write those settings that differ from the stored ones.
 
-    Raise `ConflictError` if they are not as expected, or `InvalidError`.
+    Raise `InvalidError`, or `ConflictError` if the stored settings are not as expected.
     """
     check_expectation(read_expectation(request), settings_out().model_dump())
     posted = {NAMES[field]: value for field, value in body.model_dump(include=body.model_fields_set).items()}
@@ -130,7 +130,7 @@ def admin_put_language(request: HttpRequest, code: str) -> HttpResponse:
 def admin_delete_language(request: HttpRequest, code: str) -> HttpResponse:
     """Remove an added language; a built-in language is reset to its original directive.
 
-    A missing language is not an error.
+    Removing a missing language is not an error.
     """
     with ledger.exclusive():
         language = language_out(code)

@@ -1,4 +1,4 @@
-"""Forms of the settings page."""
+"""Forms on the settings page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 
 
 class SettingsForm(forms.Form):
-    """Settings that are saved together. An empty number means no limit.
+    """The form for settings that are saved together. An empty number means no limit.
 
-    `shown` contains the stored values that the form was rendered with. Only values that differ from these are saved.
+    `shown` contains the stored values with which the form was rendered. Only values that differ from these are saved.
     """
 
     default_language = forms.ChoiceField(
@@ -92,7 +92,7 @@ class SettingsForm(forms.Form):
         language.choices = [("", _("none (then en)")), *((code, code) for code in codes)]
         for field in self.fields.values():
             field.disabled = is_read_only
-            # On the page, other forms lie between the fields, so each field refers to its form by id.
+            # On the page, other forms lie between this form's fields, so each field refers to its form by id.
             field.widget.attrs["form"] = FORM_ID
 
     @property
@@ -105,7 +105,7 @@ class SettingsForm(forms.Form):
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Return the settings that the user changed, as they are stored."""
+        """The settings that the user changed, with their values as they are stored."""
         return {name: self._to_stored(name) for name in self.changed_data}
 
     def _to_stored(self, name: str) -> Any:
@@ -114,7 +114,7 @@ class SettingsForm(forms.Form):
 
     @property
     def change_lines(self) -> list[str]:
-        """Return the settings that the user changed, as text, even if the values are invalid."""
+        """The settings that the user changed, as text, even if their values are invalid."""
         return [
             f"{self[name].label}{gettext(': ')}{self.describe(name, self[name].value())}" for name in self.changed_data
         ]
@@ -128,7 +128,7 @@ class SettingsForm(forms.Form):
     def find_differences(self, stored: Mapping[str, Any]) -> list[Difference]:
         """Return the settings that both this user and another user have changed.
 
-        If the form is saved again, it overwrites them.
+        Saving the form again overwrites the other user's values.
         """
         theirs, found = to_fields(stored), []
         for name in self.changed_data:
@@ -140,14 +140,14 @@ class SettingsForm(forms.Form):
 
 
 def to_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert stored settings to the form's values, for example bytes to MiB."""
+    """Convert stored settings to form values, for example bytes to MiB."""
     mebibytes = {name: stored[name] // MEBIBYTE if stored[name] else None for name in IN_MEBIBYTES}
     defaults = {"content_policy": DEFAULT_POLICY, "content_html": HTML_FORMS[0]}
     return {**stored, **mebibytes, **{name: stored[name] or default for name, default in defaults.items()}}
 
 
 def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that the posted form was rendered with. Missing values are replaced by the stored ones."""
+    """Return the values with which the posted form was rendered. If they are malformed, return the stored ones."""
     try:
         shown = json.loads(text)
     except ValueError:
@@ -157,7 +157,7 @@ def read_shown(text: str, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class LanguageForm(forms.Form):
-    """A language and the directive that models get for it."""
+    """The form for a language and the directive that tells models to answer in it."""
 
     code = forms.CharField(
         label=_("Code"),
@@ -172,7 +172,7 @@ class LanguageForm(forms.Form):
 
 
 class ExchangeRateForm(forms.Form):
-    """The value of one unit of a currency in another, with its date and source."""
+    """The form for an exchange rate: what one unit of a currency is worth in another, with date and source."""
 
     currency = forms.CharField(
         label=_("Currency"), max_length=3, widget=forms.TextInput(attrs={**CURRENCY, "aria-label": _("Currency")})
@@ -194,7 +194,7 @@ class ExchangeRateForm(forms.Form):
 
     @property
     def equation(self) -> Sequence[forms.BoundField]:
-        """Return the fields that the page shows as one line: 1 USD = 7.1 CNY."""
+        """The fields that the page shows on one line: 1 USD = 7.1 CNY."""
         return (self["currency"], self["rate"], self["into"])
 
     def clean_currency(self) -> str:

@@ -1,6 +1,6 @@
-"""Prune old requests, expired artifacts and ended sessions, by the retention settings.
+"""Prune old requests, expired artifacts and ended sessions according to the retention settings.
 
-Rows are deleted in small transactions so that requests do not wait, and an interrupted run is completed by the next.
+Rows are deleted in small transactions, so that requests do not have to wait. The next run completes an interrupted one.
 The audit log and the history are never pruned.
 """
 
@@ -38,22 +38,22 @@ from routing_admin.platform.databases.sqlite.base import with_large_cache
 from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 BATCH, MANY = 500, 1000
-"""Maximum numbers of rows per transaction.
+"""Maximum number of rows that are deleted per transaction, in general and from the request log.
 
-`MANY` applies to the request log, whose neighbouring rows share index pages. Such a transaction takes about 25 ms.
+Neighbouring rows of the request log share index pages, so deleting `MANY` of them takes only about 25 ms.
 """
 INTERVAL_SECONDS = 0.01
-"""Pause after each transaction in seconds, so that other writers can get SQLite's lock."""
+"""Pause in seconds after each transaction, so that other writers can get SQLite's lock."""
 USAGE_RETENTION = timedelta(days=396)
 UNDO_WINDOW = timedelta(days=1)
-"""Period for which the bytes of a deleted artifact are kept for Undo."""
+"""Time for which the bytes of a deleted artifact are kept, so that Undo can restore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """Numbers of the rows and bytes that pruning removed.
+    """How much pruning removed: numbers of rows, files and bytes.
 
-    `bytes` is the size of the removed artifacts, and `forgotten` the number of stored files that never had a row.
+    `bytes` is the size of the removed artifacts, and `forgotten` is the number of stored files that never had a row.
     """
 
     requests: int = 0
@@ -67,11 +67,11 @@ class Pruned:
 
 
 def prune(actor: Actor, now: datetime, *, request_days: float | None = None, undo: timedelta = UNDO_WINDOW) -> Pruned:
-    """Remove everything whose retention period is over, and audit how much was removed.
+    """Remove everything whose retention period has ended, and record in the audit log how much was removed.
 
-    `request_days` overrides the setting. A deleted artifact is removed once its deletion is at least `undo` ago.
+    `request_days` overrides the setting. A deleted artifact is removed once it has been deleted for at least `undo`.
     """
-    # Remove files without a row first. On a full disk this frees the space that deleting rows needs.
+    # Remove files without a row first. On a full disk, this frees the space needed for deleting rows.
     leftovers, thumbnails = byte_store().sweep(), sweep_thumbnails()
     SignInAttempt.objects.filter(at__lt=now - ADDRESS.window).delete()
     prune_outcomes(now)
@@ -86,7 +86,7 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     agent_count = agents.count()
     sessions = prune_sessions(now)
     forgotten, freed = sweep_bytes(now.timestamp())
-    # Remove thumbnails again, this time those of the artifacts that were just removed.
+    # Remove thumbnails again: those of the artifacts that were just removed.
     thumbnails += sweep_thumbnails()
     pruned = Pruned(
         requests=requests,
@@ -102,18 +102,18 @@ def prune(actor: Actor, now: datetime, *, request_days: float | None = None, und
     with ledger.audit(actor, AuditedAction("installation.prune", "installation", details=asdict(pruned))):
         agents.delete()
     end_kind(AlertKind.PRUNE_OVERDUE, timezone.now())
-    # The audit log's last entry is also recorded outside the database, so that missing entries at the log's end are
-    # detected.
+    # The audit log's last entry is also recorded outside the database, so that entries missing at the log's end are
+    # noticed.
     if (head := find_head()) is not None:
         record_head(head)
     return pruned
 
 
 def prune_requests(before: datetime) -> int:
-    """Remove requests that began before a time, with their attempts and bodies. Return the number of requests."""
+    """Remove requests that began before this time, with attempts and bodies. Return the number of requests."""
     if connections[LOGS].vendor == POSTGRESQL:
-        # PostgreSQL has one partition per day, which is dropped as a whole. Requests are therefore removed up to a day
-        # late.
+        # PostgreSQL has a partition for each day, which is dropped as a whole. Requests are therefore removed up to a
+        # day late.
         return drop_days(before)
     expired = RequestLog.objects.using(LOGS).filter(started_at__lt=before)
     total = 0
@@ -121,8 +121,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would first read all rows to find related rows, but the related rows are known
-                    # here.
+                    # Django's delete would first read all rows to find related ones, which are known here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -131,7 +130,7 @@ def prune_requests(before: datetime) -> int:
 
 
 def prune_usage(now: datetime) -> None:
-    """Remove sums that pages no longer read: hourly sums after a week, and daily sums after 13 months."""
+    """Remove sums that pages no longer read: hourly sums after a week, daily sums after 13 months."""
     for span, retention in ((UsageSum.HOUR, HOUR_RETENTION), (UsageSum.DAY, USAGE_RETENTION)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()
@@ -143,7 +142,7 @@ def prune_outcomes(now: datetime) -> None:
 
 
 def prune_artifacts(now: datetime, undo: timedelta = UNDO_WINDOW) -> tuple[int, int]:
-    """Remove artifacts that expired or were deleted long enough ago. Return their number and bytes."""
+    """Remove artifacts that have expired, or were deleted at least `undo` ago. Return their number and bytes."""
     total, size = 0, 0
     past = Artifact.objects.filter(Q(expires_at__lte=now) | Q(deleted_at__lte=now - undo)).order_by("created_at")
     for ids in batches(past):
@@ -156,9 +155,9 @@ def prune_artifacts(now: datetime, undo: timedelta = UNDO_WINDOW) -> tuple[int, 
 
 
 def delete_unused_bytes(sha256: str, size: int) -> int:
-    """Remove stored bytes that no artifact needs. Return the number of bytes removed."""
+    """Delete stored bytes unless an artifact still needs them. Return the number of bytes deleted."""
     # Rows are deleted before bytes, because a row must never lack its bytes. No transaction is open here: the store may
-    # be slow, and a lock would not prevent equal bytes from being stored in the meantime.
+    # be slow, and a lock would not prevent identical bytes from being stored in the meantime.
     if Artifact.objects.filter(sha256=sha256).exists():
         return 0
     forget_content(sha256)

@@ -1,4 +1,4 @@
-"""Queries for the settings page: the installation, artifact sizes, the database, and the environment."""
+"""Queries for the settings page: settings, sizes of artifacts and database, and values from the environment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from routing_admin.paths import env_file
 
 
 def find_installation() -> Installation:
-    """Return the installation's row, or an unsaved row with default values."""
+    """Return the row of the installation, or an unsaved row with default values."""
     return Installation.current()
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the settings of the settings page by name, without languages, exchange rates and environment settings."""
+    """Return the settings on the settings page by name, without languages, exchange rates and environment settings."""
     return stored_settings(Installation.current())
 
 
@@ -63,27 +63,27 @@ def find_database_name() -> str:
 
 DOTENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*+(\S*(?:[ \t]+\S+)*)", re.MULTILINE)
 SECRET_NAMES = {"ROUTING_ADMIN_SECRET_KEY": "secret_key", "ROUTING_ADMIN_KEYS": "keys"}
-"""Secrets that are generated into files of the data directory."""
+"""Maps environment variables for secrets to the files in which generated secrets are stored."""
 
 DEFAULT = "default"
-"""Source of a setting that was not set."""
+"""Value of `source` for a setting that is not set."""
 
 TRANSLATED_VALUES = {
     "files in the data directory": gettext_lazy("files in the data directory"),
     "single sign-on": gettext_lazy("single sign-on"),
 }
-"""Defaults that are descriptions instead of values, listed here for translation."""
+"""Default values that are descriptions, listed here so that they are translated."""
 
 
 MAX_SHOWN = 3
-"""Maximum number of list entries that the page shows without a click."""
+"""Maximum number of entries of a list that the page shows without a click."""
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
     """A setting as the page shows it.
 
-    `source` is environment, dotenv, generated or default; a secret's `value` is empty.
+    `source` is environment, dotenv, generated or default. The `value` of a secret is empty.
     """
 
     setting: Setting
@@ -105,7 +105,7 @@ class SettingRow:
 
 
 def values_in_force() -> dict[str, list[SettingRow]]:
-    """Return all settings, in the order of routing_admin/environment.py, as `explicit` and `default` settings."""
+    """Return all settings in the order of routing_admin/environment.py: those that are set, and those with defaults."""
     rows = setting_rows(os.environ, read_dotenv(env_file(settings.DATA_DIR)), settings.DATA_DIR)
     return {
         "explicit": [row for row in rows if row.source != DEFAULT],
@@ -122,7 +122,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
 
 
 def setting_rows(environment: Mapping[str, str], dotenv: Mapping[str, str], data_dir: Path) -> list[SettingRow]:
-    """Return the page's rows for the settings that this environment, `.env` file and data directory define."""
+    """Return the page's row for each setting, given the environment, the `.env` file and the data directory."""
     rows: list[SettingRow] = []
     for setting in SETTINGS:
         names = list_variables(setting, environment)
@@ -141,11 +141,12 @@ def list_variables(setting: Setting, environment: Mapping[str, str]) -> list[str
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    # The `.env` file is loaded into the environment at start, so a variable with the file's value was set by the file.
+    # The `.env` file is loaded into the environment at start. If a variable has the value in the file, it comes from
+    # there.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:
-        # The name of a provider's key variable may be shown, but never its value.
+        # The name of a provider key's variable may be shown, but never its value.
         value = ",".join(names) if "{NAME}" in setting.name else ""
     return SettingRow(setting, strip_password(value), source, is_set=True)
 
@@ -153,7 +154,7 @@ def setting_row(
 def build_unset_row(setting: Setting, data_dir: Path) -> SettingRow:
     if setting.name in SECRET_NAMES:
         return SettingRow(setting, "", "generated", is_set=(data_dir / SECRET_NAMES[setting.name]).exists())
-    # These settings have no constant default. Their values are computed at start.
+    # The defaults of these settings are not constant but determined at start.
     in_force = {
         "ROUTING_ADMIN_DATA_DIR": str(data_dir),
         "ROUTING_ADMIN_PUBLIC_URL": settings.PUBLIC_URL,

@@ -1,4 +1,4 @@
-"""The settings page: one form, lists whose rows are edited singly, and the values set in the environment."""
+"""The settings page: a form, lists whose rows are edited separately, and values set in the environment."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the page or save the settings. For the save bar, list what would be saved."""
+    """Show the page or save the settings. If the save bar asks for it, list what would be saved."""
     if request.method != "POST":
         return render(request, "settings/settings.html", context(request))
     form = settings_form(request, find_installation(), list(directives()), request.POST)
@@ -66,7 +66,7 @@ def _describe_saving(form: SettingsForm) -> dict[str, Any]:
 
 
 def save(request: HttpRequest, form: SettingsForm) -> HttpResponse:
-    """Save what the user changed. Return 409 with both versions if another user changed the same settings."""
+    """Save the settings that the user changed. Return 409 with both versions if another user changed them too."""
     status, more = UNPROCESSABLE, dict[str, Any]()
     if form.is_valid():
         try:
@@ -135,10 +135,10 @@ def render_section(request: HttpRequest, name: str, status: int, **more: Any) ->
 def settings_form(
     request: HttpRequest, row: Installation, codes: Sequence[str], data: Mapping[str, Any] | None = None
 ) -> SettingsForm:
-    # The default language may have no directive, such as `pt-BR` beside `pt`, but must remain selectable.
+    # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=stored_settings(row), codes=codes, is_read_only=not can_edit(request))
-    # If only a section is rendered again, an unsaved choice is kept.
+    # If only one section is rendered again, keep the language that was chosen but not saved.
     if data is None and request.POST.get("default_language") in codes:
         form.initial["default_language"] = request.POST["default_language"]
     return form
@@ -176,7 +176,7 @@ PARTS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
     ("environment", gettext_lazy("From the environment"), ()),
     ("delete", gettext_lazy("Delete"), ()),
 )
-"""Sections of the page: their anchors, their titles, and the form fields in them."""
+"""Sections of the page: anchor, title, and the form fields in the section."""
 
 
 def list_parts(form: SettingsForm) -> list[dict[str, Any]]:
