@@ -1,4 +1,4 @@
-"""The panel with a simulation's form: the posted fields, and the request that they describe."""
+"""The panel with the form of a simulation: its posted fields, and the request that they describe."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from artifacts.models import Artifact
 
 MAX_MESSAGE_CHARS = 20_000
-"""Maximum length of a message in characters. A longer message is truncated."""
+"""Maximum number of characters of a message. Longer messages are truncated."""
 KIBIBYTE = 1024
 MAX_PLACEHOLDER_BYTES = 25 * 1024 * KIBIBYTE
-"""Maximum size of a placeholder file in bytes."""
+"""Maximum size in bytes of a placeholder, which stands for a file."""
 MAX_OF_A_KIND = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """A run as the page shows it. `answer` is a model's real answer, or empty for a simulation."""
+    """A run as the page shows it. `answer` is the answer of a real model, or empty for a simulation."""
 
     sentence: str
     tone: str
@@ -55,7 +55,7 @@ class RunView:
 
 @dataclass(slots=True)
 class Panel:
-    """The fields of the panel, and the result of the run if one was requested."""
+    """The panel's fields and, if a run was requested, its result."""
 
     message: str
     language: str
@@ -79,7 +79,7 @@ class Panel:
 
     @property
     def placeholder_fields(self) -> list[tuple[str, Any, str]]:
-        """Return each kind of placeholder file, with its label and the sizes that were typed."""
+        """Each kind of placeholder file, with its label and the sizes that were typed."""
         return [(kind.value, KINDS[kind], self.placeholders.get(kind.value, "")) for kind in TYPES]
 
     def script(self) -> Mapping[int, Sequence[str]]:
@@ -87,8 +87,8 @@ class Panel:
 
 
 def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: bool) -> Panel:
-    """Return the panel as it was posted, or with its defaults."""
-    # Check boxes that are off are not posted, so the message field shows whether the form was posted.
+    """Return the panel as posted, or with default values."""
+    # Unticked check boxes are not posted, so the message field shows whether the form was posted.
     is_sent = "sim-message" in data
     panel = Panel(
         message=str(data.get("sim-message", "")) if is_sent else _("What is in this file?"),
@@ -105,7 +105,7 @@ def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: boo
 
 
 def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, str]]) -> Panel:
-    """Set the scripted outcome of each candidate, a (card, name) of the chain: as posted, by default an answer."""
+    """Set the scripted outcome of each candidate, given as (card, name): as posted, by default an answer."""
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in candidates]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel
@@ -113,7 +113,7 @@ def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, 
 
 def read_sizes(text: str) -> list[int]:
     """Parse sizes in KiB, separated by commas, into bytes. Raise `ValueError` if one is invalid."""
-    # On Chinese keyboards the comma is full-width.
+    # The comma on Chinese keyboards is full-width.
     sizes = [round(float(word) * KIBIBYTE) for word in text.replace("，", ",").split(",") if word.strip()]
     if len(sizes) > MAX_OF_A_KIND or any(not 0 < size <= MAX_PLACEHOLDER_BYTES for size in sizes):
         raise ValueError(text)
@@ -125,7 +125,7 @@ def write_size(size: int) -> str:
 
 
 def build_placeholders(panel: Panel) -> list[FilePart]:
-    """Return the placeholder files. If a line of sizes is not valid, set the panel's problem."""
+    """Return the placeholder files. If typed sizes are invalid, set the panel's problem."""
     parts: list[FilePart] = []
     for kind, text in panel.placeholders.items():
         try:
@@ -140,7 +140,7 @@ def build_placeholders(panel: Panel) -> list[FilePart]:
 
 
 def build_chat(panel: Panel) -> ChatRequest:
-    """Return the request with message, artifacts and placeholders. Raise `Http404` for an unknown artifact."""
+    """Return the request with message, artifacts and placeholder files. Raise `Http404` for an unknown artifact."""
     rows = {row.pk: row for row in panel.artifacts}
     parts: list[FilePart] = []
     for pk in panel.artifact_ids:

@@ -1,4 +1,4 @@
-"""Sentences about a run: the outcomes to choose from, each candidate's result, and what each candidate receives."""
+"""Sentences about a run: the outcomes that can be chosen, each candidate's result, and what a candidate receives."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ OUTCOMES: Mapping[str, Text] = {
     "parameter": gettext_lazy("parameter refused"),
     "cannot_read": gettext_lazy("cannot read images"),
 }
-"""All outcomes that the simulation supports, in the order in which they are offered."""
+"""All outcomes that can be simulated, in the order in which the page offers them."""
 
 SKIPPED: Mapping[str, Text] = {**SKIP_LABELS, NOT_REACHED: gettext_lazy("not asked")}
 FILES: Mapping[Kind, Text] = {
@@ -70,15 +70,15 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""Maps states of a file's description to sentences."""
+"""Maps how a file was described, if at all, to sentences."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""Estimates how many tokens the named describer would read for a file. None means unknown."""
+"""Returns how many tokens a model would read to describe a file, given the model's name. None means unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class StopView:
-    """A candidate of a run, as the page shows it."""
+    """A candidate in a run, as the page shows it."""
 
     place: int
     name: str
@@ -97,7 +97,7 @@ class StopView:
 
 
 def outcome_text(outcome: str, attempt: Attempt | None) -> str:
-    """Return the text of an outcome's chip: status, or name of the fault or skip reason, with the number of tries."""
+    """Return the text of a candidate's chip: an HTTP status, fault or skip reason, and the number of tries."""
     if attempt is None or outcome in SKIPPED:
         return str(SKIPPED.get(outcome, outcome))
     code = "200" if outcome == OK else str(attempt.status_code or outcome)
@@ -109,7 +109,7 @@ def outcome_style(outcome: str, *, last: bool) -> tuple[str, str]:
         return "ok", "check"
     if outcome in SKIPPED:
         return "", "right"
-    # The caller gets only the last failure. Earlier failures only led to a fallback.
+    # The caller gets only the last failure. Earlier ones only caused a fallback.
     return ("bad", "stop") if last else ("warn", "refresh")
 
 
@@ -142,8 +142,8 @@ def describe_stop(
 
 
 def render_received(chat: ChatRequest, deliveries: Sequence[PartDelivery]) -> str:
-    """Return the text that a candidate reads. Files are named in angle brackets."""
-    # Deliveries are matched to files by their position in the request.
+    """Return the text that a candidate reads. Files are shown by name in angle brackets."""
+    # A delivery belongs to the file at the same position in the request.
     by_position = {(delivery.message, delivery.part): delivery for delivery in deliveries}
     blocks = []
     for message_index, message in enumerate(chat.messages):

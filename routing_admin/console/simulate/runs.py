@@ -1,4 +1,4 @@
-"""Run a request along a chain, either simulated with scripted outcomes, or sent to real models."""
+"""Run a request along a chain: either simulated with scripted outcomes, or sent to real models."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from routing_admin.request_log.sentences import render_sentence
 
 
 def run_simulation(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Simulate a run on a stored route or a draft. Store the result in the panel."""
+    """Simulate a run along a stored route or a draft, and store the result in the panel."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
@@ -57,7 +57,7 @@ def run_simulation(panel: Panel, state: Snapshot, route: RouteSpec) -> None:
 
 
 def build_run_view(simulated: Simulated) -> RunView:
-    # Candidates after this one were not called, so it decided the result.
+    # Candidates after the last one that was called did not affect the result.
     last = max((index for index, stop in enumerate(simulated.stops) if stop.attempt), default=-1)
     stops = [
         build_stop_view(
@@ -132,11 +132,11 @@ def _add_payload(view: StopView, payload: Any, wire: str, size: int, reason: str
 
 
 def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) -> None:
-    """Send the request to real models on behalf of the signed-in user. It is logged and audited, and may cost money."""
+    """Send the request to real models for the signed-in user. This is logged and audited, and may cost money."""
     if not route.candidates:
         panel.problem = _("There is no candidate to ask yet.")
         return
-    # A placeholder has a kind and a size, but no content.
+    # A placeholder has a kind and a size but no content.
     if panel.placeholders:
         panel.problem = _("A placeholder has no content to send. Attach a stored file instead.")
         return
@@ -145,7 +145,7 @@ def send(request: HttpRequest, panel: Panel, state: Snapshot, route: RouteSpec) 
     recorder = RequestRecorder(read_request_id(request), "page")
     recorder.add_facts(asked_model=task_name(route.task_type))
     record_plan(recorder, planned, route.task_type)
-    # The audit event is recorded before the call, which may fail or be interrupted.
+    # Record the audit event before the call, which may fail or be interrupted.
     with ledger.audit(request_actor(request), AuditedAction("request.send", "route", route.task_type)):
         pass
     try:

@@ -1,4 +1,4 @@
-"""The page that simulates or sends a request on a stored route, or repeats a logged one."""
+"""The page that simulates or sends a request on a stored route, or repeats a logged request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @require_http_methods(["GET", "POST"])
 def simulate_page(request: HttpRequest) -> HttpResponse:
-    """Show the simulation of a stored route. `?request=` repeats a logged request with its recorded outcomes."""
+    """Show the simulation of a stored route. `?request=` repeats a logged request with its logged outcomes."""
     state = snapshot.current()
     data = request.POST if request.method == "POST" else request.GET
     may_read = may(request.user, PagePart.RECORDED_BODIES)
@@ -39,13 +39,13 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
     if logged is not None:
         record_body_read(request_actor(request), logged)
     task = data.get("task") or (logged.task_type if logged else "") or DEFAULT_ROUTE
-    # The logged request's route may have been deleted in the meantime.
+    # The logged request's route may have been deleted since.
     route = state.configuration.route(task) or state.configuration.route(DEFAULT_ROUTE)
     panel = read_panel(data, state.configuration, may_attach=may(request.user, PagePart.ARTIFACT_BYTES))
     if route is not None:
         candidates = [(str(number), candidate_name(spec)) for number, spec in enumerate(route.candidates, start=1)]
         set_outcomes(panel, replay_outcomes(data, logged_request, route), candidates)
-        # Once the form has been posted, its values replace those from the log.
+        # Once the form has been posted, its values take precedence over those from the log.
         if logged_request and "sim-message" not in data:
             panel.language = logged_request.row.language
             repeat_request(panel, logged_request, may_read=may_read)
@@ -59,7 +59,7 @@ def simulate_page(request: HttpRequest) -> HttpResponse:
 
 
 def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> None:
-    """Fill the panel with a logged request's files and its recorded question."""
+    """Fill in the panel with a logged request's files and, if it was recorded, its question."""
     question, recorded = read_question(logged.row.body) if may_read else ("", [])
     files = list_sent_files(logged.attempts)
     ids = recorded or [file["artifactId"] for file in files if may_read and file.get("artifactId")]
@@ -68,7 +68,7 @@ def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> No
     if ids:
         panel.artifacts = list_attachable(ids)
         panel.artifact_ids = [row.pk for row in panel.artifacts if row.pk in ids]
-    # If a file is not stored, or the user may not attach it, a placeholder of the same kind and size replaces it.
+    # A file that is not stored, or that the user may not attach, is replaced with a placeholder of its kind and size.
     for file in files:
         if file.get("artifactId") not in panel.artifact_ids and file.get("size"):
             sizes = (panel.placeholders.get(file["kind"]), write_size(file["size"]))
@@ -76,9 +76,9 @@ def repeat_request(panel: Panel, logged: LoggedRequest, *, may_read: bool) -> No
 
 
 def list_sent_files(attempts: Sequence[AttemptLog]) -> list[dict[str, Any]]:
-    """Return the files of the newest message, as received by the first candidate that received files."""
+    """Return the files of the newest message, as the first candidate that received files received them."""
     files: list[dict[str, Any]] = next((attempt.deliveries for attempt in attempts if attempt.deliveries), [])
-    # Earlier messages are not repeated, so neither are their files.
+    # Earlier messages are not repeated, and neither are their files.
     newest = max((file.get("message", 0) for file in files), default=0)
     return [file for file in files if file.get("message", 0) == newest]
 
@@ -98,8 +98,11 @@ def replay_outcomes(data: QueryDict, logged: LoggedRequest | None, route: RouteS
 
 
 def scripted_outcome(attempt: AttemptLog) -> str:
-    """Return the scripted outcome closest to an attempt's outcome: same fault, else same status, else a default."""
-    # The order is reversed, so that of several outcomes with the same fault the first one is selected.
+    """Return the scripted outcome closest to an attempt's: one with the same fault, else with the same status.
+
+    Otherwise, return an answer or, for a failure, status 503.
+    """
+    # The order is reversed so that of several outcomes with the same fault, the first one is used.
     by_fault = {word.failure.fault.value: key for key, word in reversed(list(SCRIPTED.items())) if word.failure}
     if attempt.outcome in by_fault:
         return by_fault[attempt.outcome]

@@ -17,7 +17,7 @@ from routing_admin.models import LabelBudget
 
 
 def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, Any]) -> AuditedAction:
-    """Save the budget of the team or project `name`, or of each end user of the agent `name`. It applies immediately.
+    """Save a budget for the team or project `name`, or for each end user of the agent `name`. It applies at once.
 
     Raise `InvalidError` if the budget has no limit or the agent is unknown.
     """
@@ -36,7 +36,7 @@ def save_budget(actor: Actor, kind: LabelKind, name: str, limits: Mapping[str, A
 
 
 def delete_budget(actor: Actor, label: str) -> AuditedAction:
-    """Delete a budget. Calls for its team, project or end users are no longer counted."""
+    """Delete a budget. Calls by its team, project or end users are no longer counted."""
     with ledger.change(actor, AuditedAction("budget.delete", "budget", label)) as act:
         LabelBudget.objects.filter(label=label).delete()
     return act

@@ -1,4 +1,4 @@
-"""The page of budgets: the limits of teams, projects and end users, and how much of them is used."""
+"""The page of budgets: limits of teams, projects and end users, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CHOICES: Sequence[Choice[BudgetLine]] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetRow:
-    """A budget as shown: its limits and how much of each is used, or only its limits if it applies to each end user."""
+    """A budget as shown: its limits and the usage of each, or only its limits if it applies to each end user."""
 
     line: BudgetLine
     kind: str | Promise
@@ -99,11 +99,11 @@ def budgets_page(request: HttpRequest, status: int = 200, **refused: BudgetForm)
 
 
 def make_row(number: int, line: BudgetLine) -> BudgetRow:
-    """Return a budget's row. `number` makes the ids of its form unique on the page."""
+    """Return the row for a budget. `number` makes the ids of the row's form unique on the page."""
     form = BudgetForm(auto_id=f"id_{number}_%s", initial={"kind": line.kind, "name": line.name}, limits=line.stored)
     uses = [(LIMITS[use.meter][0], use) for use in line.uses]
     amounts = [(LIMITS[meter][0], write_amount(meter, line.stored)) for meter in METERS if meter in line.stored]
-    # The link shows an agent's usage by end user, and a team's or project's usage by agent.
+    # The link leads to an agent's usage by end user, or to a team's or project's usage by agent.
     filters = {"by": "user"} if line.kind is LabelKind.USER else {"by": "agent", line.kind.value: line.name}
     return BudgetRow(
         line=line,
@@ -121,7 +121,7 @@ def write_amount(meter: Meter, stored: Mapping[str, Any]) -> str:
 
 @require_POST
 def budget_save(request: HttpRequest) -> HttpResponse:
-    # A rejected form is shown again in its own dialog: the one for a new budget, or the one for the edited budget.
+    # A rejected form is shown again in the dialog from which it was posted: for a new budget, or for the edited one.
     dialog = "edited" if "edit" in request.POST else "form"
     form = BudgetForm(request.POST, auto_id=f"id_{dialog}_%s")
     if not form.is_valid():

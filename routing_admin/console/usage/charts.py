@@ -1,4 +1,4 @@
-"""The chart of usage: a metric over time, stacked by the values of a dimension, and its change between periods.
+"""The chart of usage: a metric over time, stacked by group, and its change since the previous period.
 
 Everything is computed from a usage report and its time series, without queries.
 """
@@ -46,12 +46,12 @@ UNITS: Mapping[str, str | Promise] = {
     FAILURES: gettext_lazy("failed requests"),
 }
 CONVERTED = "all"
-"""Selects all currencies, with the amounts converted to one currency."""
+"""Value of the currency filter that selects all currencies, with their amounts converted to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric to draw. `weigh` returns its value for a group, and `write` formats a value.
+    """A metric in a chart. `weigh` returns its value for a group, and `write` formats a value.
 
     Money is in units of its currency.
     """
@@ -63,7 +63,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """List the selectable currencies with labels. If all can be converted to one currency, `CONVERTED` comes first."""
+    """Return the selectable currencies with labels. `CONVERTED` comes first if all can be converted to one currency."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}
@@ -105,14 +105,14 @@ def _write_count(value: float) -> str:
 
 
 def list_largest(groups: Iterable[tuple[str, Counts]], measure: Measure) -> list[str]:
-    """Return the groups that get a colour of their own, largest first."""
+    """Return the names of the groups that get a colour of their own, largest first."""
     weighed = [(measure.weigh(counts), name) for name, counts in groups if name != OTHERS]
     return [name for weight, name in sorted(weighed, key=lambda pair: -pair[0])[:MAX_SERIES] if weight > 0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLinks:
-    """Builds the URLs to which a chart links: for requests between two times (None means now), or of a group."""
+    """Builds the links in a chart: to the requests between two times (None means now), and to those of a group."""
 
     between: Callable[[datetime, datetime | None], str]
     group: Callable[[str], str]
@@ -130,7 +130,10 @@ def draw_usage(
     label: str,
     marks: Sequence[tuple[datetime, Mark]] = (),
 ) -> Chart:
-    """Return the chart of a report, with a colour for each of its largest groups, `names`, or with a single colour."""
+    """Return the chart of a report. The largest groups, `names`, have colours of their own.
+
+    Without `names`, the chart has a single colour.
+    """
     starts = list_starts(report.since, report.until - timedelta(microseconds=1), step)
     totals = _sum_buckets(dict(report.series), starts, measure)
     stacked = [
@@ -163,7 +166,7 @@ def draw_usage(
 
 
 def _sum_buckets(points: Points, starts: Sequence[datetime], measure: Measure) -> list[float]:
-    """Return the sum in each bucket. The last item of `starts` is the end of the last bucket."""
+    """Return the sum for each bucket. The last item of `starts` is the end of the last bucket."""
     values = [0.0] * (len(starts) - 1)
     for moment, counts in points.items():
         at = bisect_right(starts, moment) - 1
@@ -196,7 +199,7 @@ def _buckets(
 
 
 def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
-    """Return the last mark, with the number of other marks in its text, or None if there are no marks."""
+    """Combine a bucket's marks into the last one, whose text says how many others there are; None without marks."""
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}
@@ -204,19 +207,19 @@ def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
 
 
 LATEST_START_DIVISOR = 10
-"""The change is shown only if the first tenth of the previous period has a request. This is the divisor for "tenth"."""
+"""The change is shown only if the log contains requests from the first tenth (1 / 10) of the previous period."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a number differs from the previous period's number: a signed percentage, and an explanation."""
+    """How a number differs from that of the previous period: a signed percentage, and an explanation."""
 
     text: str
     explanation: str
 
 
 def find_change(report: UsageReport, series: UsageSeries, measure: Measure) -> Change | None:
-    """Compare the complete hours or days in a report with the previous period.
+    """Compare the complete hours or days of a report with the previous period.
 
     Return None if the previous period has no requests, or if the log does not reach back to its beginning.
     """

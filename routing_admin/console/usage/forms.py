@@ -20,7 +20,7 @@ METERS = (
     Meter.MONEY_PER_DAY,
     Meter.MONEY_PER_MONTH,
 )
-"""Meters of the limits that the budget of a team, project or user can have."""
+"""Limits that the budget of a team, project or end user can contain."""
 KINDS = {
     LabelKind.TEAM: gettext_lazy("Team"),
     LabelKind.PROJECT: gettext_lazy("Project"),
@@ -30,7 +30,7 @@ MAX_NAME = 120
 
 
 class BudgetForm(forms.Form):
-    """The label whose calls are counted (a team, a project, or an agent's end users), and its limits."""
+    """The form for a budget: its label (a team, a project, or an agent's end users) and its limits."""
 
     kind = forms.ChoiceField(label=gettext_lazy("For"), choices=[(kind.value, text) for kind, text in KINDS.items()])
     name = forms.CharField(
@@ -60,7 +60,7 @@ class BudgetForm(forms.Form):
         data = super().clean() or {}
         check_unpriced(self, data)
         kind, name = data.get("kind"), data.get("name", "")
-        # A budget for a name that no request can send would never apply.
+        # No request can carry such a label, so a budget for it would never apply.
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
             facts = {"most": LONGEST[LabelKind(kind)]}
             self.add_error("name", _("A label is one line of at most %(most)s characters.") % facts)

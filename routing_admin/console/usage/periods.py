@@ -21,8 +21,7 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
     "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
     "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
 }
-"""Maps a number of days to the period's length and its chart's buckets, at most 31 so that a mouse can select each one.
-"""
+"""Maps numbers of days to period and bucket length. There are at most 31 buckets, so each is easy to point at."""
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
 EARLIEST = date(2000, 1, 1)
@@ -30,7 +29,7 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A period from `since` until before `until` (None means now). `params` are the query parameters that select it."""
+    """A period from `since` until before `until`, where None means now. `params` are the query parameters for it."""
 
     since: datetime
     until: datetime | None
@@ -40,12 +39,12 @@ class Period:
 
     @property
     def name(self) -> str:
-        """Return the period as part of a file name."""
+        """The period as part of a file name."""
         return "-to-".join(self.params.values()) if self.until else f"{self.params['days']}-days"
 
 
 def read_period(params: Mapping[str, str]) -> Period:
-    """Return the period of `days`, or from the day `from` to the day `to`; by default the last month.
+    """Return the period of the last `days` days, or from the day `from` to the day `to`; by default the last month.
 
     If only one of these two days is given, the period is a month long. Days in the wrong order are swapped.
     """

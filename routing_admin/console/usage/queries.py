@@ -1,4 +1,4 @@
-"""Queries for the budgets of labels and how much of them is used, and for events in the period of a usage report."""
+"""Queries for budgets and how much of them is used, and for events during the period of a usage report."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from routing_admin.request_log.usage_series import UsageSeries, sum_series
 
 MeasureIn = Callable[[UsageReport], Measure]
 REPORTED_COUNTS = (*SERIES_COUNTS, "unpriced")
-"""Columns that are read for each group on the usage page."""
+"""Columns that the usage page reads for each group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLine:
-    """A budget. `uses` is empty if each end user has a budget of this size."""
+    """A budget. `uses` is empty if the budget applies to each end user separately."""
 
     label: str
     kind: LabelKind
@@ -42,12 +42,12 @@ class BudgetLine:
 
     @property
     def percent(self) -> int:
-        """Return how much of the limit that is closest to being used up is used, in percent."""
+        """The usage in percent of the limit that is closest to being used up."""
         return max((use.percent for use in self.uses), default=0)
 
 
 def list_budgets() -> list[BudgetLine]:
-    """Return all budgets. Those of teams and projects include how much of them is used. This takes two queries."""
+    """Return all budgets, those of teams and projects with their usage. This takes two queries."""
     lines = [_build_line(row) for row in LabelBudget.objects.all()]
     shared_limits = {
         label_holder_id(line.kind, line.name): line.limits for line in lines if line.kind is not LabelKind.USER
@@ -64,7 +64,7 @@ def _build_line(row: LabelBudget) -> BudgetLine:
 
 
 def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return, for the agents with these ids, how much of each of their limits is used."""
+    """Return the usage of each limit of the agents with these ids, by agent id."""
     rows = Agent.objects.filter(agent_id__in=agents) if agents else ()
     names = {agent_holder_id(row.agent_id): row.agent_id for row in rows}
     uses = find_limit_uses({agent_holder_id(row.agent_id): parse_limits(row.limits) for row in rows}) if names else {}
@@ -74,9 +74,9 @@ def find_agent_uses(agents: Collection[str]) -> Mapping[str, Sequence[LimitUse]]
 def read_usage(
     period: Period, group: str, exchange: ExchangeTable, measure_in: MeasureIn, **only: str
 ) -> tuple[UsageReport, UsageSeries, Sequence[str]]:
-    """Return a usage report, its time series, and the groups that have a time series of their own.
+    """Return a usage report, its time series, and the names of groups that have a time series of their own.
 
-    All five queries read the same database snapshot. `measure_in` returns the metric by which groups are ranked.
+    All five queries read the same database snapshot. `measure_in` returns the metric by which the groups are ranked.
     """
     with one_moment(LOGS):
         times = list_times(period.since, before=period.length, is_filtered=bool(only))
@@ -87,7 +87,7 @@ def read_usage(
 
 
 MAX_MARKS = 200
-"""Maximum number of revisions, and of drills, that are marked in a chart."""
+"""Maximum number of revisions, and of fire drills, that are marked in a chart."""
 
 
 def list_marks(since: datetime, until: datetime | None) -> list[tuple[datetime, Mark]]:

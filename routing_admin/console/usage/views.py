@@ -57,10 +57,10 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""Labels of the groups by which the page can be filtered."""
+"""Names of the request labels (team, project, end user) by which the page can be filtered."""
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
-"""Metrics with a tile that shows the change since the previous period."""
+"""Metrics whose tiles show the change since the previous period."""
 DEFAULT_GROUP = "agent"
 
 
@@ -76,13 +76,13 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `costs` contains the total or, if there is none, the amount in each currency. `parts` explains what the total
-    consists of and what it lacks. `share` is the group's number in the chart, in percent of the largest group's number.
-    `address` is the URL of the page filtered by this group, or empty without such a filter. `searches` contains the log
-    searches for the group's requests, by ending.
+    `costs` contains the total or, if there is none, the amount in each currency. `parts` says what the total consists
+    of and what it lacks. `share` is the group's value in percent of the largest group's. `address` is the URL of the
+    page filtered by this group; it is empty if this filter does not exist. `searches` contains log searches for the
+    group's requests, by ending.
     """
 
-    # A dictionary is the fastest type in templates, and there may be a thousand rows.
+    # A dictionary is the fastest type for templates, and there may be a thousand rows.
     name: str
     requests: str
     failures: str
@@ -99,7 +99,7 @@ class UsageRow(TypedDict):
 class UsageRead:
     """What a request for the page selects and reads: period, filters and data.
 
-    `names` are the groups with a colour of their own.
+    `names` are the groups that have a colour of their own.
     """
 
     period: Period
@@ -125,7 +125,7 @@ def _read(request: HttpRequest) -> UsageRead:
 
     def measure_in(report: UsageReport) -> Measure:
         chosen = choose_currency(currency, report.total, exchange)
-        # If no request has a price, the number of requests is more useful than a cost of zero.
+        # If no request has a price, the number of requests says more than a cost of zero.
         default = COST if chosen else REQUESTS
         return build_measure(metric if metric in METRICS else default, chosen, exchange)
 
@@ -150,7 +150,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     report, measure, group, filters, exchange = read.report, read.measure, read.group, read.filters, read.exchange
     total, metric, currency, choices = report.total, measure.metric, read.currency, read.choices
     query = urlencode({**choices, "by": group, **filters})
-    # Days are listed newest first, other groups by the chart's metric, largest first.
+    # Days are listed newest first, other groups by the metric of the chart, largest first.
     groups = report.groups if group == "day" else sorted(report.groups, key=lambda pair: -measure.weigh(pair[1]))
     listing = arrange(
         groups,
@@ -227,7 +227,7 @@ def _chart(read: UsageRead) -> Chart:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV or, with the parameter `chart`, the numbers of the chart."""
+    """Send the table as CSV or, with the parameter `chart`, the values of the chart."""
     if "chart" in request.GET:
         read = _read(request)
         return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_rows(_chart(read)))
@@ -236,7 +236,7 @@ def usage_csv(request: HttpRequest) -> HttpResponse:
 
 
 def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[list[object]]:
-    """Yield the header, then a line per group and currency, with exact amounts and with days as dates."""
+    """Yield a header and then one line per group and currency, with exact amounts and with days as dates."""
     money = ("currency", "cost", "saved_by_cache", "paid_for_failed_attempts", "total_currency", "total_cost")
     yield [group, *PLAIN_COUNTS, *money]
     exchange = snapshot.current().exchange
@@ -247,9 +247,9 @@ def _table(period: Period, group: str, filters: Mapping[str, str]) -> Iterator[l
             amounts = [
                 exact_amount(sums.get(currency, 0)) for sums in (counts.costs, counts.savings, counts.fallback_costs)
             ]
-            # Counts are written only on the first line of a group, so that the sum of the column is correct.
+            # Counts are only in the first line of a group, so that the sum of the column is correct.
             cells = count_cells if index == 0 else [""] * len(count_cells)
-            # Like the counts, the total in one currency is written only on the first line.
+            # Like the counts, the total in one currency is only in the first line.
             total_cells = ("", "") if total is None or index else (exchange.into, exact_amount(total))
             amount_cells = amounts if currency else ("", "", "")
             yield [_name(name, group), *cells, currency, *amount_cells, *total_cells]
@@ -262,14 +262,14 @@ def _choices(request: HttpRequest) -> tuple[Period, str, dict[str, str]]:
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Return the total of amounts in several currencies; empty if a rate is missing or nothing needs conversion."""
+    """Return the total of amounts in several currencies; empty if a rate is missing or no amount needs conversion."""
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)
 
 
 class Amounts(TypedDict):
-    """The sums on a tile: the amount in each currency, and the total, or "" if there is none."""
+    """The amounts on a tile: one for each currency, and their total, or an empty string if there is none."""
 
     total: str
     amounts: Sequence[str]
@@ -307,7 +307,7 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
 
 
 def _explain(amounts: Sequence[str], unpriced: int) -> str:
-    """Return the text of a tooltip: what a total consists of, and how many requests it lacks."""
+    """Return a tooltip that says what a total consists of, and how many requests without a price it lacks."""
     parts = [" + ".join(amounts)] if amounts else []
     if unpriced:
         parts.append(_("and %(count)s unknown") % {"count": f"{unpriced:,}"})
@@ -321,8 +321,10 @@ def _address(name: str, read: UsageRead) -> str:
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""Maps groups to their keys in the log search. Searching by the provider or model key finds every request that reached
-it."""
+"""Maps groups to keys of the log search.
+
+Providers and models are missing, because a search for one finds every request that reached it.
+"""
 
 
 def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:
@@ -331,7 +333,7 @@ def _row_searches(name: Any, read: UsageRead) -> Mapping[str, str]:
         next_day = name + timedelta(days=1)
         stop = next_day if next_day <= timezone.localtime() else None
         return _searches(max(name, since), stop, read.filters)
-    # The group without a name and the sum of the other groups have no search.
+    # The group without a name, and the combination of all other groups, have no search.
     if read.group not in SEARCH_KEYS or name in ("", OTHERS):
         return {}
     return _searches(since, until, {**read.filters, SEARCH_KEYS[read.group]: name})
