@@ -153,8 +153,8 @@ def end_alerts(resolved: ResolvedTimes, existing: ExistingSubjects, now: datetim
     active = {(row.kind, row.subject) for row in rows}
     for row in rows:
         if (row.kind, spent_subject(row.subject)) in active:
-            # The alert about a used-up budget replaces the warning about this budget. No notice that the warning has
-            # ended must be sent, because the budget has not recovered.
+            # The alert about a used-up budget replaces the warning about this budget. A notice that the warning has
+            # ended must not be sent, because the budget has not recovered.
             continue
         kind = AlertKind(row.kind)
         well_at = resolved.get((kind, row.subject))
@@ -179,7 +179,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that this process alone must send: its beginning or, if `ended_at` is set, its end."""
+    """An alert that this process has claimed to notify of its beginning or, if `ended_at` is set, of its end."""
 
     id: int
     kind: AlertKind
@@ -192,7 +192,7 @@ class ClaimedAlert:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim and return the next alert whose beginning or end must be sent, or None if there is none."""
+    """Claim and return the next alert that requires a notice, or None if there is none."""
     begun = Q(ended_at=None, sent_at=None)
     ended = Q(ended_at__isnull=False, sent_at__isnull=False, end_sent_at=None)
     audible = Q(muted_until=None) | Q(muted_until__lte=now)

@@ -272,8 +272,8 @@ class AlertWatch:
             send_due(webhook, now, sending)
 
     def _is_known(self, condition: Condition, since: datetime) -> bool:
-        # The chat already shows this alert as active. No end of it is sent before `RESOLVE_DELAY` has passed or during
-        # an outage.
+        # The chat already shows this alert as active. A notice of its end is sent neither before `RESOLVE_DELAY` has
+        # passed nor during an outage.
         key = (condition.kind.value, condition.subject)
         ended_at = self._known.get(key)
         return key in self._known and (ended_at is None or since - ended_at <= RESOLVE_DELAY)

@@ -158,7 +158,7 @@ def end_kind(kind: AlertKind, at: datetime) -> None:
 
 
 def claim_next(now: datetime) -> ClaimedAlert | None:
-    """Claim and return an alert whose beginning must be sent, or None if there is none."""
+    """Claim and return an alert whose beginning requires a notice, or None if there is none."""
     with alert_file().edit() as alerts:
         for alert in alerts.values():
             if alert.sent_at is None and alert.next_try_at is not None and alert.next_try_at <= now:

@@ -37,8 +37,8 @@ from routing_admin.platform.databases.schema import Migration
 from routing_admin.platform.databases.sqlite.base import make_private
 
 FOLDER, END = "logs", ".copy.gz"
-# Compression level 1 reduces the text to an eighth, and takes a quarter of the time in which the database writes the
-# text.
+# Compression level 1 reduces the text to an eighth of its size, in a quarter of the time that the database takes to
+# write the text.
 COMPRESSION_LEVEL = 1
 INDEXES = "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
 

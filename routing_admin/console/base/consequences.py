@@ -62,7 +62,7 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
         ngettext_lazy("%(count)s agent was created by it.", "%(count)s agents were created by it.", "count"),
     ),
 }
-"""Maps what can use an entry (`InUseError.kind`) to the URL name of its list and a sentence with their number."""
+"""Maps each kind of entry that uses another (`InUseError.kind`) to its list's URL name and a sentence with a count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def free_bytes() -> int:
 
 
 def cooling_family(cooldowns: Cooldowns) -> MetricFamily:
-    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model stands for all models."""
+    """Return the remaining seconds of cooldowns by provider, model and fault. An empty model means all models."""
     values: dict[tuple[str, ...], float] = {
         (provider, model or "", cooling.failure.fault.value): round(cooling.seconds, 1)
         for (provider, model), cooling in cooldowns.list_cooling()

@@ -72,7 +72,7 @@ COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""The provider whose account is empty during an outage, how long before the loading this begins, and how long it lasts.
+"""The simulated outage of a provider whose account is empty: provider, time before the demo's loading, duration.
 
 The outage causes fallbacks and an alert.
 """
@@ -135,7 +135,7 @@ BAD_BODY = translatable("%(param)s must be a string or a list of parts.", param=
 
 
 def load_day() -> None:
-    """Log a day of requests that ends when the demo was loaded, with the alert they cause and their use of a budget.
+    """Log requests for the day before the demo was loaded, with the alert that they cause and their use of a budget.
 
     Do nothing if no demo was loaded, or if that day is older than the log's retention period.
     """

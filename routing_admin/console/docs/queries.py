@@ -30,7 +30,7 @@ def list_paths() -> dict[str, str]:
 
 @cache
 def find_document(name: str) -> Document | None:
-    """Return a document by its name in URLs, or None. The result is cached, because files do not change meanwhile."""
+    """Return a document by its name in URLs, or None. It is cached, as files do not change while the process runs."""
     path = list_paths().get(name)
     return parse((FILES / path).read_text("utf-8"), lambda link: resolve(link, path)) if path else None
 

@@ -255,7 +255,7 @@ def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the stored entry is not as expected, which may be that it does not exist."""
+    """Raise `ConflictError` if the stored entry is not as expected. An entry may be expected not to exist."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

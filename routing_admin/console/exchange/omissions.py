@@ -96,7 +96,7 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""Maps an export's sentence on one omitted entry to a sentence on several, their list's URL name, and its filters."""
+"""Maps the sentence on one omitted entry to that on several, and to the URL name and filters of a list of them."""
 
 
 @dataclass(frozen=True, slots=True)

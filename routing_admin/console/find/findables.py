@@ -178,7 +178,7 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 def requests_search(typed: str, state: Snapshot) -> str:
     """Return the request search for the typed text: `key:name` for a known name, or the text if it may be a query.
 
-    The text may also be the beginning of an id. If nothing of this applies, the result is empty.
+    The text may also be the beginning of an id. If none of this applies, the result is empty.
     """
     configuration = state.configuration
     names_by_key = {

@@ -187,7 +187,7 @@ def audit_line(events: Sequence[AuditEvent], parameters: Mapping[str, str], coun
     # Users know files by name, not by reference.
     name = facts.pop("filename", "") if event.object_kind == "artifact" else ""
     lines = [*([(_("Reference"), event.object_name)] if name else []), *list_details(facts)]
-    # File names are shortened as on other pages. Other text contains spaces and can wrap.
+    # Text without spaces, such as a file name, is shortened. Text with spaces can wrap.
     details = format_html_join(
         " · ",
         "{}{}{}",

@@ -207,7 +207,7 @@ MAX_REQUESTS = 2000
 """Maximum number of requests that are read in each window, divided equally among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""Maximum number of later revisions among which one that ends the window is searched for."""
+"""Maximum number of later revisions that are searched for the one that ends the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,7 +127,7 @@ def find_oldest_restorable(request: HttpRequest) -> int:
 
 
 def group_edits(page: Iterable[Revision]) -> list[list[Revision]]:
-    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. The newest edit comes first in each group."""
+    """Group a user's consecutive matrix edits within `GROUP_WINDOW`. The newest edit is the first in each group."""
     groups: list[list[Revision]] = []
     for edit in page:
         if groups and _is_same_edit(groups[-1][0], edit):
@@ -305,7 +305,7 @@ TRENDS: Mapping[EffectTrend, tuple[str, str, str | Promise]] = {
 }
 """Maps each trend to a tone, an icon and a label."""
 SHARE_CLASSES: Mapping[EffectMeasure, str] = {EffectMeasure.FAILURES: "refused", EffectMeasure.FALLBACKS: "described"}
-"""CSS class of the segment of a bar that shows the share of failed or fallback requests."""
+"""CSS classes of the bar segments that show the shares of failed requests and of fallbacks."""
 
 
 @dataclass(frozen=True, slots=True)

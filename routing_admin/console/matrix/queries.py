@@ -1,4 +1,4 @@
-"""Queries for the capability matrix: columns, rows, cells, and where each value comes from."""
+"""Queries for the capability matrix: columns, rows, cells, and the source of each value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRITES = ("text", "structured_output", "tool_calling")
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """A cell of the matrix: whether a capability is on, and where this value comes from.
+    """A cell of the matrix: whether a capability is on, and the source of this value.
 
     `fact` contains what each source says if the value is contested.
     """
@@ -64,7 +64,7 @@ class Matrix:
 
     @property
     def is_wide(self) -> bool:
-        """Return whether the table is wider than a phone, so that it must scroll sideways."""
+        """Return whether the table has more columns than fit on a phone and must therefore scroll sideways."""
         names = (*self.reads, *self.writes)
         longest = max(len(word) for name in names for word in re.split(r"[\W_]", name))
         return longest > MAX_WORD or max(len(self.reads), len(self.writes)) > MAX_FITTING
@@ -171,7 +171,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return (provider, model, capability) for each open doubt whether a model has a capability.
+    """Return (provider, model, capability) for each open doubt about whether a model has a capability.
 
     This takes one query.
     """

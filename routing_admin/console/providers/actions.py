@@ -88,7 +88,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
 
 
 def detach_stored_keys(row: Provider) -> None:
-    """Detach further stored keys that were entered for another origin than that of the endpoint."""
+    """Detach the provider's further stored keys if they were entered for another origin than its endpoint's."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):

@@ -31,7 +31,7 @@ else:
 
 
 NO_TOOLS = "none"
-"""Form value that stands for an empty list of tools, because an empty field stands for the default."""
+"""Form value for an empty list of tools, because an empty field means the default."""
 PROTOCOLS = [(name, name) for name in WIRE_PROTOCOLS]
 QUIRK_MEANINGS: dict[str, str | Promise] = {
     "image_url_as_string": gettext_lazy("Images are sent as a plain URL string instead of an object."),
@@ -95,7 +95,7 @@ def quirk_field(quirk: Quirk, in_effect: str) -> forms.Field:
 
 
 def quirk_value(quirk: Quirk, text: str) -> Any:
-    """Convert the text of a form field to the option's value. None stands for the default."""
+    """Convert the text of a form field to the option's value. None means the default."""
     if not text:
         return None
     if quirk.kind == "flag":
@@ -221,7 +221,7 @@ class ProviderForm(ProviderModelForm, ProviderKeyForm):
     def build_row(self) -> Provider:
         row = self.save(commit=False)
         row.quirks = self.quirks()
-        # An empty list allows no tool, while None stands for the default.
+        # An empty list allows no tool, while None means the default.
         tools = list_words(self.cleaned_data["vendor_tools"])
         row.vendor_tools = [] if tools == [NO_TOOLS] else tools or None
         row.timeouts = read_timeouts(self.cleaned_data, row.timeouts)

@@ -1,4 +1,4 @@
-"""Forms for a provider's key: where it comes from, and the fields that this requires."""
+"""Forms for a provider's key: its source, and the fields that the source requires."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable",
 
 @dataclass(frozen=True, slots=True)
 class KeyOption:
-    """A choice for where a key comes from: its radio button, its label, and the fields that it reveals."""
+    """A choice for a key's source: its radio button, its label, and the fields that it reveals."""
 
     radio: Any
     label: str
@@ -42,7 +42,7 @@ class KeyNameForm(forms.Form):
 
 
 class ProviderKeyForm(forms.Form):
-    """The form for where a key comes from, used alone or as part of a provider's form.
+    """The form for a key's source, used alone or as part of a provider's form.
 
     If no source is chosen, a key that was typed is stored.
     """

@@ -82,7 +82,7 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
-    """Allow a variable's key to be sent to the provider's origin, if the page offers this pair."""
+    """Allow the key in an environment variable to be sent to the provider's origin, if the page offers this pair."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
     # Accept only pairs that the page offers now, so that a forged form cannot allow another variable or origin.

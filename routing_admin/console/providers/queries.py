@@ -164,7 +164,7 @@ def find_cooling(state: Snapshot, cooldowns: Cooldowns) -> Mapping[str, float]:
 
 @lru_cache(maxsize=2)
 def list_routed_models(state: Snapshot) -> Mapping[str, Collection[str]]:
-    """Map each provider to the models that enabled routes call at it."""
+    """Map each provider in an enabled route to the models that enabled routes call at this provider."""
     defaults = {spec.name: spec.default_model for spec in state.configuration.providers}
     models: dict[str, set[str]] = {}
     for route in state.configuration.routes:

@@ -37,7 +37,7 @@ class SecretElsewhereError(Exception):
 
 
 def rotate_stored_keys(actor: Actor) -> int:
-    """Encrypt all stored keys anew with the newest encryption key, in one transaction. Return their number.
+    """Re-encrypt all stored keys with the newest encryption key, in one transaction. Return their number.
 
     Raise `KeyUnreadableError` if a stored key cannot be decrypted with any encryption key.
     """

@@ -32,7 +32,7 @@ STATES: Mapping[str, str] = {
     "refused": "call_refused",
     "cancelled": "call_cancelled",
 }
-"""Badges by the state of a request."""
+"""Maps each state of a request to its badge."""
 TIMES: Mapping[str, Text] = {
     "15m": gettext_lazy("Last 15 minutes"),
     "1h": gettext_lazy("Last hour"),

@@ -66,8 +66,7 @@ def load_providers(chain: Sequence[CandidateSpec]) -> dict[str, Provider]:
 
 def check_can_delete_route(row: TaskRoute) -> None:
     """Raise `InUseError` for a route that agents or aliases use, and for the default route if others exist."""
-    # Requests without a route of their own use the default route, so only the last remaining default route can be
-    # deleted.
+    # Requests whose task type has no route use the default route, so it can be deleted only if it is the last route.
     if row.task_type == DEFAULT_ROUTE and TaskRoute.objects.exclude(pk=row.pk).exists():
         raise InUseError(_("The default route takes every task type without its own route, so it must stay."))
     agents = [agent.agent_id for agent in Agent.objects.filter(task_type=row.task_type)]

@@ -234,8 +234,8 @@ def apply_action(data: QueryDict, action: EditorAction, configuration: Configura
 
 def focus_after(action: EditorAction, cards: Sequence[str]) -> str:
     """Return the button that gets the focus after an action, or an empty string to leave the focus where it is."""
-    # The pressed button may no longer exist, or be disabled at an end of the chain, so keyboard users would lose the
-    # focus.
+    # Otherwise, keyboard users would lose the focus, because the pressed button may no longer exist, or be disabled at
+    # an end of the chain.
     if action.verb == "remove" and cards:
         return f"drop {cards[0]}"
     if len(cards) > 1 and action.target in (cards[0], cards[-1]):

@@ -114,7 +114,7 @@ class CandidateForm(forms.Form):
 
     @property
     def has_own(self) -> bool:
-        """Return whether any parameter has a value or an error, so that the parameters must be shown expanded."""
+        """Return whether any parameter has a value or an error. If so, the parameters are shown expanded."""
         return any(
             self[name].value() not in (None, "", {}) or self[name].errors
             for name in ("temperature", "max_tokens", "extra_body")

@@ -286,8 +286,7 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# A drift is evidence that a model does not read what its service says that it reads. An administrator decides what
-# follows.
+# A drift is evidence that a model does not read what its service says. An administrator decides what follows.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
@@ -308,7 +307,7 @@ def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
 
 
 def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
-    """Dismiss a drift for a week. The capability itself does not change."""
+    """Hide a drift (evidence against a capability) for a week. The capability itself does not change."""
     with ledger.audit(actor, AuditedAction("drift.dismiss", "service", row.service_id, {"capability": capability})):
         rows = Drift.objects.filter(provider=row.provider.name, model=row.model, capability=capability)
         rows.update(dismissed_at=timezone.now())

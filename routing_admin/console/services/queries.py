@@ -125,7 +125,7 @@ def list_agents_using(row: Service) -> list[Agent]:
 
 @dataclass(frozen=True, slots=True)
 class DriftLine:
-    """A drift that is still relevant, and the service that it concerns."""
+    """A capability drift that is still relevant, and the service that it concerns."""
 
     row: Drift
     service_id: str
@@ -140,7 +140,7 @@ def list_open_drifts() -> list[Drift]:
 
 
 def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
-    """Map (provider, model) to the model's open drifts, by capability. This takes one query.
+    """Map (provider, model) to the model's open capability drifts, by capability. This takes one query.
 
     Open drifts are those that are not dismissed.
     """
@@ -151,7 +151,7 @@ def map_drifts() -> Mapping[tuple[str, str], Mapping[str, DriftKind]]:
 
 
 def list_drifts(configuration: Configuration) -> list[DriftLine]:
-    """Return the relevant drifts of all enabled services. This takes one query."""
+    """Return the relevant capability drifts of all enabled services. This takes one query."""
     rows = list_open_drifts()
     enabled = [service for service in configuration.services if service.enabled] if rows else []
     return [line for service in enabled for line in match_drifts(rows, service)]
@@ -199,7 +199,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     """
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # The newest transcript comes last and thus counts if a capability has two.
+    # The newest transcript is the last and thus counts if a capability has two.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }
@@ -249,7 +249,7 @@ SENTENCES: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class DriftView:
-    """A drift with the sentence that pages show."""
+    """A capability drift with the sentence that pages show."""
 
     line: DriftLine
     sentence: str

@@ -141,8 +141,8 @@ def list_variables(setting: Setting, environment: Mapping[str, str]) -> list[str
 def setting_row(
     setting: Setting, names: list[str], environment: Mapping[str, str], dotenv: Mapping[str, str]
 ) -> SettingRow:
-    # The `.env` file is loaded into the environment at start. If a variable has the value in the file, it comes from
-    # there.
+    # The `.env` file is loaded into the environment at start, so a variable that has the same value as in the file was
+    # set by the file.
     source = "dotenv" if all(dotenv.get(name) == environment[name] for name in names) else "environment"
     value = environment[names[0]]
     if setting.secret:

@@ -73,7 +73,7 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
 """Maps how a file was described, if at all, to sentences."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
-"""Returns how many tokens a model would read to describe a file, given the model's name. None means unknown."""
+"""A function that returns how many tokens the named model would read to describe a file. None means unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Measure:
 
 
 def list_currencies(total: Counts, exchange: ExchangeTable) -> dict[str, str]:
-    """Return the selectable currencies with labels. `CONVERTED` comes first if all can be converted to one currency."""
+    """Return the selectable currencies with labels. `CONVERTED` is first if all can be converted to one currency."""
     currencies = {name: name for name in sorted(total.costs) if name != NO_CURRENCY}
     if len(currencies) > 1 and exchange.total(total.costs) is not None:
         return {CONVERTED: _("all, in %(currency)s") % {"currency": exchange.into}, **currencies}

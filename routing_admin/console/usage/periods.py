@@ -21,7 +21,7 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
     "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
     "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
 }
-"""Maps numbers of days to period and bucket length. There are at most 31 buckets, so each is easy to point at."""
+"""Maps a number of days to the length of the period and of its buckets. At most 31 buckets are easy to point at."""
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
 EARLIEST = date(2000, 1, 1)

@@ -54,7 +54,7 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def find_directive(row: RequestLog) -> str:
-    """Return the language directive that the call's route would add now; empty if the route no longer exists."""
+    """Return the language directive that the call's route would add to a request now; empty if the route is gone."""
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:

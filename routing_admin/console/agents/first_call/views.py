@@ -120,7 +120,7 @@ KEY_SHAPE_SENTENCES: Mapping[KeyShape, str | Promise] = {
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
-"""Maps kinds of text that was sent as the key to explanations of a call with an unknown key."""
+"""Explanations of a call with an unknown key, by the kind of text that was sent as the key."""
 NOT_A_KEY = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 

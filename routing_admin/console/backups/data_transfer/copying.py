@@ -52,7 +52,7 @@ def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) 
 
 
 FILES = "files"
-"""Value of the option `--artifacts` that stands for the data directory."""
+"""Value of the option `--artifacts` for the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:

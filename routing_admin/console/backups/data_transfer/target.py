@@ -35,7 +35,7 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Markers for: the moved installation, its dropped indexes, that tables are ready to be filled, that all are filled."""
+"""Names of markers: the moved installation, the dropped indexes, and whether tables are ready for rows or complete."""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables of Django itself, in which migrations insert rows."""
 

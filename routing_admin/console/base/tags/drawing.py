@@ -36,7 +36,7 @@ OUTCOME_TONES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time span in milliseconds. Its tone is `ok`, `info`, `warn`, `bad`, or `own` for our own processing."""
+    """A time span in milliseconds. Its tone is `ok`, `info`, `warn`, `bad`, or `own` (the gateway's own processing)."""
 
     start: float
     end: float
