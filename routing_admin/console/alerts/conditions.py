@@ -187,7 +187,7 @@ STAGES: Mapping[DatabaseFault | None, Stage] = {
     DatabaseFault.FULL: Stage.FULL,
     DatabaseFault.OUTDATED: Stage.OUTDATED,
 }
-"""Maps database faults to variants of the alert about the database; other faults mean that it is unavailable."""
+"""Maps database faults to variants of the database alert; other faults mean that the database is unavailable."""
 
 
 @dataclass(slots=True)
@@ -293,7 +293,7 @@ class AlertWatch:
                 record_condition(condition, now)
             end_alerts(findings.resolved, existing, now)
         except Exception:
-            # The next round evaluates these outcomes again.
+            # The next round evaluates these call outcomes again.
             self.outcomes.put_back(outcomes)
             raise
 

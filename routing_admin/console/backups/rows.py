@@ -73,7 +73,7 @@ def save_rows(part: Path) -> dict[str, SavedDatabase]:
         databases.merge_files(part / name)
     path = part / databases.FILES[DEFAULT_DB_ALIAS]
     (part / FILE_NAMES[DEFAULT_DB_ALIAS]).rename(path)
-    # The request log is in the packed files instead.
+    # The request log is in the packed files, so this database file is not needed.
     (part / FILE_NAMES[LOGS]).unlink()
     databases.sync(path)
     applied = [list(migration) for migration in list_applied_in_file(path)]

@@ -230,7 +230,8 @@ def put_entry(
 ) -> EntryChange:
     """Set the named entry to `value`. If the entry already has this value, nothing is written.
 
-    Raise `InvalidError` with all problems, and `ConflictError` if the stored entry is not as expected.
+    Raise `InvalidError` with all problems, and `ConflictError` if the stored entry does not meet the precondition
+    `expected`.
     """
     with ledger.exclusive():
         before = rows.read()
@@ -249,13 +250,13 @@ def put_entry(
 
 
 def check_entry(kind: EntryKind, name: str, expected: Expectation) -> None:
-    """Raise `ConflictError` if the stored entry with this name is not as expected."""
+    """Raise `ConflictError` if the stored entry with this name does not meet the caller's precondition."""
     if expected.tags is not None:
         check_expectation(expected, write_entry(rows.read(), kind, name))
 
 
 def check_expectation(expected: Expectation, entry: Mapping[str, Any] | None) -> None:
-    """Raise `ConflictError` if the stored entry is not as expected. An entry may be expected not to exist."""
+    """Raise `ConflictError` if the entry (None if it does not exist) does not meet the caller's precondition."""
     if not expected.allows(entry):
         raise ConflictError(_("Someone else changed this in the meantime. Check the new version, then save again."))
 

@@ -217,7 +217,7 @@ def action_label(code: str) -> Text:
 
 
 def change_line(change: Change) -> ChangeLine:
-    """Return the change as shown in the user's language. Text that looks like a key is masked."""
+    """Describe a change in the user's language. Text that looks like a key is masked."""
     change = replace(change, before=round_floats(change.before), after=round_floats(change.after))
     tone, icon, label = BADGES[change.action]
     kind = KINDS.get(change.kind, change.kind)

@@ -237,7 +237,7 @@ MAX_ATTEMPTS = 500
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key that is in cooldown because the provider rejected it, and the fault."""
+    """A key that is in cooldown because the provider rejected it, with the fault of this rejection."""
 
     provider: str
     key: str

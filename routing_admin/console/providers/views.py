@@ -74,7 +74,7 @@ def save(request: HttpRequest, row: Provider) -> HttpResponse:
         current = require_found(find_provider(row.name))
         status = add_refusal(form, refusal, FORM_FIELDS)
         conflict = find_differences(form, current) if isinstance(refusal, ConflictError) else None
-        renew_version(form, current.version)  # Saving again then overwrites the other user's change.
+        renew_version(form, current.version)  # Saving again now overwrites the other user's change.
         return provider_page(request, current, form, status=status, refusal=refusal, conflict=conflict)
     add_toast(request, _("%(name)s saved") % {"name": saved.name}, change.revision)
     return redirect("provider", name=saved.name)

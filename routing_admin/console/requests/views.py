@@ -355,7 +355,7 @@ def build_answer(row: RequestLog, artifacts: Mapping[str, Artifact]) -> AnswerVi
     """
     answer, counts = row.answer or {}, row.token_details or {}
     details = answer.get("stopDetails") or {}
-    # Token categories without tokens are omitted, because most answers have only a few.
+    # Token categories without tokens are omitted, because most answers have tokens in only a few.
     tokens = tuple((counts[name], TOKEN_LABELS[name]) for name in TOKEN_DETAILS if counts.get(name))
     return AnswerView(
         answer.get("finishReason", ""),

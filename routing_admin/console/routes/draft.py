@@ -277,7 +277,7 @@ class TaskType:
         """Decode a task type in a URL. Raise `ValueError` if it is malformed, so that Django returns 404."""
         if not value.startswith(ESCAPE):
             return value
-        # The URL lacks the padding of base64.
+        # Restore the base64 padding, which the URL omits.
         data = value[1:] + "=" * (-len(value[1:]) % 4)
         try:
             return base64.b64decode(data, altchars=b"-_", validate=True).decode()

@@ -57,7 +57,7 @@ MAX_REQUESTS = 2000
 MAX_COUNTED = 20_000
 """Maximum number of requests that are counted. If there are more, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Maximum number of the default route's newest requests that are searched for a task type without a route."""
+"""Maximum number of the default route's newest requests that are searched for those of a task type without a route."""
 MAX_CALLS = 2000
 """Maximum number of a provider's newest calls that are read to compute how many calls a model answered."""
 MAX_SHARES = 3

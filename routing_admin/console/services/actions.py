@@ -180,7 +180,7 @@ def find_retirement(provider: Provider, model: str) -> Retirement | None:
 
 
 def list_catalogue_cells(entry: CatalogueEntry) -> dict[Cell, tuple[bool, Source]]:
-    """Return the value and its source in a catalogue entry for each standard capability."""
+    """Return the value of each standard capability in a catalogue entry, with the value's source."""
     return {cell: _catalogue_cell(entry.facts.get(cell)) for cell in CELLS}
 
 

@@ -24,7 +24,7 @@ STATES: Mapping[str, str | Promise] = {
     "not_allowed": gettext_lazy("Address not allowed"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""The states of services, which are those of their providers' keys, by key in `labels.BADGES`."""
+"""Maps each state of a service, a key in `labels.BADGES`, to a label. The state depends on the provider's key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

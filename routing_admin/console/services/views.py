@@ -284,7 +284,7 @@ def find_disagreements(stored: Iterable[MatrixCell], entry: CatalogueEntry) -> l
     return [
         MatrixCell(*cell, on, source.value)
         for cell, (on, source) in list_catalogue_cells(entry).items()
-        # Cells for which the catalogue has no clear value are contested or unknown, so they have another source.
+        # If the catalogue has no clear value for a cell, the source is contested or unknown, so the cell is left out.
         if source is Source.CATALOGUE and stored_values.get(cell, False) != on
     ]
 

@@ -176,7 +176,8 @@ CONFIGURED = {
 def save_settings(actor: Actor, changes: Mapping[str, Any], *, expected: Mapping[str, Any]) -> int | None:
     """Change these settings, named as in `read_settings`. Return the revision if the configuration changed, else None.
 
-    Raise `InvalidError`, or `ConflictError` if a setting is no longer as expected. In both cases, nothing is changed.
+    Raise `InvalidError`, or `ConflictError` if a setting no longer has its expected value. In both cases, nothing is
+    changed.
     """
     with ledger.exclusive():
         stored = read_settings()

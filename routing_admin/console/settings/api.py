@@ -88,7 +88,7 @@ def admin_put_settings(request: HttpRequest) -> HttpResponse:
 def write_settings(request: HttpRequest, body: SettingsIn) -> None:
     """Write those settings that differ from the stored ones.
 
-    Raise `InvalidError`, or `ConflictError` if the stored settings are not as expected.
+    Raise `InvalidError`, or `ConflictError` if the stored settings do not meet the caller's precondition.
     """
     check_expectation(read_expectation(request), settings_out().model_dump())
     posted = {NAMES[field]: value for field, value in body.model_dump(include=body.model_fields_set).items()}

@@ -229,7 +229,7 @@ def describe_runtime() -> dict[str, Any]:
     }
 
 
-# Each change of an exchange rate is a revision with Undo.
+# Each change of an exchange rate is a revision, which can be undone.
 
 
 @require_POST

@@ -162,7 +162,7 @@ def _ticks(total: float) -> tuple[Tick, ...]:
     return tuple(
         Tick(f"{percent(index * step, total):.2f}%", _tick_label(index * step, step), 3 if index else 0)
         for index in range(count)
-        # The label of a tick near the right edge would be cut off.
+        # Omit a tick near the right edge, where its label would be cut off.
         if index == 0 or percent(index * step, total) < 95
     )
 
