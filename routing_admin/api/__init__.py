@@ -1,1 +1,1 @@
-"""The agents' API under `/api/v1`, with one error format for all endpoints, and the MCP server."""
+"""The API for agents under `/api/v1`, with one error format for all endpoints, and the MCP server."""

@@ -34,11 +34,13 @@ from capabilities.json_bodies import (
 S = TypeVar("S", bound=BaseModel)
 
 CONSTRAINTS = {"missing": "required", "literal_error": "enum", "enum": "enum"}
-"""Maps Pydantic's error types to our constraint names. For other types the suffix decides."""
+"""Maps Pydantic's error types to our constraint names. `_build_problem` derives the constraint of other types from
+their suffix.
+"""
 
 
 class CallError(Exception):
-    """A refused call: status, code, message, further fields of the error object, and headers."""
+    """A refused call: its status, code, message, further fields of the error object, and headers."""
 
     def __init__(self, status: int, code: str, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -61,7 +63,7 @@ class AgentKeyAuth(AuthBase):
             path = route_path(request.resolver_match.route) if request.resolver_match else ""
             refusal = refuse_call(result, request.method or "", path)
             if refusal is None:
-                # Slots for heavy work are divided fairly between agents; this name identifies the agent.
+                # Slots for heavy work are divided fairly between agents, identified by this name.
                 requester.set(result.key_owner)
                 return result
             result = refusal
@@ -112,15 +114,15 @@ def read_json(request: HttpRequest, *, any_text: bool = False) -> Any:
     except (JsonTooLargeError, OverloadedError) as error:
         raise CallError(error.status, error.code, str(error)) from None
     except ValueError as error:
-        # orjson's message ends with the error's position.
+        # orjson's message ends with the position of the error.
         position = str(error).split(":")[-1].strip()
         raise CallError(
             400, "invalid_json", f"The body is not valid JSON ({position}). Send one JSON object."
         ) from None
     if nests_too_deeply(value):
         raise CallError(400, "invalid_json", str(too_deep()))
-    # The content of messages may contain any character. Other values are stored in the database, which does not accept
-    # all characters.
+    # Message text may contain any character. Other values are stored in the database, which does not accept all
+    # characters.
     if any_text:
         return value
     problems = tuple(find_unstorable(value))
@@ -148,7 +150,7 @@ def parse_as(value: Any, schema: type[S]) -> S:
 def _build_problem(location: Any, kind: str, message: str) -> Problem:
     # An empty location means the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
-    # Pydantic's own message contains the name of a Python class.
+    # Pydantic's own message would contain the name of a Python class.
     sentence = "Input should be an object" if kind == "model_type" else message
     return Problem(format_path(location) or "body", sentence, constraint)
 

@@ -65,13 +65,13 @@ def problem_details(problems: tuple[Problem, ...]) -> list[dict[str, str]]:
 
 
 def api_name(path: str) -> str:
-    """Return the API's label in metrics: `admin` for calls with administrators' tokens, `api` for agents' keys."""
+    """Return the API's label in metrics: `admin` for the administrators' API, `api` for the agents' API."""
     return "admin" if path.startswith("/api/v1/admin/") else "api"
 
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
-        # Only these statuses mean that the key was rejected.
+        # Other statuses do not mean that the key was rejected.
         request_metrics().count_refused_key(api_name(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():
@@ -102,7 +102,7 @@ def on_artifact_error(request: HttpRequest, error: ArtifactError) -> HttpRespons
 
 
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    # Omit the first part of the error's location, which is `query` or `path`.
+    # Omit the first element of the error's location, which is `query` or `path`.
     details = [{"path": format_path(entry["loc"][1:]), "message": str(entry["msg"])} for entry in error.errors]
     message = "; ".join(f"{detail['path']}: {detail['message']}" for detail in details)
     return refusal(request, 422, "invalid", message, details=details)
@@ -154,7 +154,7 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
-"""Data plane calls that clients send to this API by mistake.
+"""Calls of the data plane (`/v1`) that clients send to this API by mistake.
 
 Chat calls are not listed, because the data plane's code for unknown URLs answers them in the format of their own API.
 """
@@ -166,7 +166,7 @@ def unknown_call(
     """Return 404 for an unknown path, and suggest the API's most similar calls."""
     path = request.path.removeprefix(PREFIX)
     data_plane_call = DATA_PLANE_CALLS.get(path.rstrip("/"))
-    # The client sent a data plane call to this API's base URL.
+    # The client may have sent a data plane call to this API's base URL.
     suggestions = [data_plane_call] if data_plane_call else similar_calls(request.method or "GET", path, list_calls())
     hint = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
     message = f"There is no such call.{hint} All calls are described at {PREFIX}/docs."
@@ -189,7 +189,7 @@ def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
 
 
 def wrap_view(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a view so that its 405 has our error format and agents' calls have a short lock timeout."""
+    """Wrap a view so that its 405 response has our error format and its database queries have a short lock timeout."""
     if iscoroutinefunction(view):
 
         @wraps(view)
@@ -226,7 +226,8 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
 
-    @cache  # The document is built at the first unknown call: it takes 0.3 s, which would delay the server's start.
+    # Build the OpenAPI document only at the first unknown call: this takes 0.3 s, which would delay the server's start.
+    @cache
     def list_calls() -> Sequence[str]:
         paths = api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"]
         return sorted(f"{method.upper()} {path}" for path, item in paths.items() for method in item)
@@ -241,11 +242,8 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
     return [*url_patterns, re_path(".*", unknown, name="unknown-call")], app, namespace
 
 
-# Base class of all request bodies.
-
-
 class Body(BaseModel):
-    """A JSON object with strict types: `false` is not 0, and `"7"` is not 7.
+    """A JSON request body with strict types: `false` is not 0, and `"7"` is not 7.
 
     Unknown keys are ignored, as in configuration files. Ninja's own schemas accept any value with attributes, so that a
     string or a list would pass as an object without fields.

@@ -81,9 +81,9 @@ class SendIn(ResolveIn):
 
 @router.post("/llm/send", tags=["llm"], response=SendOut, openapi_extra=takes(SendIn))
 async def send(request: HttpRequest) -> HttpResponse:
-    """Send a prompt along its task's route; return the answer, the model that gave it, and every attempt.
+    """Send a prompt to the candidates of its task's route; return the answer, the answering model, and every attempt.
 
-    If the caller disconnects, the run ends. The status is 429 if a limit of the agent is reached.
+    If the caller disconnects, the request is cancelled. The status is 429 if a limit of the agent is reached.
     """
     principal = request_principal(request)
     holders = principal.holders
@@ -109,7 +109,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return the labels on the agent's key that have a budget, from the current configuration."""
+    """Return the labels on the agent's key for which the current configuration has a budget."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 
@@ -154,7 +154,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     try:
         return _plan_send(request)
     finally:
-        # The call may wait for minutes, and must not occupy a database connection during that time.
+        # Sending the prompt may take minutes, during which no database connection must be occupied.
         release_connections()
 
 

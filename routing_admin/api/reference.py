@@ -26,9 +26,9 @@ SUBJECTS: Mapping[str, Promise] = {
 }
 """Maps each tag of the OpenAPI document to a heading."""
 MAX_SEARCH_CHARS = 100
-"""Maximum number of characters in a search."""
+"""Maximum length of a search text in characters."""
 MAX_DEPTH = 3
-"""Maximum depth to which fields of nested objects are listed."""
+"""Maximum depth to which the fields of nested objects are listed."""
 EXAMPLES: Mapping[str, Any] = {"string": "…", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
 """An example value for each JSON type."""
 
@@ -45,7 +45,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A request body or a response. `status` is empty for a body, and `default` for errors."""
+    """A request body or a response. `status` is empty for a request body, and `default` for error responses."""
 
     media_type: str
     fields: tuple[Field, ...]
@@ -54,7 +54,7 @@ class Content:
 
 
 TONES = {"GET": "info", "POST": "ok", "PUT": "warn", "PATCH": "acc", "DELETE": "bad"}
-"""Badge colour of each HTTP method, following the convention of most API references."""
+"""Badge colour of each HTTP method; most API references use the same colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,13 @@ class Operation:
         return TONES.get(self.method, "")
 
     def has(self, words: str) -> bool:
-        """Return whether method, path, title and subject together contain all of these words, ignoring case."""
+        """Return whether the method, path, title and subject together contain each of these words, ignoring case."""
         text = f"{self.method} {self.path} {self.title} {SUBJECTS.get(self.subject, '')}".casefold()
         return all(word in text for word in words.casefold().split())
 
 
 def first_sentence(text: str) -> str:
-    """Return the first paragraph as a title: on one line, without its final full stop."""
+    """Return the first paragraph on one line and without its final full stop, for use as a title."""
     return " ".join(text.partition("\n\n")[0].split()).removesuffix(".")
 
 
@@ -150,7 +150,7 @@ def _list_fields(
 
 
 def _object_in(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """Return the object schema within a schema, and one `[]` for each list around it.
+    """Return the object schema inside a schema, and one `[]` for each list that encloses it.
 
     The object may be the schema itself, one of its alternatives, or the items of a list.
     """
@@ -180,7 +180,7 @@ def schema_type(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
 
 
 def write_example(method: str, path: str, body: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
-    """Return a command line that makes the call, with the required fields of its body."""
+    """Return a curl command line that makes the call, with the required fields of its body."""
     lines = [f'curl -X {method} "$URL{path}"', '-H "Authorization: Bearer $KEY"']
     contents = body.get("content", {})
     if "application/json" in contents:
@@ -226,8 +226,8 @@ class Reference(DocsBase):
 
 @cache
 def operations_by_id(api: NinjaAPI) -> Mapping[str, Operation]:
-    """Map the ids of an API's operations to the operations.
+    """Map operation ids of an API to operations.
 
-    The result is cached, because they do not change at run time.
+    The result is cached, because an API's operations do not change at run time.
     """
     return {operation.id: operation for operation in list_operations(api.get_openapi_schema())}

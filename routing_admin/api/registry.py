@@ -28,7 +28,7 @@ def capabilities_out(capabilities: Capabilities) -> CapabilitiesOut:
 
 
 def list_services(capability: str | None, direction: Direction) -> list[ServiceOut]:
-    """Return the enabled services in order; with a capability, only the services that read (or write) it."""
+    """Return the enabled services in their configured order, or only the services that read (or write) a capability."""
     registry = build_registry(snapshot.current())
     services = registry.get_services_by_capability(capability, direction) if capability else registry
     return [service_out(service) for service in services]
@@ -43,7 +43,7 @@ def find_capabilities(service_id: str) -> CapabilitiesOut:
 
 
 def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
-    """Return the ids of unexpired agents, or only of those whose model has the capability (MCR-4.1)."""
+    """Return the ids of unexpired agents, or only of the agents whose model has the capability (MCR-4.1)."""
     directory = snapshot.current().directory
     return directory.find_capable(capability, direction) if capability else [agent.id for agent in directory]
 
@@ -52,7 +52,7 @@ def describe_agent(agent_id: str) -> AgentOut:
     """Return an agent, its model's capabilities, and the agents that read what it does not (MCR-4.3, 4.4).
 
     For an agent with a route, `capabilities` are those of the route's first ready candidate. `chain` lists the input
-    types that all candidates read, and those that only some read. Raise `NotFoundError` for an unknown id.
+    types that all candidates read, and the types that only some of them read. Raise `NotFoundError` for an unknown id.
     """
     directory = snapshot.current().directory
     profile, context = directory.get(agent_id), directory.context(agent_id)

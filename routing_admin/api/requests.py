@@ -1,4 +1,4 @@
-"""Endpoints with which agents list their own requests, and read a single request with its attempts."""
+"""Endpoints where agents list their own requests and read a single request with its attempts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = Router()
 PAGE, MAX_PAGE = 50, 100
 FIELDS = {"task": "route"}
-"""Maps search fields to query parameters where the names differ."""
+"""Maps search fields to their query parameters if the names differ."""
 PageSize = Annotated[int, Query(ge=1, le=MAX_PAGE)]
 
 
@@ -57,7 +57,7 @@ def own_requests(
 
     `since` and `until` are days or times (ISO 8601). `status` is `ok`, `failed`, `refused`, `cancelled`, `error` (all
     but `ok`), `fallback`, a number such as 429 or a code such as `all_providers_failed`. `route` is a task type,
-    `model` the model of a candidate that was called. 400 for other values.
+    `model` the model of a candidate that was called. The status is 400 for other values.
     """
     agent = request_principal(request).agent
     filters = {"since": since, "until": until, "status": status, "task": route, "model": model, "agent": agent}
@@ -91,7 +91,7 @@ def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: da
 
 
 def _created_at(agent: str) -> datetime | None:
-    # Requests before the agent's creation belong to another agent, which had the same id.
+    # Requests from before the agent's creation belong to a deleted agent with the same id.
     row = find_agent(agent)
     return row.created_at if row else None
 
@@ -140,12 +140,12 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """Return one of the agent's own requests with its attempts, by its `x-request-id`.
 
-    The status is 404 for another agent's request, and 503 while log entries wait to be written.
+    The status is 404 for another agent's request, and 503 if its log entry may still have to be written.
     """
     # Write the log entries of finished requests first, so that they are found.
     journal().flush()
     logged = find_logged_request(request_id)
-    # The request's log entry may still be waiting, so the response is 503 instead of 404.
+    # The request's log entry may not have been written yet, so the status is 503 instead of 404.
     if logged is None and journal().behind_since is not None:
         raise CallError(503, UNAVAILABLE, NOT_YET)
     agent = request_principal(request).agent
@@ -179,7 +179,7 @@ def timeline(logged: LoggedRequest) -> RequestOut:
 
 
 def _cost(nanos: int | None, saving: int | None, currency: str) -> CostOut | None:
-    # `amount` is null if the price is unknown. `saved` is the saving from the provider's cache.
+    # `saved` is the amount saved by the provider's prompt cache.
     if nanos is None:
         return None
     return CostOut(amount=exact_amount(nanos), currency=currency, saved=exact_amount(saving or 0))

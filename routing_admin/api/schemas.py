@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""JSON schemas of the agents' API: routing, configuration, requests and usage."""
+"""JSON schemas for routing, configuration, requests and usage in the agents' API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ProvidersOut(BaseModel):
 
 
 class ImportOut(BaseModel):
-    """The result of an import or, with `dryRun`, of the import that would be made."""
+    """The result of an import; with `dryRun`, the result that the import would have."""
 
     revision: int | None
     changes: list[dict[str, str]]
@@ -59,7 +59,7 @@ class ImportOut(BaseModel):
 
 
 class AttemptOut(BaseModel):
-    """The outcome of one candidate."""
+    """The outcome of the attempt with one candidate."""
 
     provider: str
     model: str
@@ -98,7 +98,7 @@ class SendOut(BaseModel):
 
 
 class CandidateOut(BaseModel):
-    """The expected outcome of one candidate."""
+    """The expected outcome for one candidate."""
 
     provider: str
     model: str
@@ -119,7 +119,7 @@ class ResolveOut(BaseModel):
 
 
 class CostOut(BaseModel):
-    """An amount as exact decimal text, with its three-letter currency; `saved` is the saving from cached tokens."""
+    """An exact decimal amount, with its three-letter currency; `saved` is the amount saved by cached tokens."""
 
     amount: str
     saved: str
@@ -142,16 +142,16 @@ class ExchangeRateOut(BaseModel):
 
 
 class UsageCostOut(CostOut):
-    """A group's cost in one currency; `failedAttempts` is the part spent on failed calls."""
+    """Cost of a usage group in one currency; `failedAttempts` is the part spent on failed calls."""
 
     failedAttempts: str
 
 
 class UsageCountsOut(BaseModel):
-    """Counts of a group.
+    """Counts of a usage group.
 
-    Of `requests`, `failures`, `refused` and `cancelled` count the requests that ended in these ways; the rest were
-    answered. `attempts` are the candidates that were reached, `unpriced` the requests without a known price.
+    `failures`, `refused` and `cancelled` are the `requests` that ended in these ways; all others were answered.
+    `attempts` is the number of candidates that were called, `unpriced` the number of requests without a known price.
     """
 
     requests: int
@@ -168,7 +168,7 @@ class UsageCountsOut(BaseModel):
 
 
 class UsageRowOut(UsageCountsOut):
-    """Usage of one group: `cost` has an amount per currency; `converted` is the total, if all rates are known."""
+    """Usage of one group: `cost` maps currencies to amounts; `converted` is the total, if all rates are known."""
 
     key: str
     unknownCost: int
@@ -177,7 +177,7 @@ class UsageRowOut(UsageCountsOut):
 
 
 class UsageGroupOut(UsageCountsOut):
-    """Usage of one group as in earlier versions: `costs` has an amount per currency; `cost` is the total in one."""
+    """Usage of one group in the older format: `costs` lists amounts by currency; `cost` is the total in one currency."""
 
     name: str
     costs: list[UsageCostOut]
@@ -185,7 +185,7 @@ class UsageGroupOut(UsageCountsOut):
 
 
 class UsageOut(BaseModel):
-    """What the calling agent used from `since` until before `until`, in total and by group."""
+    """Usage of the calling agent from `since` until before `until`, in total and by group."""
 
     since: str
     until: str
@@ -216,7 +216,7 @@ class RequestHeadOut(BaseModel):
 
 
 class RequestFileOut(BaseModel):
-    """A file of a request, and how it was delivered to the last candidate that was called."""
+    """A file in a request, and how it was delivered to the last candidate that was called."""
 
     kind: str
     filename: str | None
@@ -264,25 +264,25 @@ class RequestOut(RequestHeadOut):
     attempts: list[LoggedAttemptOut]
 
 
-# Agents' limits for calls of this API: each POST or PUT counts as one request, with the size of its body.
+# Agents' limits also apply to calls of this API: each POST or PUT counts as one request of its body's size.
 
 COUNTED = frozenset({"POST", "PUT"})
 OWN_COUNT = frozenset({"/api/v1/llm/send"})
-"""Calls that use a model. They reserve larger amounts themselves, without blocking a thread while they wait."""
+"""Calls that use a model. They make their own reservation, which also covers tokens, without blocking a thread."""
 
 
 class LimitedKeyAuth(AgentKeyAuth):
     """`AgentKeyAuth` that also enforces the agent's limits."""
 
     def __call__(self, request: HttpRequest) -> Principal:
-        # Raises the errors of the base class, 429 if a limit is reached, and 503 if the limits are unavailable.
+        # This raises the base class's errors, 429 if a limit is reached, and 503 if the limits cannot be checked.
         principal = super().__call__(request)
         if not principal.holders or request.method not in COUNTED or request.path in OWN_COUNT:
             return principal
         reservation = make_reservation(principal.holders)
         if reservation is not None:
             try:
-                # Only the request and its bytes are counted, so nothing stays reserved after this.
+                # Only the request and its bytes are counted, so the reservation can be closed immediately.
                 reservation.enter_in_thread(request_size(request))
             except LimitReachedError as error:
                 raise limit_call_error(error) from None

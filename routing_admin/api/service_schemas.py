@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""JSON schemas of the agents' API for model services and agents."""
+"""JSON schemas for model services and agents in the agents' API."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class AgentsOut(Schema):
 
 
 class ChainOut(Schema):
-    """What the candidates of a task route read: all of them, or only some."""
+    """The input types that all candidates of a task route read, and the types that only some of them read."""
 
     all: list[str]
     some: list[str]
 
 
 class AgentOut(Schema):
-    """An agent: the capabilities of its model, and the agents that have the other capabilities."""
+    """An agent with its model's capabilities; `forwardTo` maps the other capabilities to agents that have them."""
 
     id: str
     name: str
@@ -73,10 +73,10 @@ class AgentOut(Schema):
 
 
 class LimitOut(Schema):
-    """The use of one limit: used, remaining, and when it resets; null if it is freed as calls end.
+    """The use of one limit; `resetsAt` is null for a limit on concurrent calls, which is freed when calls end.
 
-    Money is in units of its currency, which is null for everything else. `uncounted` is the number of calls without a
-    known price that a money budget allowed.
+    For an amount of money `currency` is set, for everything else it is null. `uncounted` is the number of calls without
+    a known price, which a money budget allows without counting them.
     """
 
     meter: str
@@ -96,14 +96,14 @@ class LimitsOut(Schema):
 
 
 class KeyLabelsOut(Schema):
-    """Labels that apply to all calls with this key and override the calls' own; a null label is left to each call."""
+    """Labels of this key, which override the labels that a call sets; a label that is null here is left to the call."""
 
     team: str | None
     project: str | None
 
 
 class OwnAgentOut(AgentOut):
-    """The calling agent, the agent's limits, and the limits of this key alone. Each is null if there are no limits."""
+    """The calling agent with its limits and the limits of the calling key, each null if there are none."""
 
     limits: LimitsOut | None = None
     keyLimits: LimitsOut | None = None
@@ -111,7 +111,7 @@ class OwnAgentOut(AgentOut):
 
 
 class AgentIn(Body):
-    """An agent created at run time; it uses one service, one task type, or nothing yet."""
+    """An agent to create at run time; it uses one service, one task type, or neither yet."""
 
     name: str | None = Field(None, max_length=200)
     description: str | None = Field(None, max_length=10_000)
@@ -140,14 +140,14 @@ class MessageIn(Body):
 
     @model_validator(mode="after")
     def _require_content(self) -> Self:
-        # Extra fields are forbidden: a message under a misspelt name would otherwise be accepted as an empty message.
+        # An empty message is refused, because its text may have been sent in a misspelt field, which is ignored.
         if self.text is None and self.attachments is None:
             raise PydanticCustomError("missing", "A message has text, attachments or both")
         return self
 
 
 class RouteMessageIn(Body):
-    """A message and the service that receives it, by default the service of the calling agent."""
+    """A message and the service that receives it, by default the calling agent's service."""
 
     message: MessageIn
     serviceId: str | None = Field(None, max_length=200)
@@ -162,7 +162,7 @@ class RequiredIn(Body):
 
 
 class RequiredOut(Schema):
-    """Required capabilities in order of appearance; `text` is first."""
+    """Required capabilities in the order in which the message needs them; `text` is first."""
 
     capabilities: list[str]
 
@@ -177,7 +177,7 @@ class RoutingResultOut(Schema):
 
 
 class ErrorOut(Schema):
-    """The format of every error; a 422 lists `details`, and some errors have further fields."""
+    """The body of every error response; a 422 has `details`, and some errors have further fields."""
 
     error: str
     message: str

@@ -1,4 +1,4 @@
-"""API for agents: look up model services and other agents."""
+"""Endpoints with which agents look up model services and other agents."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ RESERVED = frozenset({"me"})
 def list_services(
     request: HttpRequest, capability: str | None = None, direction: Direction = Direction.INPUT
 ) -> HttpResponse:
-    """List model services with what each reads and writes; `capability` selects the services that have it."""
+    """List model services and what each one reads and writes; `capability` selects the services that have it."""
     return answer(ServicesOut(services=registry.list_services(capability, direction)))
 
 
 @router.get("/services/{path:service_id}/capabilities", response=CapabilitiesOut, tags=["services"])
 def service_capabilities(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Return what one service reads and writes; 404 for an unknown id."""
+    """Return what one service reads and writes; the status is 404 for an unknown id."""
     return answer(registry.find_capabilities(service_id))
 
 
@@ -108,7 +108,7 @@ def _limit_out(use: LimitUse) -> LimitOut:
 
 
 def _amount(use: LimitUse, amount: int) -> float | int:
-    # Money is stored in billionths of its unit.
+    # Money is stored in billionths of the currency unit.
     return amount / NANO if use.currency else amount
 
 
@@ -122,8 +122,8 @@ def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 def put_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
     """Create or replace an agent at run time; repeating the call has the same result.
 
-    No revision is created. The status is 422 for an invalid id, and 409 for an agent that another caller created, or
-    beyond the number of agents that one agent may create.
+    No revision is created. The status is 422 for an invalid id, and 409 if another caller created the agent or the
+    caller has already created the maximum number of agents.
     """
     if not AGENT_ID.fullmatch(agent_id) or agent_id in RESERVED:
         message = "An agent's id has 1 to 120 letters, digits and . _ : @ + -, and is not `me`."
@@ -150,6 +150,6 @@ def delete_one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
 
 
 def maker_name(request: HttpRequest) -> str:
-    # An agent that is created on behalf of another agent belongs to the agent whose key made the call.
+    # An agent created on behalf of another agent belongs to the agent whose key made the call.
     principal = request_principal(request)
     return principal.acts_through or principal.agent

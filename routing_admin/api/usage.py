@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - parameters of the address are camelCase
-"""The agents' API for an agent's usage and cost, by route, provider, model, label or day."""
+"""Endpoint where an agent reads its usage and cost by route, provider, model, label or day."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def own_usage(
 ) -> HttpResponse:
     """Return what the calling agent used, by `agent`, `route`, `provider`, `model`, `label` or `day`.
 
-    The labels `team`, `project` and `user` select only calls with these labels. `since` and `until` (exclusive) are
-    days or times (ISO 8601); days are in the installation's time zone. By default the period is the last 30 days.
-    Partial hours are counted as whole hours, and partial days as whole days if `since` is more than two days ago;
-    `since` and `until` of the answer are the counted range. `cost` has an amount per currency, which are not added up;
-    `unknownCost` counts requests without a known price. The status is 400 for other values.
+    `team`, `project` and `user` select only calls with these labels. `since` and `until` (exclusive) are days or times
+    (ISO 8601); days are in the installation's time zone. By default the period is the last 30 days. Partial hours are
+    counted as whole hours, and partial days as whole days if `since` is more than two days ago; `since` and `until` of
+    the answer are the counted range. `cost` maps each currency to its own amount; `unknownCost` counts requests without
+    a known price. The status is 400 for other values.
     """
     if groupBy not in GROUPS:
         raise CallError(400, "invalid_request", f"groupBy must be one of {', '.join(GROUPS)}.")

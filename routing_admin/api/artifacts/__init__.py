@@ -1,1 +1,1 @@
-"""The agents' API for artifacts and messages."""
+"""Endpoints for artifacts and messages in the agents' API."""

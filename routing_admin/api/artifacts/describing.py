@@ -1,4 +1,4 @@
-"""Descriptions of files by a model, for agents that request them with `describe`; otherwise no model is called."""
+"""Let a model describe files, for agents that request this with `describe`; without it no model is called."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routing_admin.api.calls import CallError, agent_actor
 from routing_admin.dispatch.describing_for_agents import describer
 
 SCOPE = "route"
-"""Additional scope that a call with `describe` requires, because such a call may call a model."""
+"""Additional scope that a call with `describe` requires, because describing a file may call a model."""
 NO_SCOPE = "describe calls a model, which needs the scope route. An administrator can issue a key that has it."
 NO_DESCRIBER, DESCRIBER_FAILED = "no_describer", "describer_failed"
 """Warning codes: no model can describe the file, or the model returned no answer."""
@@ -35,7 +35,7 @@ def describer_for(request: HttpRequest, language: str) -> Describe:
 
 
 def add_description(result: ContentRouteResult, file: FilePart | None, describe: Describe) -> ContentRouteResult:
-    """Append a model's description to a result that contains only a file's metadata."""
+    """Append a model's description of the file to a result that contains only the file's metadata."""
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return result
     description = describe(file) if file is not None else None

@@ -1,4 +1,4 @@
-"""Endpoints of the agents' API for artifacts, for tools such as get_artifact, and for messages with artifacts."""
+"""Endpoints of the agents' API for artifacts, for tools such as get_artifact, and for messages with attachments."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Router of one agent's messages. It loads the attachments that the agent may read and completes their metadata.
+    """Routes one agent's messages. It loads the attachments that the agent may read and completes their metadata.
 
-    `describe` returns a model's description of a file, if the agent requests descriptions.
+    `describe` lets a model describe a file; it is None if the agent did not request descriptions.
     """
 
     agent: str
@@ -103,7 +103,7 @@ def can_really_read(agent: AgentProfile, file: FilePart) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _MetadataOnly:
-    """Placeholder content, for decisions that depend only on the metadata of a file."""
+    """Placeholder content for decisions that depend only on a file's metadata."""
 
     def blob(self) -> Blob:
         return make_blob(b"")
@@ -154,13 +154,13 @@ AnyKind = Annotated[
     BeforeValidator(lambda value: value or None),
     WithJsonSchema({"type": "string", "enum": ["", *Kind]}),
 ]
-"""A kind of artifact; empty for any kind."""
+"""An artifact kind, or an empty string for all kinds."""
 Language = Annotated[str | None, Query(max_length=35)]
 
 
 @router.get("/tools", tags=["messages"], response=ToolsOut)
 def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
-    """Return the agents' tools as function definitions, ready for the `tools` of a chat request."""
+    """Return the agents' tools as function definitions that fit the `tools` field of a chat request."""
     return answer({"tools": tool_definitions(choose_language(language))})
 
 
@@ -289,7 +289,8 @@ def artifact_preview(request: HttpRequest, ref: str, language: Language = None) 
 def store_attachment(request: HttpRequest, ref: str, number: int) -> HttpResponse:
     """Store one attachment of an email as an artifact of the calling agent, by its number in the email's text.
 
-    Equal bytes are stored once. The status is 404 if the email has no such attachment, or one above the upload limit.
+    Equal bytes are stored once. The status is 404 if the email has no such attachment, or if the attachment is larger
+    than the upload limit.
     """
     row = find_readable(request, ref)
     stored = actions.store_attachment(
@@ -331,8 +332,8 @@ def route_artifact(
 def correct_artifact(request: HttpRequest, ref: str) -> HttpResponse:
     """Correct the type, encoding or visibility of one of the calling agent's artifacts.
 
-    A corrected type or encoding overrides what was declared and detected, everywhere and immediately. The status is 403
-    for another agent's artifact.
+    A corrected type or encoding overrides the declared and the detected one immediately and everywhere. The status is
+    403 for another agent's artifact.
     """
     body, row = read_as(request, CorrectionIn), find_own(request, ref)
     fields = actions.CorrectionFields()
@@ -371,7 +372,7 @@ def find_own(request: HttpRequest, ref: str) -> Artifact:
 
 
 def not_found(ref: str, message: str) -> CallError:
-    # The response is the same for a missing artifact, another agent's private artifact, and an invalid reference.
+    # Give the same response for a missing artifact, another agent's private artifact, and an invalid reference.
     return CallError(404, "artifact_not_found", message, ref=ref)
 
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""JSON schemas of the agents' API for artifacts."""
+"""JSON schemas for artifacts in the agents' API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TextArtifactIn(Body):
 
 
 class UploadIn(Body):
-    """The fields of a multipart upload besides `file`; numbers are sent as text, and `metadata` as a JSON object."""
+    """The fields of a multipart upload besides `file`; numbers are sent as text, `metadata` as a JSON object."""
 
     model_config = ConfigDict(strict=False)
 
@@ -40,7 +40,7 @@ class UploadIn(Body):
 
 
 class UploadLinkIn(Body):
-    """The file for which an upload link is requested; `size` in bytes, if known."""
+    """The file for which an upload link is requested; `size` is its size in bytes, if known."""
 
     filename: str = Field(max_length=1000)
     mimeType: str = Field("", max_length=255)
@@ -60,8 +60,8 @@ class UploadLinkOut(BaseModel):
 class CorrectionIn(Body):
     """A correction of a file's type, encoding or visibility; omitted fields stay unchanged.
 
-    null restores the detected value. If only an encoding is given, the file becomes text. Common aliases of encodings
-    are accepted.
+    null restores the detected value. If only an encoding is given, the file becomes a text file. Common aliases of
+    encodings are accepted.
     """
 
     mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
@@ -78,8 +78,8 @@ class CorrectionIn(Body):
 class ArtifactOut(BaseModel):
     """An artifact's metadata; `size` is in bytes, and text also has its encoding and whether the encoding is certain.
 
-    `corrected` contains corrected values, which override detected ones. `mismatch` says that the declared and the
-    detected type differ, and `evidence` why. Measures such as width or duration are present if known.
+    `corrected` contains corrected values, which override detected ones. `mismatch` says whether the declared and the
+    detected type differ, and `evidence` why. Measurements such as width or duration are present if they are known.
     """
 
     id: str
@@ -149,7 +149,7 @@ class ToolsOut(BaseModel):
 
 
 def artifact_out(row: Artifact) -> ArtifactOut:
-    """Return an artifact's metadata, with its measures if they are known, and with an encoding only for text."""
+    """Return an artifact's metadata; measurements are present if they are known, and an encoding only for text."""
     optional_fields: dict[str, Any] = {
         name: value for name in ("width", "height", "pages", "seconds") if (value := getattr(row, name)) is not None
     }

@@ -1,4 +1,4 @@
-"""Implementation of the agents' tools, for HTTP and MCP."""
+"""The tools that agents call over HTTP and MCP."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from capabilities.actors import Actor
 
 PAGE = 20
-"""Default number of artifacts that a tool lists for a model."""
+"""Default number of artifacts on a page that `list_artifacts` returns to a model."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields of an artifact that a list for a model contains."""
+"""Fields of an artifact in the list that a model receives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The caller of a tool, and the language of descriptions.
+    """The caller of a tool, and the language in which files are described.
 
-    `key` is the public part of the agent's key. `base_url` is the URL at which the caller reached this server, for
-    links in answers.
+    `key` is the public part of the agent's key. `base_url` is the URL at which the caller reached this server; links in
+    answers start with it.
     """
 
     agent: str
@@ -94,7 +94,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    # Agents created at run time also count, so the readers are determined for each call.
+    # Determine the readers for each call, because they include agents that were created at run time.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return None
     part = RowStore(agent).part(ref)
@@ -140,7 +140,7 @@ def _list(caller: ToolCaller, arguments: Mapping[str, Any]) -> dict[str, Any]:
         kind=arguments.get("kind") or "",
     )
     listed = {"artifacts": [_brief(row) for row in page.rows], "nextCursor": page.next_cursor}
-    # The returned note tells the model how to request the next page.
+    # `more` tells the model how to request the next page.
     return {**listed, "more": TEXTS[nearest_language(caller.language)]["more"]} if page.next_cursor else listed
 
 
@@ -160,4 +160,4 @@ TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = Map
         "list_artifacts": _list,
     }
 )
-"""Maps each tool's name to its function; the arguments match the tool's definition."""
+"""Maps each tool's name to its function. The `arguments` have been checked against the tool's definition."""

@@ -34,7 +34,7 @@ BYTES: dict[str, Any] = {
 def request_base_url(request: HttpRequest) -> str:
     """Return the base URL that the caller used, such as `https://llm.example`.
 
-    The scheme is https if the settings or a trusted proxy say so.
+    The scheme is https if the settings require it or a trusted proxy reports it.
     """
     host, public = request.get_host(), urlsplit(settings.PUBLIC_URL)
     is_https = request.is_secure() or (public.scheme, public.netloc) == ("https", host)
@@ -54,7 +54,7 @@ def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
 
 @router.post("/uploads", response={201: UploadLinkOut}, tags=["artifacts"], openapi_extra=takes(UploadLinkIn))
 def offer_upload(request: HttpRequest) -> HttpResponse:
-    """Return a link for uploading one file by a single PUT within 15 minutes, without a key.
+    """Return a link for uploading one file with a single PUT within 15 minutes; the upload needs no key.
 
     `ref` will be the artifact's reference.
     """
@@ -69,10 +69,11 @@ def receive_upload(request: HttpRequest, token: str) -> HttpResponse:
 
     The status is 404 for an unknown link, 410 for a used or expired one, and 413 for a file that is too large.
     """
-    # Refuse a content encoding: the bytes are stored as received, so a compressed body would stay compressed.
+    # Refuse a content encoding: the bytes are stored as received, so the stored file would be compressed.
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the file without Content-Encoding.")
-    # Refuse a multipart form: the bytes are stored as received, so the form's own bytes would be stored with the file.
+    # Refuse a multipart form: the bytes are stored as received, so the file would contain the form's delimiters and
+    # headers.
     if request.content_type == "multipart/form-data":
         message = "Send the file's bytes as the body, not a form: curl -T FILE URL."
         raise CallError(415, "unsupported_media_type", message)
@@ -96,14 +97,14 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
 
 
 def answer_in_chunks(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
-    """Return the JSON response `answer` unchanged, but write each `MediaData` in chunks."""
+    """Return the JSON response `answer` unchanged, but send each `MediaData` in it in chunks."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)
     blocks = _write_chunks(pieces)
     body = iterate_async(blocks) if isinstance(request, ASGIRequest) else blocks
     response = StreamingHttpResponse(body, content_type="application/json; charset=utf-8")
-    # The length of the base64 is computed before anything is encoded.
+    # Compute the length of the base64 text before encoding anything.
     length = sum(piece.length if isinstance(piece, MediaData) else len(piece) for piece in pieces)
     response["Content-Length"] = str(length)
     return response

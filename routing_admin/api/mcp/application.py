@@ -34,7 +34,7 @@ NO_STREAM = "MCP is spoken here by POST alone: there are no sessions, and so no 
 
 
 class McpApp:
-    """The application at `/mcp`. The MCP server runs in a task from the first call until the process ends."""
+    """The application at `/mcp`. From its first call until the process ends, the MCP server runs in a task."""
 
     def __init__(self) -> None:
         self._server: asyncio.Future[ToolServer] | None = None
@@ -49,7 +49,8 @@ class McpApp:
             message = "This host name is not one of ROUTING_ADMIN_ALLOWED_HOSTS."
             await send_refusal(scope, 400, "host_not_allowed", message, send)
             return
-        if scope["method"] in ("GET", "DELETE"):  # Older clients would open a stream on which nothing is ever sent.
+        # With GET, older clients would open a stream on which nothing is ever sent.
+        if scope["method"] in ("GET", "DELETE"):
             await send_refusal(scope, 405, "method_not_allowed", NO_STREAM, send)
             return
         try:
@@ -94,17 +95,17 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        # A server that belongs to another event loop cannot answer.
+        # A server that was started in another event loop cannot answer.
         if self._server is None or self._server.get_loop() is not loop:
             self._server, self._stop_event = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._stop_event))
-        # If this caller disconnects, the start must continue for the other callers.
+        # If this caller disconnects, the server's start must continue for the other callers.
         return await asyncio.shield(self._server)
 
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
-    # The MCP package parses bodies on the event loop, which delays all other calls. Long strings are therefore removed
-    # first.
+    # The MCP package parses bodies on the event loop, which delays all other calls. Therefore replace long strings by
+    # placeholders before.
     body, more = bytearray(), True
     while more:
         message = await receive()
@@ -117,7 +118,7 @@ async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
             return await asyncio.to_thread(extract_texts, body)
         except JsonTooLargeError:
             raise
-        except ValueError:  # The MCP package itself reports invalid JSON.
+        except ValueError:  # Let the MCP package report the invalid JSON.
             return bytes(body[:LARGE_BYTES]), {}
 
 
@@ -131,7 +132,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # For a refused request, the MCP package may have generated an id.
+    # When it refuses a request, the MCP package may have generated its own request id, which is replaced here.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

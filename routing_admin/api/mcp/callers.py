@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Name under which the ASGI scope contains the caller."""
+"""Key under which the ASGI scope contains the caller."""
 LONG_STRINGS = "routing_admin.mcp_texts"
-"""Name under which the ASGI scope maps placeholders to the long strings that they replace in the body."""
+"""Key under which the ASGI scope maps placeholders in the body to the long strings that they replace."""
 
 
 @dataclass(frozen=True, slots=True)

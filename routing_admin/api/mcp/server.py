@@ -41,7 +41,7 @@ INSTRUCTIONS = (
     "your model can read; what it cannot read is described, with the agents that can."
 )
 READ_ONLY_TOOLS = frozenset({"get_artifact", "find_capable_agents", "get_my_capabilities", "list_artifacts"})
-"""Names of tools that change nothing, which their MCP annotations mark as read-only."""
+"""Names of the tools that change nothing; their MCP annotations mark them as read-only."""
 Context = ServerRequestContext[Any, Any]
 
 
@@ -147,11 +147,11 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
     if isinstance(answer, dict):
         text = types.TextContent(text=json.dumps(answer, ensure_ascii=False))
         return types.CallToolResult(content=[text], structured_content=answer)
-    # Facts about the file go into `_meta`: Claude Code and Codex show their models only `structuredContent` if it is
-    # present, so the models would never receive the file.
+    # Facts about the file go into `_meta`: if `structuredContent` is present, Claude Code and Codex show their models
+    # nothing else, so the models would never receive the file.
     facts = {name: value for name, value in answer.as_json().items() if name not in ("content", "imageUrl", "file")}
     content: list[types.ContentBlock] = [build_content(answer.result)]
-    if answer.readers:  # The text is empty, or None if the model reads the file itself.
+    if answer.readers:  # The text is empty or None if the model reads the file itself.
         names, others = answer.readers[:MAX_NAMED_AGENTS], len(answer.readers) - MAX_NAMED_AGENTS
         more = f" and {others} more (find_capable_agents lists them)" if others > 0 else ""
         content.append(types.TextContent(text=f"suggestedAgents: {', '.join(names)}{more}"))
@@ -159,7 +159,7 @@ def build_result(answer: ToolAnswer) -> types.CallToolResult:
 
 
 def build_content(result: ContentRouteResult) -> types.ContentBlock:
-    """Return an image as image content, audio as audio content, text as text, and any other file as a resource."""
+    """Return a file as MCP content: an image, audio or text in its own content type, any other file as a resource."""
     if result.image_url is not None:
         head, _, data = result.image_url["image_url"]["url"].partition(";base64,")
         return types.ImageContent(data=data, mime_type=head.removeprefix("data:"))
