@@ -177,7 +177,7 @@ class UsageRowOut(UsageCountsOut):
 
 
 class UsageGroupOut(UsageCountsOut):
-    """Usage of one group in the older format: `costs` lists amounts by currency; `cost` is the total in one currency."""
+    """Usage of one group in the older format: `costs` lists amounts by currency; `cost` is the total."""
 
     name: str
     costs: list[UsageCostOut]

@@ -1,4 +1,4 @@
-"""Authenticate and authorize calls of the data plane, and convert errors to OpenAI's format."""
+"""Authenticate and authorize calls of the data plane, and convert failures to errors in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ View = Callable[..., HttpResponseBase]
 
 
 def admit_caller(method: str, query: str, headers: Mapping[str, str], path: str) -> Principal:
-    """Return the agent that calls `path`, authorized by the permission table; reads the database.
+    """Return the agent that calls `path`, if the permission table allows the call; read the database.
 
     Raise `GatewayError`: 401 if there is no valid key, 403 if the key lacks the scope, 400 if the key is in the URL.
     """
@@ -58,7 +58,7 @@ def _admit(caller: Principal | Refusal, method: str, headers: Mapping[str, str],
     refusal = refuse_call(caller, method, path) if isinstance(caller, Principal) else caller
     if refusal is None:
         return cast(Principal, caller)
-    # Operators see rejected keys in the metrics and in the list of rejected calls.
+    # Operators find rejected keys in the metrics and in the list of rejected calls.
     request_metrics().count_refused_key("v1", refusal.code)
     rejected_calls().note(refusal.code, path, headers)
     raise GatewayError(refusal.status, OPENAI_CODES.get(refusal.code, refusal.code), refusal.message)
@@ -76,7 +76,8 @@ def check_method(method: str | None, path: str, methods: Sequence[str]) -> None:
 
 def fault_error(error: Exception) -> GatewayError:
     """Return an internal error as a `GatewayError` without its details, which are logged."""
-    # While the database is unavailable, no key can be checked, so the response is a 503 with a retry time, never a 401.
+    # While the database is unavailable, no key can be checked. The response is then a 503 with a retry time, never a
+    # 401.
     if unavailable.is_unavailable(error):
         log.error("a call needs the database: %s", explain_failure(error))
         busy = GatewayError(503, UNAVAILABLE, unavailable.explain(error))
@@ -101,7 +102,7 @@ def store_error(error: StoreUnavailableError) -> GatewayError:
 
 
 def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View]:
-    """Wrap a data-plane view so that it accepts the methods and scopes that the permission table lists for `path`.
+    """Wrap a data plane view so that it accepts the methods and scopes that the permission table lists for `path`.
 
     The agent is authenticated before the view runs, and `principal_of` returns it. Errors are handled as in
     `open_endpoint`.
@@ -129,7 +130,7 @@ def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve a call of `size` bytes from the agent's limits, in a thread; return None if the agent has no limits."""
+    """Reserve a call of `size` bytes in the agent's limits; return None if it has no limits. Call this in a thread."""
     reservation = make_reservation(principal.holders)
     try:
         if reservation is not None:

@@ -1,4 +1,4 @@
-"""Answer an admitted call, complete or streamed: run the chain, settle the limits, and name the model that answered."""
+"""Answer an admitted call, complete or streamed: run the fallback chain, settle limits, name the answering model."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 @value_class
 class AdmittedCall:
-    """A parsed and planned call of `principal` through `api`.
+    """A call that `principal` made to `api`, parsed and planned.
 
     `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
-    for whom the call is made. `reservation` is what the call has reserved from the agent's limits.
+    for which team, project and user the call is made. `reservation` is what the call has reserved in the limits.
     """
 
     api: ChatApi
@@ -64,9 +64,9 @@ class AdmittedCall:
 
 
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
-    """Reserve the call from the agent's request limits, and release it when the call ends; raise `GatewayError`."""
+    """Reserve the call in its request limits until it ends; raise `GatewayError` if a limit is reached."""
     if call.slot is not None:
-        # The reservation is closed with the call's slot, however the call ends.
+        # The call's slot closes the reservation, however the call ends.
         callback = call.slot.at_end
         call.slot.at_end = reservation.close if callback is None else partial(_close_all, callback, reservation.close)
     try:
@@ -81,7 +81,7 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use, and return the call with this reservation. Raise `GatewayError`."""
+    """Reserve the tokens that the call may use, and return the call with its reservation; raise `GatewayError`."""
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -91,7 +91,7 @@ async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> Ad
 
 
 async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -> HttpReply:
-    """Add the remaining limits to the reply's headers; release the reservation if there is no reply."""
+    """Return the reply with headers for the remaining limits; release the reservation if there is no reply."""
     try:
         reply = await work
     except BaseException:
@@ -102,7 +102,7 @@ async def answer_limited(reservation: Reservation, work: Awaitable[HttpReply]) -
 
 
 async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the reply with the complete answer; raise `GatewayError` if no candidate answers."""
+    """Return a reply with the complete answer; raise `GatewayError` if no candidate answers."""
     written: list[HttpReply] = []
 
     def write(result: RunResult[Answer]) -> None:
@@ -116,7 +116,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         raise to_gateway_error(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
-        # The merged body of several answers contains the sum of their usage.
+        # Add the usage: if several answers are merged into one body, the body contains the sum.
         admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.reservation is not None:
         answer = result.answer
@@ -130,7 +130,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
 
 
 async def answer_streamed(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Return the streaming reply once it has content; raise `GatewayError` if no candidate returns any content."""
+    """Return a streaming reply once it has content; raise `GatewayError` if no candidate returns any content."""
     if call.keep_alive is not None and admitted.api.keep_alive:
         start_keep_alive(call, call.keep_alive, admitted, recorder)
     try:
@@ -185,7 +185,8 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
         }
 
     def write_error(error: GatewayError) -> bytes:
-        alone = replace(admitted.parsed, choice=None)  # The error ends the whole stream, not one of several answers.
+        # The error ends the whole stream, not only one of several answers.
+        alone = replace(admitted.parsed, choice=None)
         events = admitted.api.events(alone, admitted.name or alone.model, "")
         return events.write_error(error, call.request_id)
 
@@ -194,7 +195,7 @@ def start_keep_alive(call: HttpCall, keep_alive: KeepAlive, admitted: AdmittedCa
 
 
 def _charge(admitted: AdmittedCall, attempts: tuple[Attempt, ...]) -> None:
-    # Failed attempts may also have used paid tokens.
+    # Failed attempts may also have used tokens that cost money.
     if admitted.reservation is not None:
         charge_failures(admitted.reservation, admitted.dispatch.planned, attempts)
 

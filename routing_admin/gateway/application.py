@@ -1,4 +1,4 @@
-"""The data plane as an ASGI application, without sessions, URLconf and a thread per request.
+"""The data plane as an ASGI application, without sessions, a URLconf or a thread per request.
 
 Django's handler starts a thread for each request and runs every middleware in it (docs/guarantees.md). Here a call runs
 in the server's own task. Paths without a chat API are left to Django.
@@ -46,9 +46,9 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 READ_TIMEOUT_SECONDS = 60.0
-"""Maximum seconds for which a caller may stop reading the response."""
+"""Maximum number of seconds for which a caller may stop reading the response."""
 WATCH_AFTER_SECONDS = 0.02
-"""Seconds after which a call is watched for a disconnect. A watch costs a task, so shorter calls are not watched."""
+"""Seconds after which a task begins to watch for the caller's disconnect. Shorter calls save the cost of the task."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]
@@ -57,12 +57,12 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 def find_chat_api(scope: Mapping[str, Any]) -> ChatApi | None:
-    """Return the API at the request's path, or None for a path that Django serves."""
+    """Return the chat API at the request's path, or None for a path that Django serves."""
     return CHAT_APIS.get(scope["path"]) or find_gemini(scope["path"], scope["query_string"].decode("latin-1"))
 
 
 async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-    """Answer a call of a chat API. If the caller disconnects, work on the call is cancelled."""
+    """Answer a call to a chat API. If the caller disconnects, cancel all work on the call."""
     limit = received_limit(scope["path"])
     if announced_length(scope) > limit:
         return await refuse(scope, limit, send)
@@ -84,7 +84,7 @@ async def answer_call(api: ChatApi, scope: MutableMapping[str, Any], receive: Re
 async def _answer_body(
     api: ChatApi, scope: MutableMapping[str, Any], receive: Receive, send: Send, body: RequestBytes
 ) -> None:
-    # When the caller disconnects, the watching task cancels this task and the call ends silently. Any other
+    # When the caller disconnects, the `_DisconnectWatch` cancels this task and the call ends silently. Any other
     # cancellation, such as a server shutdown, is passed on.
     watch, slot, keep_alive = _DisconnectWatch(receive), Slot(calls()), KeepAlive(send)
     try:
@@ -98,10 +98,9 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    # Returns None if the caller disconnected before the end of the body. A body beyond the limit is not read to its
-    # end.
+    # Return None if the caller disconnected before the end of the body. Do not read a body beyond the limit to its end.
     announced = announced_length(scope)
-    # Large bodies require a valid key, which is checked before memory is used for them.
+    # A large body requires a valid key, which is checked before memory is reserved for the body.
     is_known = announced > UNKNOWN_BYTES
     if is_known:
         room.enter_at_once(await _find_known(scope), mebibytes(announced))
@@ -119,7 +118,7 @@ async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, roo
 
 
 async def _find_known(scope: Mapping[str, Any]) -> str:
-    # A large body counts against its agent, or against the caller's IP address if the caller's key is not cached.
+    # The memory for a large body counts against its agent, or against the caller's IP address if the key is not cached.
     headers = scope_headers(scope)
     caller = cached_principal(headers)
     if isinstance(caller, Principal):
@@ -180,7 +179,7 @@ class _DisconnectWatch:
         self._timer = loop.call_later(WATCH_AFTER_SECONDS, self._start_listening)
 
     def has_left(self) -> bool:
-        # After `uncancel`, the task can await again in its cleanup.
+        # After `uncancel`, the task can await again during its cleanup.
         if self._left and self._task is not None:
             self._task.uncancel()
         return self._left

@@ -1,4 +1,4 @@
-"""Authenticate calls of the data plane, from the cache or by bounded database look-ups."""
+"""Authenticate calls of the data plane, from the key cache or with a bounded number of concurrent database look-ups."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from routing_admin.gateway.threads import run_in_thread
 from routing_admin.platform.server.fair_semaphore import Slot, lookups
 
 _under_way = owned(dict[bytes, asyncio.Event])
-"""Keys that are being looked up, each with an event that is set when its look-up ends."""
+"""Maps each key that is being looked up to an event that is set when the look-up ends."""
 
 
 async def find_caller(call: HttpCall, path: str) -> Principal:
     """Return the agent that calls `path`.
 
-    Raise `GatewayError` if the key or its scope is not valid, `OverloadedError` if too many look-ups are queued.
+    Raise `GatewayError` if the key is invalid or lacks the scope, `OverloadedError` if too many look-ups are queued.
     """
     principal = admit_known_caller(call.method, call.query, call.headers, path)
     return principal if principal is not None else await look_up_caller(call, path)
 
 
 async def look_up_caller(call: HttpCall, path: str) -> Principal:
-    """Return the agent from the database; concurrent calls with one key share one look-up.
+    """Return the agent from the database; concurrent calls with the same key share one look-up.
 
     Raise errors like `find_caller`.
     """
     digest, under_way = digest_credentials(call.headers), _under_way()
-    # On a busy server the cache may be outdated again when a look-up ends. Then the first call that waited looks the
-    # key up once more, and the others wait again. A key that is still not cached after that is invalid, or its agent
-    # acts for another agent.
+    # On a busy server the cache may be outdated again when a look-up ends. Then the first waiting call looks the key up
+    # once more, and the other calls wait again. A key that is still not cached after that is invalid, or its agent acts
+    # for another agent.
     for _ in range(2):
         if (look_up := under_way.get(digest)) is None:
             break

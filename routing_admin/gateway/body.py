@@ -1,4 +1,4 @@
-"""Read a request's body as a JSON object; error messages contain the position."""
+"""Read a request's body as a JSON object; error messages contain the position of the error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Compressed bytes that are processed at a time, which expand to at most 1 MiB."""
+"""Number of compressed bytes that are processed at a time, which expand to at most 1 MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:
@@ -38,7 +38,7 @@ def is_packed(call: HttpCall) -> bool:
 class _Unpacker:
     """Decompresses a gzip or deflate body, in steps and within the size limit.
 
-    It raises `BadRequestError`: 415 for another encoding, 413 past the limit, 400 for invalid data.
+    It raises `BadRequestError`: 415 for another encoding, 413 for a body beyond the limit, 400 for invalid data.
     """
 
     def __init__(self, call: HttpCall) -> None:
@@ -51,7 +51,7 @@ class _Unpacker:
         self._body, self._packed, self._position, self._data = call.body, bytes(call.body.take()), 0, bytearray()
 
     def step(self, size: int) -> bool:
-        """Decompress about `size` more bytes, and return whether the body is complete."""
+        """Decompress until about `size` more bytes are available, and return whether the body is complete."""
         end = len(self._data) + size
         try:
             while self._position < len(self._packed) and len(self._data) < end:
@@ -107,7 +107,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
             pass
     if len(call.body.data) > limit:
         raise _too_large(limit)
-    # This is checked after the size, because a body beyond the limit was not read to its end, either.
+    # Check this after the size: a body beyond the limit is also incomplete, because it was not read to its end.
     if call.body.broken:
         message = translatable("The body is incomplete. Send it again.")
         raise BadRequestError(message, None, "invalid_json")
@@ -117,7 +117,7 @@ def take_bytes(call: HttpCall) -> bytes | bytearray:
 def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     """Parse bytes as a JSON object.
 
-    Raise `BadRequestError` for invalid JSON, too deep nesting and lone surrogates, and with 413 for too many values.
+    Raise `BadRequestError` for invalid JSON, excessive nesting or lone surrogates, and with 413 for too many values.
     """
     # JSON parsers reject a byte order mark, so remove it.
     if data[:3] == BYTE_ORDER_MARK:
@@ -141,7 +141,7 @@ def _too_deep(path: str | None) -> BadRequestError:
 
 def _not_json(data: bytes | bytearray, error: ValueError) -> BadRequestError:
     # The fast parser reports no position, so parse the text again with the standard library to find it.
-    if len(data) > LARGE_BYTES:  # Parsing a large text again would take seconds and hold the GIL.
+    if len(data) > LARGE_BYTES:  # Parsing a large body again would take seconds and hold the GIL.
         is_placed = isinstance(error, json.JSONDecodeError)
         sentence = _json_error_message(error) if is_placed else translatable("The body is not valid JSON.")
         return BadRequestError(sentence, None, "invalid_json")
@@ -179,7 +179,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def walk(value: Any) -> Iterator[tuple[str, Any, int]]:
-    """Yield path, value and depth of every container, key and leaf, without recursion; long keys are truncated."""
+    """Yield the path, value and depth of every container, key and leaf; paths contain only the start of long keys."""
     pending: list[tuple[str, Any, int]] = [("", value, 0)]
     while pending:
         path, node, depth = pending.pop()

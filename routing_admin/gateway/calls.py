@@ -1,9 +1,9 @@
-"""Handle a chat call: authenticate, parse, plan, run the chain, and answer complete or streamed.
+"""Handle a chat call: authenticate, parse, plan, run the fallback chain, and return a complete or streamed answer.
 
 A call with a cached key and without stored or large files stays on the event loop. Work that needs the database or
 files runs in a thread. If a candidate fails before its first content, the next one is called. Nothing is sent before
-that content, so that the status and the `x-routing-*` headers can still be set. The exception is a call whose caller
-has already waited for long (`keep_alive`).
+that content, so that the status and the `x-routing-*` headers can still be set. The exception is a caller that has
+already waited for a long time (`keep_alive`).
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ from routing_admin.request_log.recorder import ABANDONED_STATUS, RequestRecorder
 from routing_admin.request_log.tracing import tracing
 
 # Labels in a call's body: OpenAI's `user` and `metadata`, Anthropic's `user_id`, Gemini's `labels`. They may contain
-# anything, so they are bounded, treated as text, and used only where the key has no label.
+# anything, so they are truncated, treated as text, and used only if the key has no such label.
 
 SESSION = "_session_"
-"""Separator in Claude Code's `user_id`, before the part that changes with every session."""
+"""Separator in Claude Code's `user_id`, before the part that identifies the session."""
 PERSON_FIELDS = ("account_uuid", "device_id")
-"""Fields that identify the user in newer values of Claude Code's `user_id`, which are JSON."""
+"""Fields that identify the user in newer versions of Claude Code's `user_id`, which are JSON objects."""
 
 
 def call_labels(key: Labels, body: Object) -> Labels:
@@ -93,7 +93,7 @@ def call_labels(key: Labels, body: Object) -> Labels:
 
 
 def read_labels(body: Object) -> Labels:
-    """Return the labels in a body, or `NO_LABELS` itself if there are none."""
+    """Return the labels in a body; if there are none, return the object `NO_LABELS`, so that callers can use `is`."""
     user, metadata = body.get("safety_identifier") or body.get("user"), body.get("metadata") or body.get("labels")
     if user is None and metadata is None:
         return NO_LABELS
@@ -120,7 +120,7 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""Header with the caller's name for a conversation. All calls of the conversation use the same provider key."""
+"""Header in which a caller names its conversation. All calls of a conversation use the same provider key."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
@@ -152,7 +152,8 @@ async def _reply(api: ChatApi, call: HttpCall, work: Callable[[], Awaitable[Http
     if api.blocked is not None and refusal.code == BLOCKED:
         reply.headers["Content-Type"], reply.body = api.blocked(refusal)
         reply.status = 200
-    if call.keep_alive is not None and call.keep_alive.has_begun:  # The status has already been sent.
+    # The status has already been sent, so the error becomes the stream's content.
+    if call.keep_alive is not None and call.keep_alive.has_begun:
         reply.status, reply.blocks = 200, _write_once(call.keep_alive.write_error(refusal))
     return reply
 
@@ -185,12 +186,12 @@ async def _complete(api: ChatApi, call: HttpCall) -> HttpReply:
 
 
 async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> AdmittedCall:
-    # Most calls only use memory. A call that needs the database or files runs in a thread.
+    # Most calls need only what is in memory. A call that needs the database or files runs in a thread.
     principal = admit_known_caller(call.method, call.query, call.headers, api.path)
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots for heavy work and for the extraction process are divided fairly between agents, which this name identifies.
+    # Slots for heavy work and for the extraction process are divided fairly between agents, identified by this name.
     requester.set(principal.key_owner)
     reservation = make_reservation(principal.holders) if principal.holders else None
     try:
@@ -210,7 +211,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
         decide = partial(_decide, api, call, principal, state, body, recorder, is_heavy=is_heavy)
         in_thread = is_heavy or api.needs_thread(body, size)
         admitted = await run_in_own_share(call, decide, is_heavy=is_heavy) if in_thread else decide()
-        # The labels are known only after parsing, so their limits are added here.
+        # The labels are known only after parsing, so the limits on these labels are added here.
         label_holders = list_label_holders(state.configuration, principal.key_owner, admitted.labels)
         if label_holders:
             reservation = await _join(reservation, call, label_holders)
@@ -218,14 +219,14 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     except BaseException as error:
         if reservation is not None:
             reservation.close()
-        # From here on the agent is known, so refused calls are also logged.
+        # The agent is already known here, so the refused call is logged.
         if isinstance(error, GatewayError | OverloadedError | DrainingError):
             recorder.end(outcome=error.code, status=error.status, error=error.message)
         raise
 
 
 async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
-    # Parsing a large body takes long, so the agent needs a slot for heavy work.
+    # Parsing a large body takes long, so it requires a slot for heavy work.
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)
@@ -277,7 +278,7 @@ def _decide(
         stream=chat_call.stream,
         keep=partial(store_inline, actor),
         service=target.service,
-        # If the caller forbids dropped fields, a candidate that ignores no field is needed.
+        # If the caller forbids dropped fields, only candidates that support every field are used.
         refuses_drops=call.headers.get("x-routing-strict", "").strip().lower() == "true",
         direct=target.direct or chat_call.passing is not None,
         passing=chat_call.passing,

@@ -1,4 +1,4 @@
-"""Description of a chat API: how to parse a vendor's calls, and how to write answers, events and errors.
+"""Description of a chat API: how to parse calls in a vendor's format, and how to write answers, events and errors.
 
 Each API parses its own format into the canonical request. Keys, plans, the fallback chain and the log are common to all
 APIs, see `calls`.
@@ -26,7 +26,7 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Maximum bytes of a body that is examined without a thread.
+"""Maximum size in bytes of a body whose content is examined without a thread.
 
 Switching to a thread would take longer than the examination.
 """
@@ -39,14 +39,14 @@ Keep = Callable[[str, Sequence[Mapping[str, Any]]], object]
 
 @value_class
 class ChatCall:
-    """A parsed call: the canonical request, the model's name, and options of routing and streaming.
+    """A parsed call: the canonical request, the model name, and options for routing and streaming.
 
-    With `old_calls`, tools were sent as `functions`, so calls to them are returned as `function_call`. `namespaces`
-    maps the single name under which a model receives a grouped tool to the tool's namespace and own name. `passing` is
-    the operation, if it is not a chat. `count` is the number of requested answers, and `choice` is the answer that this
-    call produces, None if it is the only one. With `is_stored`, later calls may refer to the answer and its items:
-    `keep` is called with the key of their ids and the items, and `turn` is the part of the request that is stored.
-    `previous` is the id of the answer that the call continues.
+    With `old_calls`, tools were sent as `functions`, so calls to them are returned as `function_call`. A model receives
+    a tool of a group under a single name, which `namespaces` maps to the group's and the tool's own name. `passing` is
+    the passed-through operation, None for a chat. `count` is the number of requested answers, and `choice` identifies
+    this call's answer among them, None if only one is requested. If `is_stored`, later calls may refer to the answer
+    and its items: `keep` stores them under the key that their ids contain, and `turn` is the part of the request that
+    is stored with them. `previous` is the id of the answer that the call continues.
     """
 
     chat: ChatRequest
@@ -105,7 +105,7 @@ class RoutingOptions:
 def read_routing_options(body: Object) -> RoutingOptions:
     """Return the routing options.
 
-    Raise `BadRequestError` if both model and task are missing, or if a name is too long.
+    Raise `BadRequestError` if the model and the task are both missing, or if a name is too long.
     """
     task_type, language = read_text(body, "task_type", ""), read_text(body, "language", "")
     model = read_text(body, "model", "") or ""
@@ -136,19 +136,19 @@ class AnswerEvents(Protocol):
     def origin(self) -> str: ...
 
     def write_delta(self, delta: Delta) -> bytes:
-        """Write a chunk of the answer."""
+        """Write a chunk of the answer's text, reasoning or tool calls."""
 
     def write_media(self, media: Sequence[Media]) -> bytes:
         """Write complete generated files."""
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        """Write a chunk of the answer's audio or, after the last chunk, a `reference` to the stored audio."""
+        """Write a chunk of the answer's audio or, after the last chunk, the `reference` of the audio's stored copy."""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
         """Write the sources of the preceding text."""
 
     def write_finish(self, finish: Finish) -> bytes:
-        """Write the finish reason and the usage, and end the stream."""
+        """Write the finish reason and the usage, and the events that end the stream."""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
         """Write that the answer was interrupted; nothing is written after this."""
@@ -156,18 +156,18 @@ class AnswerEvents(Protocol):
 
 @value_class
 class ChatApi:
-    """An API path and its format. `parse` and `read` raise `BadRequestError`.
+    """A chat API at one path. `parse` and `read` raise `BadRequestError`.
 
     `needs_thread` says whether `parse` may query the database or examine large files. `answer` and `events` receive the
-    model's name in the answer and the answering model's origin. `error` writes an error's body. `id_header` is the
-    header, in addition to `x-request-id`, in which the API's clients expect the request id. `surface` is the API's name
-    in the log, `stream_type` is the content type of streams, and `keep_alive` is the block that is repeated until a
-    stream has content. `blocked` writes an answer refused by a provider's content policy, with its content type, if the
-    API has a format for it. `resolve` replaces references in the body and is None if the API has no references.
+    model name that the answer contains and the answering model's origin. `error` writes an error's body. `id_header` is
+    the header, in addition to `x-request-id`, in which the API's clients expect the request id. `surface` is the API's
+    name in the log, `stream_type` is the content type of streams, and `keep_alive` is the block that is repeated until
+    a stream has content. `blocked` returns the content type and body for an answer that a provider's content policy
+    refused, if the API has a format for this. `resolve` replaces references in the body and is None if the API has no
+    references.
 
-    If several answers can be requested, `count_field` is the field with their number, and `merge` makes one body from
-    their bodies and the summed usage. `enclose` wraps the stream of their blocks; it is None if the stream needs no
-    wrapping.
+    If several answers can be requested, `count_field` is the field with their number, and `merge` combines their bodies
+    and the summed usage. `enclose` wraps the merged stream; it is None if the stream needs no wrapping.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Serve several answers to one request (`n`) by one concurrent call per answer; if one call fails, all fail."""
+"""Serve several answers to one request (`n`) with one concurrent call per answer; if one call fails, all fail."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from routing_admin.request_log.recorder import RequestRecorder, failure_facts
 from routing_admin.request_log.tracing import tracing
 
 KNOWN_ERRORS = (GatewayError, OverloadedError, DrainingError)
-"""Errors that have a status and code of their own."""
+"""Errors that have a status and a code of their own."""
 ABANDONED = translatable("Another answer to the same request failed, so this one was stopped.")
 Abandon = Callable[[BaseException], None]
-"""Function that records that a request's other calls were stopped because one call failed."""
+"""Function that records in the log that a request's other calls were stopped because of one call's error."""
 
 
 async def answer_several(call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder) -> HttpReply:
-    """Make one call per requested answer, each with its own limits and log entry."""
+    """Make one call per requested answer, each with its own reservation and log entry."""
     choices = Choices(admitted.parsed.count)
     first = replace(admitted, parsed=replace(admitted.parsed, choice=AnswerChoice(0, choices)))
     recorder.add_facts(choice=(1, choices.count, call.request_id))
@@ -81,7 +81,7 @@ async def _admit_others(call: HttpCall, admitted: AdmittedCall, recorder: Reques
     calls: Calls = []
     try:
         if call.slot is not None:
-            # Take all slots or none, because a request with too few slots would fail anyway.
+            # Take the slots for all answers at once, because a request with too few slots would fail anyway.
             call.slot.add(admitted.principal.key_owner, choices.count - 1)
         for index in range(1, choices.count):
             calls.append(await _repeat(call, admitted, recorder, AnswerChoice(index, choices)))
@@ -99,7 +99,7 @@ async def _repeat(
     call: HttpCall, admitted: AdmittedCall, recorder: RequestRecorder, choice: AnswerChoice
 ) -> tuple[AdmittedCall, RequestRecorder]:
     planned, number = admitted.dispatch.planned, choice.index + 1
-    # Ids have at most 64 characters.
+    # Request ids have at most 64 characters.
     request_id = f"{call.request_id[:61]}~{number}"
     # Every answer has its own entry in the request log.
     choice_recorder = recorder.beside(request_id, admitted.api.surface)
@@ -139,14 +139,14 @@ async def answer_all(calls: Sequence[Awaitable[HttpReply]], abandon: Abandon) ->
 
 
 def merge(api: ChatApi, replies: Sequence[HttpReply], choices: Choices) -> HttpReply:
-    """Return the first reply with the answers of all replies and the summed usage."""
+    """Return one reply with the answers of all replies and their summed usage."""
     assert api.merge is not None, api.path  # noqa: S101 - it can be asked for several, for the type checker
     body = api.merge([orjson.loads(reply.body) for reply in replies], choices.usage)
     return HttpReply(200, replies[0].headers, orjson.dumps(body))
 
 
 def interleave(replies: Sequence[HttpReply], choices: Choices, abandon: Abandon) -> HttpReply:
-    """Return one stream with the blocks of all answers in order of arrival, until the last answer ends or one fails."""
+    """Return one stream of all answers' blocks in order of arrival, until the last answer ends or one answer fails."""
     checks = [reply.is_whole for reply in replies]
     merged = HttpReply(200, replies[0].headers)
     merged.blocks = _interleave([reply.blocks for reply in replies if reply.blocks is not None], choices, abandon)
@@ -158,17 +158,17 @@ async def _interleave(
     streams: Sequence[AsyncGenerator[bytes, None]], choices: Choices, abandon: Abandon
 ) -> AsyncGenerator[bytes, None]:
     ready: asyncio.Queue[tuple[int, bytes | None]] = asyncio.Queue()
-    # About one block per stream may wait for a slow caller.
+    # Limit the blocks that wait for a slow caller to about one per stream.
     room = asyncio.Semaphore(len(streams))
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # After this, every task has started, so its cleanup is certain to run.
+        await asyncio.sleep(0)  # Afterwards every task has started, so its cleanup is certain to run.
         while count:
             index, block = await ready.get()
             room.release()
             if choices.failed not in (None, index):
-                continue  # The error is the last event of the stream.
+                continue  # Nothing may follow the failed answer's error in the stream.
             if block is not None:
                 yield block
             elif choices.failed is None:
@@ -191,7 +191,7 @@ async def _forward(
 ) -> None:
     try:
         async for block in stream:
-            # Put the block without waiting, because the block that ends the whole stream must remain the last one.
+            # Put the block without waiting, so that no other block can follow an error that ends the whole stream.
             ready.put_nowait((index, block))
             await room.acquire()
     finally:
@@ -200,7 +200,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Yield a JSON list made from blocks in which a comma precedes each element."""
+    """Turn blocks in which a comma precedes each element into a JSON list."""
     async with aclosing(blocks):
         prefix = b"["
         async for block in blocks:

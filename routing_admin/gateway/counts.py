@@ -1,4 +1,4 @@
-"""Limit the messages, parts and tools of a call, because examining very many would delay other agents."""
+"""Limit the messages, parts and tools of a call, because examining very many of them would delay other agents."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ PART_FIELDS = (
     "summary",
     *(PARTS, "functionResponse", "function_response"),
 )
-"""Fields of a message, item or part that contain further parts. The last three fields are Gemini's."""
+"""Fields of a message, item or part that contain further parts; the last three are Gemini's."""
 
 CROWDED_ITEMS = 300
 """Number of messages and parts above which a call counts as crowded.
 
-Examining them may take 30 ms, because an image URL that is described instead of sent takes 100 microseconds.
+Examining them may take 30 ms, because replacing one image URL by its description takes 100 microseconds.
 """
 
 
 def check_counts(body: Object, messages: str) -> None:
-    """Raise `BadRequestError` for too many messages, parts or tools; `messages` names the messages field."""
+    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the key of the messages."""
     listed = body.get(messages)
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)
         _check(_count_parts(listed), "MAX_PARTS", messages)
         try:
-            # Arguments are JSON inside a string, so the body's parser has not counted the values in them.
+            # Arguments of tool calls are JSON inside a string, so the body's parser has not counted the values in them.
             check_inner_json([text for message in listed if type(message) is dict for text in _arguments(message)])
         except JsonTooLargeError as error:
             raise BadRequestError(error.sentence, messages, error.code, error.status) from None
@@ -49,7 +49,7 @@ def check_counts(body: Object, messages: str) -> None:
 
 
 def _count_tools(items: list[Any]) -> int:
-    # Gemini declares several functions in one tool.
+    # Gemini declares several functions inside one tool.
     declared = [tool.get(name) for tool in items if type(tool) is dict for name in DECLARED]
     return max(len(items), sum(len(functions) for functions in declared if type(functions) is list))
 

@@ -22,11 +22,11 @@ TYPES: Mapping[int, str] = {
     429: "rate_limit_error",
     504: "timeout_error",
 }
-"""OpenAI's error types by status; any other 4xx is an invalid request, any other 5xx an upstream error."""
+"""Maps statuses to OpenAI's error types; any other 4xx is an invalid request, any other 5xx an upstream error."""
 
 
 class GatewayError(Exception):
-    """A refused call: status, code, message, and the path of the invalid part of the request."""
+    """A refused call: its status, code and message, and the path of the invalid field."""
 
     def __init__(
         self, status: int, code: str, message: str, param: str | None = None, attempts: Sequence[Attempt] = ()
@@ -54,7 +54,7 @@ class MethodError(GatewayError):
 
 
 def to_gateway_error(error: RouterError) -> GatewayError:
-    """Convert an error of the fallback chain."""
+    """Convert an error from the fallback chain."""
     refusal = GatewayError(error.status, error.code, error.message, error.param, error.attempts)
     refusal.retry_after = error.retry_after
     refusal.answered_by = error.attempts[-1] if isinstance(error, UpstreamRefused) else None
@@ -62,7 +62,7 @@ def to_gateway_error(error: RouterError) -> GatewayError:
 
 
 def limit_gateway_error(error: LimitReachedError) -> GatewayError:
-    """Convert a reached limit to an error with retry headers."""
+    """Convert a reached limit into an error with retry headers."""
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.retry_after, refusal.should_retry, refusal.headers = error.retry_after, error.should_retry, error.headers
     return refusal
@@ -76,7 +76,7 @@ def error_body(error: GatewayError, request_id: str) -> dict[str, Any]:
     """Return the error as JSON; if candidates were called, it contains all attempts."""
     fields: dict[str, Any] = {
         "message": error.message,
-        # OpenAI reports an unknown model with this type and status 404.
+        # OpenAI uses this type for an unknown model, although the status is 404.
         "type": "invalid_request_error" if error.code == "model_not_found" else error_type(error.status),
         "code": error.code,
         "param": error.param,
@@ -92,7 +92,7 @@ WriteError = Callable[[GatewayError, str], dict[str, Any]]
 
 
 def error_reply(error: GatewayError, request_id: str, write: WriteError = error_body) -> HttpReply:
-    """Return the complete reply: the body that `write` returns, and the headers for retries and attempts."""
+    """Return the error as a reply: the body from `write`, and headers about retries and attempts."""
     reply = json_reply(write(error, request_id), error.status)
     reply.headers["x-request-id"] = request_id
     reply.headers.update(retry_headers(error))
@@ -103,7 +103,7 @@ def error_reply(error: GatewayError, request_id: str, write: WriteError = error_
         reply.headers["x-routing-model"] = header_value(error.answered_by.model)
     if isinstance(error, MethodError):
         reply.headers["Allow"] = ", ".join(error.allowed)
-    # RFC 9110 requires this header in a 401 response.
+    # RFC 9110 requires this header in every 401 response.
     if error.status == 401:
         reply.headers["WWW-Authenticate"] = 'Bearer realm="routing_admin"'
     return reply

@@ -21,11 +21,11 @@ STRING_OR_PARTS = translatable("%(param)s must be a string or a list of parts.")
 TRUE_OR_FALSE = translatable("%(param)s must be true or false.")
 A_NUMBER = translatable("%(param)s must be a number.")
 A_WHOLE_NUMBER = translatable("%(param)s must be a whole number.")
-"""Error messages for a value of the wrong type."""
+"""Error messages for values of the wrong type."""
 
 
 def wrong_type_error(sentence: Translatable, param: str) -> BadRequestError:
-    """Return the error for a value of the wrong type; `sentence` is one of the messages above."""
+    """Return the error for a value of the wrong type; `sentence` is one of the constants above."""
     return BadRequestError(Translatable(sentence.template, {"param": param}), param, "invalid_type")
 
 
@@ -95,7 +95,7 @@ def read_number(source: Object, key: str, low: float, high: float) -> float | No
     value = source.get(key)
     if value is None:
         return None
-    # In Python, bool is a subclass of int.
+    # In Python, bool is a subclass of int, but true is not a number here.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise wrong_type_error(A_NUMBER, key)
     if not low <= value <= high:
@@ -111,7 +111,7 @@ def read_count(source: Object, key: str) -> int | None:
     value = source.get(key)
     if value is None:
         return None
-    # In Python, bool is a subclass of int.
+    # In Python, bool is a subclass of int, but true is not a number here.
     if isinstance(value, bool) or not isinstance(value, int):
         raise wrong_type_error(A_WHOLE_NUMBER, key)
     if value < 1:
@@ -121,8 +121,6 @@ def read_count(source: Object, key: str) -> int | None:
     return value
 
 
-# Nested fields: which of them are parsed, and the paths of all others, so that no field is dropped silently.
-
 KNOWN_FIELDS = frozenset({"role", "content"})
 KNOWN_BY_ROLE: Mapping[Role, frozenset[str]] = MappingProxyType(
     {
@@ -130,7 +128,7 @@ KNOWN_BY_ROLE: Mapping[Role, frozenset[str]] = MappingProxyType(
         Role.TOOL: KNOWN_FIELDS | {"tool_call_id", "name"},
     }
 )
-"""Fields of a message that every protocol supports, by role."""
+"""Maps each role to the message fields that every protocol supports."""
 KNOWN_BY_PART: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "image_url": frozenset({"url"}),
@@ -139,10 +137,10 @@ KNOWN_BY_PART: Mapping[str, frozenset[str]] = MappingProxyType(
         "file": frozenset({"file_id", "file_data", "filename", "data", "mimeType"}),
     }
 )
-"""Fields of a part that every protocol supports, by its type."""
+"""Maps each type of part to the fields that every protocol supports."""
 KNOWN_CALL_FIELDS = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 DEFAULTS = MappingProxyType({"detail": "auto"})
-"""Values with the same meaning as an absent field."""
+"""Values that have the same meaning as an absent field."""
 SECONDS = MappingProxyType({"5m": 300, "1h": 3600, "30m": 1800, "12h": 43200})
 KEY_CHARS = 40
 

@@ -1,6 +1,7 @@
-"""OpenAI's Files API for artifacts: POST, GET, GET content, DELETE.
+"""OpenAI's Files API for artifacts: upload, list, read, download and delete.
 
-A file's id is its artifact's reference, so it is valid as `file_id` in a chat request and wherever a reference is.
+A file's id is its artifact's reference, so it is valid as `file_id` in a chat request, and everywhere else where a
+reference is.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
     row = find_file(request, ref)
     try:
         return download(request, row)
-    # The store is temporarily unavailable; this does not mean that the file is gone.
+    # The store is only temporarily unavailable, so do not report the file as missing.
     except StoreUnavailableError:
         raise
     except ArtifactError as error:
@@ -75,7 +76,7 @@ def upload(request: HttpRequest) -> HttpResponse:
             metadata={"purpose": purpose},
             expires_in=parse_lifetime(request.POST.get("expires_after[seconds]")),
         )
-    # The upload is not the cause, so `endpoint` reports a 503.
+    # The upload itself is valid, so let `endpoint` report a 503.
     except StoreUnavailableError:
         raise
     except (ArtifactError, ActionError) as error:

@@ -1,4 +1,4 @@
-"""Convert OpenAI's messages to canonical ones: every kind of part in every role, including tool results."""
+"""Convert OpenAI's messages to canonical messages: every type of part in every role, including tool results."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     }
 )
 PLAIN = 2
-"""Number of fields of a plain message or part: only its role or type, and its content."""
+"""Number of fields in a plain message or part: its role or type, and its content."""
 FUNCTION = "function"
-"""Role of a function's result in the old function API. Such a message names the function instead of the call's id."""
+"""Role of a function result in the old function API. Such a message contains the function's name instead of a call id.
+"""
 
 
 @value_class
 class MessageReader:
-    """Reader of one agent's messages. `find` looks up artifacts visible to the agent.
+    """Reads one agent's messages. `find` looks up artifacts visible to the agent.
 
-    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
-    every protocol has. `old_calls` maps names of functions to the ids assigned to their calls in the old API
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of nested fields that
+    not every protocol supports. `old_calls` maps function names to the ids that are generated for calls in the old API
     (`function_call`).
     """
 
@@ -66,7 +67,7 @@ class MessageReader:
     old_calls: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> tuple[Message, ...]:
-        """Return all messages; raise `BadRequestError` with the first invalid path."""
+        """Return all messages; raise `BadRequestError` with the path of the first invalid field."""
         if value is None:
             # A missing list, a value of another type and an empty list each have their own error message.
             raise missing_field_error("messages")
@@ -102,8 +103,8 @@ class MessageReader:
         return _add_reasoning(message, value, path, thoughts) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, path: str) -> tuple[Part, ...]:
-        # A cache mark (a position up to which the vendor caches the prompt) on a message applies to its last part,
-        # unless that part has its own.
+        # A cache mark ends the part of the prompt that the vendor caches. The mark of a message applies to the
+        # message's last part, unless that part has a mark of its own.
         mark = read_mark(value, path)
         if mark is None or (parts and parts[-1].cache):
             return parts
@@ -139,7 +140,7 @@ class MessageReader:
         return tuple(self._read_part(part, role, f"{content_path}[{number}]") for number, part in enumerate(content))
 
     def _read_text(self, text: str, role: Role, param: str) -> Part:
-        # The text of a tool message may contain a file, as a ContentRouteResult.
+        # The text of a tool message may contain a file, as the result of get_artifact.
         return parse_tool_text(text, param, self._references) if role is Role.TOOL else TextPart(text)
 
     @property
@@ -166,9 +167,9 @@ class MessageReader:
 
 
 def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
-    """Return the message without Anthropic's thinking blocks in its content, and the blocks.
+    """Return the message without the Anthropic thinking blocks in its content, and the removed blocks.
 
-    The clients of LiteLLM and LangChain leave the blocks there when a conversation changes to another API.
+    Clients of LiteLLM and LangChain leave these blocks in messages when a conversation continues through another API.
     """
     other_parts: list[Any] = []
     thoughts: list[ReasoningBlock] = []
@@ -177,7 +178,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
         if isinstance(part, dict) and part.get("type") in THINKING:
             thoughts += parse_block(part, text_length, 0)
             continue
-        # The position of a thought is the number of characters of text before it.
+        # A thinking block's position is the number of text characters before it.
         text_length += len(str(part.get("text") or "")) if isinstance(part, dict) else 0
         other_parts.append(part)
     return (
@@ -188,7 +189,7 @@ def take_thinking(value: Object) -> tuple[Object, tuple[ReasoningBlock, ...]]:
 
 
 def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[ReasoningBlock, ...]) -> Message:
-    # Vendors use two names for reasoning: `reasoning_content` and `reasoning`.
+    # Vendors have two names for the reasoning text: `reasoning_content` and `reasoning`.
     refusal = read_text(value, "refusal", path)
     reasoning = read_text(value, "reasoning_content", path) or read_text(value, "reasoning", path)
     thoughts = (*thoughts, *read_own_thoughts(value))
@@ -199,8 +200,7 @@ def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[R
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # Messages after the newest user message were not written by users, and earlier messages may refer to artifacts that
-    # were deleted since.
+    # Only artifacts in this message must exist: earlier messages may refer to artifacts that have been deleted since.
     indexes = (
         index
         for index, message in enumerate(messages)
@@ -228,12 +228,12 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Not every protocol has these fields, so they are reported together with other fields of that kind.
+    # Not every protocol supports custom tools, so report this field like other nested fields of that kind.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)
     signature, origin = read_signature(parse_signature(value))
-    # Empty arguments of a function call mean an empty object.
+    # Empty function arguments mean an empty object.
     return ToolCall(
         require_text(value, "id", path), name, arguments or ("" if custom else "{}"), signature, custom, origin
     )

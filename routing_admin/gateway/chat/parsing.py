@@ -1,4 +1,4 @@
-"""Parse OpenAI's chat request into the canonical one and the routing options."""
+"""Parse OpenAI's chat request into the canonical request and the routing options."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ from routing_admin.gateway.fields import (
 )
 from routing_admin.gateway.media import Find
 
-# Tools and tool choice: functions, custom tools with free text, and the old `functions`.
-
 CHOICES = ("none", "auto", "required")
 MODES = ("auto", "required")
 FUNCTION, CUSTOM, ALLOWED = "function", "custom", "allowed_tools"
@@ -53,7 +51,7 @@ NO_CHOICE = Choice()
 
 
 def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """Return the tools; `inner` collects paths that not every protocol has. Raise `BadRequestError`."""
+    """Return the tools, and add fields that not every protocol supports to `inner`; raise `BadRequestError`."""
     if body.get("tools") is None:
         if body.get("functions") is None:
             return ()
@@ -101,7 +99,7 @@ def _read_custom(value: Any, path: str, inner: list[str], tool: Object, tool_pat
 
 
 def read_choice(body: Object) -> Choice:
-    """Return the tool choice of the current or the old API; raise `BadRequestError`."""
+    """Return the tool choice, from the current or the old field; raise `BadRequestError`."""
     param = "tool_choice" if body.get("tool_choice") is not None else "function_call"
     value = body.get(param)
     if value is None:
@@ -127,7 +125,7 @@ def _read_name(value: Object, path: str) -> str:
 
 
 def _read_allowed(choice: Object) -> Choice:
-    # The allowed tools may be listed without nesting, as in the Responses API.
+    # The allowed tools may be listed without a nested object, as in the Responses API.
     path = f"tool_choice.{ALLOWED}"
     allowed = check_object(choice.get(ALLOWED) or choice, path)
     mode = require_text(allowed, "mode", path)
@@ -148,14 +146,14 @@ PARSED_FIELDS = frozenset(
         *("functions", "function_call", "n"),
     }
 )
-"""Fields that are parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all other fields are passed on unchanged."""
 TEXT_TYPES = ("text", "refusal")
 MEDIA = {"image_url": "url", "video_url": "url", "input_audio": "data"}
-"""Types of media parts, and the field of each that contains the data."""
+"""Maps each type of media part to the field that contains its data."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
+    """Return the call that a JSON object describes; raise `BadRequestError` with the invalid field as `param`."""
     routing = read_routing_options(body)
     check_counts(body, "messages")
     options = check_object(body.get("stream_options") or {}, "stream_options")
@@ -170,7 +168,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine more than a small file.
 
-    `size` is the size of the body in bytes. Invalid messages need no thread, because they are refused immediately.
+    `size` is the body's size in bytes. Invalid messages need no thread, because they are refused immediately.
     """
     messages = body.get("messages")
     return isinstance(messages, list) and any(
@@ -188,7 +186,7 @@ def _needs_thread(message: Object, size: int) -> bool:
 
 
 def _is_at_hand(part: Object, size: int) -> bool:
-    # Return True for text, or for small media inside the request itself.
+    # Return True for text, and for small media inside the request itself.
     kind = part.get("type")
     if kind in TEXT_TYPES:
         return True
@@ -226,7 +224,7 @@ def parse_chat(body: Object, find: Find) -> ChatRequest:
 
 
 def _read_limit(body: Object, key: str) -> int | None:
-    # LM Studio writes -1 for no limit.
+    # LM Studio's clients send -1 for "no limit".
     return None if body.get(key) == -1 else read_count(body, key)
 
 

@@ -1,4 +1,4 @@
-"""Render answers in OpenAI's formats: a completion, and the chunks of a streamed one."""
+"""Render answers in OpenAI's formats: a completion, and the chunks of a streamed completion."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from routing_admin.gateway.errors import GatewayError, error_body
 from routing_admin.gateway.reasoning_signatures import label_signature, label_thoughts
 from routing_admin.platform.server.request_id import new_id
 
-# Generated media: images in OpenRouter's format, audio in OpenAI's, others under `files` in the format of a request.
-# `artifact` is the reference of the stored copy, if it could be stored.
+# Generated media: images in OpenRouter's format, audio in OpenAI's, other media under `files` in the format of
+# requests. `artifact` is the reference of the stored copy, if one could be stored.
 
 
 def whole_media_json(media: Sequence[Media]) -> dict[str, Any]:
-    """Return the message fields for these media; a message has only one `audio`, so further audio becomes files."""
+    """Return the message fields for these media. There is only one `audio` field, so further audio becomes files."""
     sounds = [item for item in media if item.kind is Kind.AUDIO]
     fields = media_json([item for item in media if item not in sounds[:1]])
     return fields | ({"audio": _sound_json(sounds[0])} if sounds else {})
@@ -49,8 +49,8 @@ def media_json(media: Iterable[Media]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _sound_json(sound: Media) -> dict[str, Any]:
-    # OpenAI's clients require all four fields. Audio without an expiry has no copy at its vendor, so it expires
-    # immediately.
+    # OpenAI's clients require all four fields. If audio has no expiry time, its vendor keeps no copy, so it counts as
+    # expired.
     return {
         "id": sound.id or new_id("audio_"),
         "data": sound.data,
@@ -74,7 +74,7 @@ def _reference(media: Media) -> dict[str, str]:
 
 DONE = b"data: [DONE]\n\n"
 OLD_REASONS: Mapping[str, str] = MappingProxyType({"tool_calls": "function_call"})
-"""Finish reasons that have another name in the old `functions` API."""
+"""Maps finish reasons to their names in the old `functions` API, if these differ."""
 
 
 def completion_id() -> str:
@@ -96,7 +96,7 @@ def usage_json(usage: Usage) -> dict[str, Any] | None:
 
 
 def _cache_creation(usage: Usage) -> dict[str, int] | None:
-    # Only Anthropic reports how long cached tokens are stored, so these fields have Anthropic's names.
+    # Only Anthropic reports cache writes by storage time, so these fields have Anthropic's names.
     short, long = usage.cache_write_5m_tokens, usage.cache_write_1h_tokens
     if short is None and long is None:
         return None
@@ -128,14 +128,14 @@ TOKEN_DETAILS: tuple[tuple[str, tuple[tuple[str, Callable[[Usage], Any]], ...]],
         ),
     ),
 )
-"""Maps OpenAI's names of token kinds to functions that read the counts."""
+"""Maps OpenAI's names of token kinds to functions that read the count from `Usage`."""
 
 
 def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: bool = False) -> dict[str, Any]:
-    """Return a complete answer as JSON under the model name `model`, without the provider's own name.
+    """Return a complete answer as JSON, with `model` as its model name instead of the provider's own name.
 
-    `origin` labels reasoning that the next turn has to return to the same model. `old_calls` writes the first call as
-    `function_call`, for a caller that sent `functions`.
+    `origin` labels reasoning that the next turn must send back to the same model. With `old_calls`, the first call is
+    written as `function_call`, for a caller that sent `functions`.
     """
     message: dict[str, Any] = {
         "role": "assistant",
@@ -176,7 +176,7 @@ def completion_json(answer: Answer, model: str, origin: str = "", *, old_calls: 
 
 
 def merge_completions(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of several answers to one request with the choices of all answers and the summed usage."""
+    """Return the first of several completions, with the choices of all completions and their summed usage."""
     choices = [{**body["choices"][0], "index": index} for index, body in enumerate(bodies)]
     summed = usage_json(usage)
     return {**bodies[0], "choices": choices, **({"usage": summed} if summed else {})}
@@ -189,14 +189,15 @@ def _details_json(details: AnswerDetails) -> dict[str, str]:
 
 
 def _cited_json(annotations: Sequence[Annotation]) -> Mapping[str, list[Annotation]]:
-    # Typed clients accept only web pages as `annotations`, so files have a separate field.
+    # Clients with typed responses accept only web pages in `annotations`, so files have a separate field.
     pages = [annotation for annotation in annotations if annotation.get("type") == URL_CITATION]
     files = [annotation for annotation in annotations if annotation.get("type") != URL_CITATION]
     return {name: entries for name, entries in (("annotations", pages), ("file_annotations", files)) if entries}
 
 
 def _ending_json(details: AnswerDetails) -> dict[str, str]:
-    # OpenRouter's field for the vendor's finish reason, and vLLM's field for the stop sequence that matched.
+    # `native_finish_reason` is OpenRouter's field for the vendor's reason, `stop_reason` is vLLM's field for the stop
+    # sequence.
     fields = {"native_finish_reason": details.stop_reason, "stop_reason": details.stop_sequence}
     return {name: value for name, value in fields.items() if value}
 
@@ -214,7 +215,7 @@ def _call_json(call: ToolCall, origin: str) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class Chunks:
-    """Writer of a streamed completion as server-sent events."""
+    """Writes a streamed completion as server-sent events."""
 
     model: str
     include_usage: bool = False
@@ -230,13 +231,13 @@ class Chunks:
     _suffix: bytes = field(init=False)
 
     def __post_init__(self) -> None:
-        # Everything except the delta is the same in each chunk, so it is serialized only once.
+        # Everything except the delta is the same in each chunk, so serialize it only once.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
         self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
-        # Nearly all chunks contain only text, so they are written on a fast path that builds no dict.
+        # Nearly all chunks contain only text, so write these without building a dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._prefix + b'{"content":' + orjson.dumps(text) + b"}" + self._suffix
@@ -279,7 +280,7 @@ class Chunks:
         usage = usage_json(counted) if self.include_usage else None
         if usage is None:
             return last + DONE
-        # With include_usage, OpenAI sends the usage in a last chunk without choices, and null in all others.
+        # With include_usage, OpenAI sends the usage in a last chunk without choices; all other chunks have null.
         usage_chunk: dict[str, Any] = {"choices": [], "usage": usage}
         return last + write_event(self._head_json() | usage_chunk | details) + DONE
 
@@ -289,7 +290,7 @@ class Chunks:
         return write_event(error_body(error, request_id))
 
     def _number(self, lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
-        # OpenAI's client merges deltas by `index`, so each entry is numbered across all chunks.
+        # OpenAI's client merges deltas by `index`, so number the entries across all chunks.
         numbered = {}
         for name, entries in lists.items():
             first = self.counts.get(name, 0)
@@ -326,7 +327,7 @@ def _call_pieces_json(calls: tuple[ToolCallDelta, ...], origin: str) -> dict[str
 
 
 def _old_call_piece_json(calls: tuple[ToolCallDelta, ...]) -> dict[str, Any]:
-    # `function_call` has room for only one call.
+    # `function_call` can contain only one call.
     first = [call for call in calls if call.index == 0]
     if not first:
         return {}

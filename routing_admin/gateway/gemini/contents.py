@@ -44,26 +44,28 @@ from routing_admin.gateway.media import (
 ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "function": Role.USER, "tool": Role.USER, "model": Role.ASSISTANT}
 )
-"""Roles of messages. Older clients send function responses with other roles."""
+"""Maps Gemini's roles to canonical roles. Older clients send function responses with the roles `function` and `tool`.
+"""
 FILES = ("inlineData", "fileData")
 CONTENT_FIELDS = ("text", *FILES, "functionCall", "functionResponse")
 """Fields of a part that contain its content. Each part has exactly one of them."""
 DROPPED_PARTS = ("audioTranscription",)
-"""Types of parts that are dropped and reported as dropped."""
+"""Parts of these types are dropped, and reported as dropped."""
 READ = frozenset({*CONTENT_FIELDS, "thought", "thoughtSignature", "partMetadata"})
 STORED = "files/"
-"""Prefix of ids in Google's file store. Clients may also put it before an artifact's id."""
+"""Prefix of file ids in Google's file store. Clients may also put it before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""Conventional names for the only field of a function response, by which Gemini's clients wrap a plain result."""
+"""Names of the single field in which Gemini's clients wrap a function response that is not an object."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 
 @dataclass(slots=True)
 class ContentReader:
-    """Reader of one agent's contents. `find` looks up artifacts visible to the agent.
+    """Reads one agent's contents. `find` looks up artifacts visible to the agent.
 
-    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
-    every protocol has. `open` contains the calls without a response, by id, because a response may omit the id.
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of nested fields that
+    not every protocol supports. `open` maps the ids of calls without a response to function names, because a response
+    may omit the id.
     """
 
     find: Find
@@ -72,7 +74,7 @@ class ContentReader:
     open: dict[str, str] = field(default_factory=dict)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the path of the first invalid field."""
         contents = list_objects(value, "contents")
         if not contents:
             raise missing_field_error("contents")
@@ -141,7 +143,7 @@ class ContentReader:
             else:
                 answer_text += text
             proof = read_text(part, "thoughtSignature", part_path)
-            # The position of a signature among text and calls is preserved, because the model requires it there.
+            # Preserve the position of a signature among text and calls, because the model requires it there.
             signed = read_part_signature(proof, len(answer_text), len(calls), of_call=kind == "functionCall")
             thoughts += signed.thoughts
             if kind == "functionCall":
@@ -165,7 +167,7 @@ class ContentReader:
         if kinds and kinds[0] in DROPPED_PARTS:
             self.inner.append(path)
             return ""
-        # A part that has only a signature counts as empty text.
+        # A part that contains only a signature counts as empty text.
         self.inner += other_fields(part, READ, path)
         return kinds[0] if kinds else "text"
 
@@ -202,7 +204,7 @@ class ContentReader:
         return references.part(uri.removeprefix(STORED), uri_path, description)
 
     def _read_call(self, call: Object, path: str, position: str) -> tuple[str, str, str]:
-        # Gemini's calls need no id, so the position of a call serves as its id.
+        # Gemini's calls need no id, so the call's position serves as its id.
         self.inner += other_fields(call, {"id", "name", "args"}, path)
         name, identity = require_text(call, "name", path), read_text(call, "id", path) or f"gemini_{position}"
         self.open[identity] = name
@@ -210,7 +212,7 @@ class ContentReader:
         return identity, name, json.dumps(arguments, ensure_ascii=False)
 
     def _read_response(self, part: Object, path: str, position: str) -> Message:
-        # Match a response to a call by id, else to the first open call of that name.
+        # Match a response to a call by its id, or else to the first open call of the same function.
         response = read_fields(part["functionResponse"], path)
         self.inner += other_fields(response, {"id", "name", "response", "parts"}, path)
         name, call_id = read_text(response, "name", path) or "", read_text(response, "id", path)
@@ -231,7 +233,7 @@ class ContentReader:
 
 
 def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
-    # Parts of Google's own tools are preserved unchanged, with the model's signature.
+    # Parts that belong to Google's own tools are preserved unchanged, with the model's signature.
     signed = read_part_signature(read_text(part, "thoughtSignature", path), 0, 0, of_call=True)
     value = {name: field_value for name, field_value in part.items() if name != "thoughtSignature"}
     if signed.proof:
@@ -240,7 +242,7 @@ def _read_own(part: Object, kind: str, path: str, *position: int) -> VendorItem:
 
 
 def _response_text(response: Object) -> tuple[str, bool]:
-    # A response must be an object, so clients put a plain result into one of these fields.
+    # A response must be an object, so clients wrap any other result in one of these fields.
     name, value = next(iter(response.items())) if len(response) == 1 else ("", response)
     if name and name not in ANSWERS:
         value = response
@@ -248,7 +250,7 @@ def _response_text(response: Object) -> tuple[str, bool]:
 
 
 def _is_user_content(content: Object) -> bool:
-    # Function responses have the role `user`, although users do not write them.
+    # Function responses may also have the role `user`, although they do not come from a user.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
     responses = [value for value in values if isinstance(value, dict) and not RESPONSES.isdisjoint(value)]
