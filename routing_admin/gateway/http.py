@@ -1,4 +1,4 @@
-"""A call of the data plane and its reply, whether our ASGI application or Django serves it."""
+"""A call to the data plane and its reply, whether our ASGI application or Django serves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing_admin.platform.server.request_id import read_request_id
 
 @dataclass(slots=True)
 class RequestBytes:
-    """A request body that is consumed once, so that its bytes and their parsed form are not in memory together.
+    """A request body that can be taken only once, so that its bytes and their parsed form are not in memory together.
 
     `broken` means that the body ended early. `room` is the slot that reserves the body's memory.
     """
@@ -36,11 +36,11 @@ class RequestBytes:
 
 @value_class
 class HttpCall:
-    """A completely received call; header names are lower case, `address` is the caller's IP address.
+    """A call that has been received completely; header names are lower case, `address` is the caller's IP address.
 
     `in_own_threads` says that database work may run in any thread. `slot` is occupied until the call is answered; it is
-    None if the number of calls is not limited. `keep_alive` can start a stream before its content, None if the server
-    cannot do this.
+    None if the number of calls is not limited. `keep_alive` can start a stream before it has content; it is None if the
+    server cannot do this.
     """
 
     method: str
@@ -57,9 +57,9 @@ class HttpCall:
 
 @dataclass(slots=True)
 class HttpReply:
-    """A reply: a whole body, or blocks as they arrive.
+    """A reply with a complete body, or with blocks that are sent as they arrive.
 
-    After the last block, `is_whole` says whether the answer was complete, or is None if that is unknown.
+    After the last block, `is_whole` returns whether the answer was complete; it is None if this is unknown.
     """
 
     status: int
@@ -70,7 +70,7 @@ class HttpReply:
 
 
 def build_call(request: HttpRequest) -> HttpCall:
-    """Build a call from Django's request, reading at most one byte beyond the limit."""
+    """Build a call from Django's request, reading at most one byte more than the body limit."""
     body, broken = b"", False
     try:
         body = request.read(body_limit(request.path) + 1)

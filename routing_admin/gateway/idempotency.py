@@ -1,9 +1,9 @@
-"""`Idempotency-Key`: a repeated key and request within a day get the first outcome again, which is paid for once.
+"""Support `Idempotency-Key`: a request repeated with its key within a day gets the stored outcome, at no further cost.
 
 This follows the IETF draft (draft-ietf-httpapi-idempotency-key-header) and Stripe: a second call with the same key
 receives 409 while the first call is in progress, and 422 if its request is different. Outcomes that a repetition would
-not change are stored, above all answers. Outcomes that may differ the next time (429, any 5xx, a disconnect) are not
-stored.
+not change are stored, above all successful answers. Outcomes that may differ the next time (429, any 5xx, a disconnect)
+are not stored.
 """
 
 from __future__ import annotations
@@ -51,12 +51,16 @@ log = logging.getLogger(__name__)
 
 HEADER = "idempotency-key"
 REPLAYED, ORIGINAL, NOT_STORED = "x-routing-replayed", "x-routing-original-request-id", "x-routing-not-stored"
-"""Response headers: whether an outcome is replayed, its original request's id, and why it is not stored."""
+"""Response headers: whether the outcome is replayed, the id of its original request, and why the outcome was not
+stored.
+"""
 KEY = re.compile(r"[\x20-\x7e]{1,255}")
 STORED = frozenset({400, 413, 415, 422})
-"""Statuses of errors that depend only on the request. Outcomes with these or with any 2xx status are stored."""
+"""Statuses of errors that depend only on the request. Outcomes with one of these statuses or with any 2xx status are
+stored.
+"""
 OWN_HEADERS = frozenset({"x-request-id"})
-"""Headers that are never stored, because each call has headers of its own."""
+"""Headers that are never stored, because each call has its own value."""
 RETRY_SECONDS = 1.0
 BLOCK = 64 * 1024
 STRICT = "x-routing-strict"
@@ -75,7 +79,7 @@ WRONG_KEY = translatable("An Idempotency-Key must have 1 to 255 printable ASCII 
 
 
 async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitable[HttpReply]]) -> HttpReply:
-    """Return the reply of `answer`, or the stored outcome of the same call to that API.
+    """Return the reply of `answer`, or the stored outcome if the same call has been made before.
 
     Raise `GatewayError`: 401 or 403 as usual, 400 for an invalid key, 409 while the first call is in progress, 422 for
     a different request, 410 if its outcome was not stored. Raise database errors.
@@ -84,7 +88,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        # Decompressing a body for its fingerprint is also heavy work.
+        # Decompressing a body for its fingerprint is heavy work, too.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             claim = await run_in_thread(call, partial(_claim, call, _call_path(call, api), principal))
         if isinstance(claim, ConflictingCall):
@@ -98,7 +102,8 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
 
 
 def _call_path(call: HttpCall, api: ChatApi) -> str:
-    # Gemini's path contains the model, and Gemini's streams have two formats.
+    # Use the actual path, because Gemini's path contains the model; add the content type, because Gemini has two stream
+    # formats.
     return call.path + api.stream_type.removeprefix(SSE)
 
 
@@ -112,9 +117,9 @@ def _claim(call: HttpCall, path: str, principal: Principal) -> Claim | StoredOut
 
 
 def fingerprint_call(call: HttpCall, path: str) -> str:
-    """Return a digest of the request: its path, decompressed body and strictness.
+    """Return a digest of the request's path, decompressed body and `x-routing-strict` header.
 
-    Compression and a form's boundary are ignored, because clients choose them again for each attempt.
+    Compression and a form's boundary are ignored, because clients choose them anew for each attempt.
     """
     body = call.body.data
     if is_packed(call):
@@ -158,7 +163,7 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
     active_claim = _ActiveClaim(call, claim)
     try:
         reply = await answer()
-    except BaseException:  # The caller disconnected.
+    except BaseException:  # For example, the caller disconnected.
         await active_claim.end(None)
         raise
     if reply.blocks is not None:
@@ -177,18 +182,19 @@ def _build_outcome(reply: HttpReply, body: bytes) -> CallOutcome:
 
 
 class _ActiveClaim:
-    """A claim on a key, which is renewed until the call ends."""
+    """A claim on an idempotency key, which is renewed until the call ends."""
 
     def __init__(self, call: HttpCall, claim: Claim) -> None:
         self._call, self._claim = call, claim
         self._renewal = asyncio.get_running_loop().create_task(self._renew())
 
     async def end(self, outcome: CallOutcome | None) -> str:
-        """Store the outcome, or release the key; return why the outcome was not stored, or ""."""
+        """Store the outcome, or release the key if there is none; return why the outcome was not stored, or ""."""
         self._renewal.cancel()
         work = partial(store_outcome, self._claim, outcome) if outcome else partial(release_key, self._claim)
         try:
-            # Shielded, because a disconnect must not lose an outcome. An error here must not lose the answer.
+            # Shield this, because a disconnect must not lose the outcome; and catch errors, because they must not lose
+            # the answer.
             stored = await asyncio.shield(run_in_thread(self._call, work))
         except Exception as error:
             log.error("the outcome of request %s is not stored", self._call.request_id, exc_info=error)
@@ -198,12 +204,12 @@ class _ActiveClaim:
     async def _renew(self) -> None:
         is_claimed = True
         while is_claimed:
-            # Renew after a third of the lease, which leaves time for another attempt.
+            # Renew after a third of the lease, which leaves time for another attempt before it expires.
             await asyncio.sleep(LEASE.total_seconds() / 3)
             try:
                 is_claimed = await run_in_thread(self._call, partial(renew_claim, self._claim))
             except Exception as error:
-                # Retry, because the database may respond again before the lease expires.
+                # Try again later, because the database may be available again before the lease expires.
                 if not is_unavailable(error):
                     raise
 
@@ -222,7 +228,7 @@ class _RecordedStream(AsyncGenerator[bytes, None]):
         except BaseException:
             await self._end()
             raise
-        # A larger outcome is not stored, so it is not collected in memory.
+        # An outcome above the limit is not stored, so do not collect it in memory.
         if self._size <= OUTCOME_BYTES:
             self._pieces.append(block)
         self._size += len(block)

@@ -1,8 +1,8 @@
-"""Start a streamed answer before its content: 200, then a comment every few seconds.
+"""Start a streamed answer before it has content: with status 200, then a comment every few seconds.
 
-Proxies and clients give up on a silent connection, mostly after 60 seconds, while a chain may take minutes. Headers
-that are not known yet follow as comments before the first event. For a call that is answered sooner, this costs only a
-timer of the event loop, not a task.
+Proxies and clients give up on a silent connection, mostly after 60 seconds, while a fallback chain may take minutes.
+Headers that are not known at the start follow as comments before the first event. A call that is answered sooner costs
+only a timer in the event loop, not a task.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ COMMENT = b": keep-alive\n"
 openai-go up to March 2026 parses a blank line as an event and fails on its missing data (openai/openai-go#556).
 """
 BLANK = b"\r\n"
-"""A blank line, for Google's clients, which parse any other line as JSON, and for an answer that is one JSON list."""
+"""A blank line, used for Google's clients, which parse any other line as JSON, and for answers that are one JSON list.
+"""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class KeepAlive:
-    """The early start of a streamed answer."""
+    """Starts a streamed answer early and keeps its connection alive."""
 
     __slots__ = ("_begun", "_block", "_make_headers", "_send", "_sent", "_task", "_timer", "has_begun", "write_error")
 
@@ -51,13 +52,13 @@ class KeepAlive:
     ) -> None:
         """Start the answer after `seconds`, and then send `block` repeatedly until `stop` is called.
 
-        `write_error` writes the error event of a started answer.
+        `write_error` formats an error as an event, for an answer that has already started.
         """
         self._block, self._make_headers, self._begun, self.write_error = block, headers, begun, write_error
         self._timer = asyncio.get_running_loop().call_later(seconds, self._start_task)
 
     async def stop(self) -> None:
-        """Stop sending; a comment that is being sent is either completed or dropped."""
+        """Stop sending comments; a comment that is being sent is either completed or dropped."""
         if self._timer is None:
             return
         self._timer.cancel()
@@ -65,12 +66,13 @@ class KeepAlive:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._timer = None
-        del self._make_headers, self._begun  # These attributes refer to the call, which refers to this object.
+        # Break a reference cycle: these attributes refer to the call, which refers to this object.
+        del self._make_headers, self._begun
         if not self.has_begun:
             del self.write_error
 
     def write_comments(self, headers: Mapping[str, str]) -> bytes:
-        """Return headers that were unknown at the start as comments; "" if the format has only blank lines."""
+        """Return headers that were unknown at the start as comments, or "" if the format allows only blank lines."""
         if self._block == BLANK:
             return b""
         pairs = [(name, value) for name, value in header_pairs(headers) if name not in self._sent]
@@ -83,7 +85,7 @@ class KeepAlive:
         headers = header_pairs(self._make_headers())
         self._sent = frozenset(name for name, _ in headers)
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        # This runs after the send, because a server that is cancelled while it waits has sent nothing.
+        # Set this after the send, because a send that is cancelled while it waits has sent nothing.
         self.has_begun = True
         self._begun()
         while True:

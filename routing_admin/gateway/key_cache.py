@@ -1,9 +1,9 @@
-"""Cache of authenticated keys, whose entries are valid until anything about keys changes.
+"""Cache of authenticated keys, whose entries are valid until any key or agent changes.
 
-Every change of keys and agents increases the installation's stamp, a number that each snapshot also has. An entry is
-valid for the stamp under which it was made, so a revoked key stops working when the snapshot is next checked. Neither
-failures nor agents that act for others are ever cached. While the database is unavailable nothing about keys can
-change, so entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
+Every change to keys or agents increases the installation's stamp, a number that each snapshot also contains. An entry
+is valid for the stamp under which it was made, so a revoked key stops working when the snapshot is next checked.
+Failures, and agents that act for other agents, are never cached. While the database is unavailable, keys cannot change,
+so entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
 (docs/faults.md).
 """
 
@@ -35,7 +35,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, the stamp of its look-up, and its expiry by the cache's clock."""
+    """The agent of a key, the stamp at the key's look-up, and the entry's expiry by the cache's clock."""
 
     principal: Principal
     stamp: int
@@ -43,9 +43,10 @@ class _CachedKey:
 
 
 class KeyCache:
-    """Cache of keys.
+    """Cache of authenticated keys.
 
-    `clock` returns monotonic seconds and must be the clock of `newest`; `now` tells the time, for keys that expire.
+    `clock` returns monotonic seconds and must be the clock that `newest` uses; `now` returns the current time, by which
+    keys expire.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class KeyCache:
         return entry.principal if entry is not None and self._is_current(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
-        """Authenticate from the cache or the database; raise database errors for an uncached key."""
+        """Authenticate with the cache or the database; raise database errors only for an uncached key."""
         self._newest.current()
         digest, stamp = digest_credentials(headers), self._newest.stamp()
         entry = self._find(digest)
@@ -83,7 +84,7 @@ class KeyCache:
         return entry if entry and entry.stamp == self._newest.stamp() and self._is_unexpired(entry.principal) else None
 
     def _is_current(self, entry: _CachedKey) -> bool:
-        # An entry is valid while it is fresh and, during a database outage, as long as its stamp is current.
+        # An entry is valid while it is fresh; during a database outage it is valid longer.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:

@@ -56,11 +56,11 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files of which only the kind, such as video, is known."""
+"""Descriptions of files for which only the kind is known, such as video."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024
-"""Characters of base64 that are decoded at once, a multiple of four."""
+"""Number of base64 characters that are decoded at a time, a multiple of four."""
 
 Find = Callable[[str], FilePart | None]
 """Function that returns the file for a reference visible to the agent, or None if the file never existed.
@@ -73,14 +73,14 @@ A deleted file is also returned.
 class References:
     """The artifacts that a message may reference. `must_exist` is set for the newest user message.
 
-    Only in that message is an unknown reference an error, so that an old message never ends a conversation.
+    An unknown reference is an error only in that message, so that an old message never makes a conversation fail.
     """
 
     find: Find
     must_exist: bool
 
     def part(self, ref: str, param: str, description: FilePart) -> FilePart:
-        """Return the referenced artifact, or `description` as a part that says that the artifact is deleted.
+        """Return the referenced artifact or, if it is gone, a part made from `description` that says so.
 
         Raise `BadRequestError` if the artifact must exist, without revealing whether another agent has it.
         """
@@ -94,13 +94,13 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """Look up a reference with or without OpenAI's file prefix, which some clients require."""
+    """Look up a reference, if necessary without the prefix of OpenAI's file ids, which some clients require."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 
 
 def _gone_part(ref: str, description: FilePart) -> FilePart:
-    # A reference that cannot be an artifact's id is shown as the file's name.
+    # A reference that cannot be an artifact id is shown as the file name.
     bare = artifact_id(ref)
     filename = description.filename or (None if bare else clean_filename(ref))
     return replace(description, artifact_id=bare, filename=filename, unreadable=MissingError.code)
@@ -108,7 +108,7 @@ def _gone_part(ref: str, description: FilePart) -> FilePart:
 
 @dataclass(frozen=True, slots=True)
 class InlineContent:
-    """Content received inside a request; documents and images are decoded in the extraction process."""
+    """File content received inside a request; documents and images are decoded in the extraction process."""
 
     data: bytes
     mime_type: str
@@ -116,7 +116,7 @@ class InlineContent:
 
     @property
     def cache_key(self) -> str:
-        """Hash of the bytes, the key of cached extractions."""
+        """Return a hash of the bytes, under which extractions are cached."""
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:
@@ -159,7 +159,7 @@ class InlineContent:
 
 
 def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FilePart:
-    """Return bytes in a request as a part; their type is detected as for an upload."""
+    """Return bytes from a request as a part; their type is detected as for uploads."""
     name = clean_filename(filename) if filename else None
     facts = detector().detect(
         data[:HEAD], len(data), declared, name, read_at=lambda offset, size: data[offset : offset + size]
@@ -171,7 +171,7 @@ def bytes_part(data: bytes, declared: str | None, filename: str | None) -> FileP
 
 
 def parse_tool_text(text: str, param: str, references: References) -> Part:
-    """Return the text of a tool result, or the file of a ContentRouteResult in it.
+    """Return a tool result as text, or as a file if it is the result of get_artifact.
 
     Raise `BadRequestError` if the file's data cannot be decoded.
     """
@@ -188,7 +188,7 @@ def parse_tool_text(text: str, param: str, references: References) -> Part:
 
 
 def count_pages(file: FilePart) -> FilePart:
-    """Add the number of pages to an inline PDF. This starts a process, so it must be called in a thread."""
+    """Add the number of pages to an inline PDF. This uses the extraction process, so it must be called in a thread."""
     content = file.content
     if file.mime_type != "application/pdf" or not isinstance(content, InlineContent):
         return file
@@ -196,7 +196,7 @@ def count_pages(file: FilePart) -> FilePart:
 
 
 def decode_base64(text: str, param: str, start: int = 0) -> bytes:
-    """Decode the base64 from `start` on; raise `BadRequestError` 400 if it is invalid, 413 if it is too large."""
+    """Decode base64 from `start` on; raise `BadRequestError` 400 if it is invalid, 413 if it is too large."""
     if len(text) - start > upload_limit() * 4 // 3 + 4:
         message = translatable("The file is larger than the limit of %(limit)s bytes.", limit=upload_limit())
         raise BadRequestError(message, param, "file_too_large", 413)
@@ -205,7 +205,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
     except (binascii.Error, ValueError):
         pass
     try:
-        # Some clients wrap base64 in lines. Removing whitespace copies the text, so this is only the second attempt.
+        # Some clients wrap base64 into lines. Removing whitespace copies the text, so try this only if decoding failed.
         return decode_chunks("".join(text[start:].split()), 0)
     except (binascii.Error, ValueError):
         message = translatable("This is not valid base64. Send the file again.")
@@ -214,7 +214,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 def decode_chunks(text: str, start: int) -> bytes:
     """Decode strict base64 in chunks, so that a large text is not copied; raise `ValueError`."""
-    # Decoding in chunks would accept padding at the end of any chunk.
+    # Otherwise padding would be accepted at the end of any chunk.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding is only valid at the end")
@@ -237,7 +237,7 @@ def data_url_part(url: str, param: str, filename: str | None = None) -> FilePart
 
 
 def url_file(url: str, param: str, references: References, description: FilePart = ANY_IMAGE) -> FilePart:
-    """Return the file at a URL: inline data, an artifact, or a web URL that is passed on, never fetched.
+    """Return the file at a data URL, artifact reference or web URL; web URLs are passed on, never fetched.
 
     Raise `BadRequestError` for any other URL.
     """
@@ -248,7 +248,7 @@ def url_file(url: str, param: str, references: References, description: FilePart
     parts = _web_address(url)
     if parts is None:
         raise BadRequestError(translatable("The URL must be a data URL, an https URL or artifact:<id>."), param)
-    # The URL is not fetched, so only its extension indicates the type.
+    # The URL is not fetched, so only its extension indicates the file's type.
     mime_type = filename_mime(parts.path) or ""
     fits = mime_type.startswith(f"{description.kind.value}/")
     return replace(description, mime_type=mime_type if fits else description.mime_type, url=url)
@@ -259,7 +259,7 @@ def _web_address(url: str) -> SplitResult | None:
         return None
     try:
         parts = urlsplit(url)
-    except ValueError:  # The address is invalid, for example because it has brackets around an invalid IP address.
+    except ValueError:  # The URL is invalid, for example because of brackets around an invalid IP address.
         return None
     return parts if parts.scheme in ("https", "http") and parts.hostname else None
 
@@ -267,7 +267,7 @@ def _web_address(url: str) -> SplitResult | None:
 def store_inline(actor: Actor, file: FilePart) -> FilePart:
     """Store inline bytes as an artifact of the agent, once per content.
 
-    Return the part, unchanged if storing fails.
+    Return the part with the artifact's id, or unchanged if storing fails.
     """
     if file.content is None:
         return file

@@ -1,6 +1,6 @@
 """Endpoints `GET /v1/models` and `/v1/models/{id}`: task routes and services with their capabilities.
 
-Google's clients, recognised by their key header, receive Gemini's format, which is at /v1beta/models as well.
+Google's clients, recognised by their key header, receive Gemini's format, which /v1beta/models serves as well.
 Anthropic's clients, recognised by their version header, receive Anthropic's format.
 """
 
@@ -76,7 +76,7 @@ def _find_model(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 def model_list(state: Snapshot, limits: AgentLimits | None = None) -> Iterator[dict[str, Any]]:
-    """Return the allowed task routes, then the allowed services, as OpenAI's model objects."""
+    """List the task routes that the agent may use, then the services, as OpenAI's model objects."""
     return (model_json(*offered) for offered in list_offered(state, limits))
 
 
@@ -87,7 +87,7 @@ def model_json(name: str, capabilities: Capabilities, owner: str) -> dict[str, A
 
 
 def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | None) -> dict[str, Any]:
-    # An alias, provider/model, a bare task type and `auto` are valid names without being listed.
+    # Aliases, provider/model, bare task types and `auto` are valid names, although they are not listed.
     configuration = state.configuration
     try:
         target = resolve_model(configuration, name)
@@ -97,7 +97,8 @@ def _model_by_another_name(state: Snapshot, name: str, limits: AgentLimits | Non
     except LookupError as error:
         reason = str(error) if isinstance(error, UnknownModelError) else "no route"
         raise GatewayError(404, "model_not_found", reason, "model") from None
-    # A model or service requested by name shows its service; a route shows its first candidate that can answer.
+    # A service requested by name shows its own capabilities; a route shows those of its first candidate that can
+    # answer.
     if target.direct:
         first = target.route.primary
         service = target.service or configuration.service_at(first.provider, first.model or "")

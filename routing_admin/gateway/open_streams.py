@@ -1,7 +1,7 @@
 """End open streams within a second after their key is revoked or expires.
 
-A call is authenticated once, and its stream may continue for an hour. While there are streams, a thread polls the
-installation's stamp, a number that every change of keys and agents increases. It reads keys again only after the stamp
+A call is authenticated only once, but its stream may continue for an hour. While streams are open, a thread polls the
+installation's stamp, a number that every change to keys or agents increases. It reads keys again only after the stamp
 has changed.
 """
 
@@ -34,9 +34,10 @@ class KeyEndedError(Exception):
 
 @dataclass(eq=False, slots=True)
 class OpenStream:
-    """An open stream.
+    """An open stream, whose key is checked regularly.
 
-    `stamp` is the installation's stamp when its key was last checked; `waiting` is the wait for the next block.
+    `stamp` is the installation's stamp when the key was last checked; `waiting` is the wait for the stream's next
+    block.
     """
 
     principal: Principal
@@ -46,12 +47,12 @@ class OpenStream:
     is_ended: bool = False
 
     def check(self) -> None:
-        """Raise `KeyEndedError` if the key is no longer valid. Streams that never wait call this."""
+        """Raise `KeyEndedError` if the key is no longer valid; `end` cannot interrupt a stream that never waits."""
         if self.is_ended:
             raise KeyEndedError
 
     def end(self) -> None:
-        """End the stream, whether it is waiting or not; callable from any thread."""
+        """End the stream, whether or not it is waiting for a block; callable from any thread."""
         self.is_ended = True
         self.loop.call_soon_threadsafe(self.waiting.give_up, KeyEndedError())
 
@@ -67,7 +68,7 @@ class OpenStreams:
         return len(self._streams)
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
-        """Check the key of a stream of the running event loop until `remove` is called."""
+        """Check the key of a stream in the running event loop regularly until `remove` is called."""
         stream = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(stream)
         self._thread.demand()
@@ -77,14 +78,14 @@ class OpenStreams:
         self._streams.discard(stream)
 
     def look(self, now: datetime | None = None) -> None:
-        """End the streams whose key is no longer valid; raise database errors if keys cannot be read."""
+        """End all streams whose key is no longer valid; raise database errors if keys cannot be read."""
         streams = [stream for stream in self._streams.copy() if not stream.is_ended]
         if not streams:
             return
         self._thread.demand()
         self._newest.look()
         stamp, now = self._newest.stamp(), now or timezone.now()
-        # There is one query per key, however many streams it has.
+        # Query each key once, however many streams it has.
         principals: dict[tuple[str, str], Principal | None] = {}
         for stream in streams:
             key = stream.principal.key, stream.principal.agent

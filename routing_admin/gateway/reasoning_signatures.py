@@ -1,7 +1,7 @@
-"""Encode a thought's origin, the model that produced it, in ids and signatures that callers send back.
+"""Encode the origin of reasoning, the model that produced it, in ids and signatures that callers send back.
 
-Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop additional fields. So a
-thought's id contains its origin and position, and a signature is prefixed with its origin.
+Callers return `reasoning_details` and `extra_content` unchanged or not at all, and would drop additional fields.
+Therefore a reasoning block's id contains its origin and position, and a signature is prefixed with its origin.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNED = re.compile(r"([0-9a-f]{12}):(.+)", re.DOTALL)
 
 
 def label_thoughts(thoughts: Iterable[ReasoningBlock], origin: str) -> list[ReasoningBlock]:
-    """Return the thoughts, labelled with their origin, in the format for callers."""
+    """Return reasoning blocks for the caller, labelled with their origin."""
     return [_label(thought, origin) for thought in thoughts] if origin else list(thoughts)
 
 
@@ -33,12 +33,12 @@ def _label(thought: ReasoningBlock, origin: str) -> ReasoningBlock:
 
 
 def read_thoughts(details: Any) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in returned `reasoning_details`; the origin of thoughts without our label is unknown."""
+    """Return the blocks in `reasoning_details` that a caller sent back; blocks without our label have no origin."""
     return tuple(_unlabel(thought) for thought in parse_thoughts(details))
 
 
 def read_own_thoughts(value: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in a model's message: its `reasoning_details` and Google's signature."""
+    """Return the reasoning blocks in an assistant message: its `reasoning_details` and Google's signature."""
     thoughts = read_thoughts(value[DETAILS]) if value.get(DETAILS) else ()
     if signature := parse_signature(value):
         proof, origin = read_signature(signature)
@@ -55,12 +55,12 @@ def _unlabel(thought: ReasoningBlock) -> ReasoningBlock:
 
 
 def label_signature(signature: str | None, origin: str) -> str | None:
-    """Return the signature, labelled with its origin, in the format for callers."""
+    """Return a signature for the caller, labelled with its origin."""
     return f"{origin}:{signature}" if signature and origin else signature
 
 
 def read_signature(text: str | None) -> tuple[str | None, str]:
-    """Split a signature that a caller sent back; the origin is "" if the vendor's signature has none."""
+    """Split a signature that a caller sent back into signature and origin; the origin is "" without our label."""
     labelled = _SIGNED.fullmatch(text or "")
     if labelled is None:
         # Vendors' signatures are plain base64, so a colon means a damaged label.
@@ -68,20 +68,18 @@ def read_signature(text: str | None) -> tuple[str | None, str]:
     return labelled[2], labelled[1]
 
 
-# Pack the thoughts of any vendor into one opaque string, for callers that return it without reading it.
-
 CARRIER = "routing:"
-"""Prefix of the packed string; no vendor's base64 starts with it."""
+"""Prefix of packed reasoning; no vendor's base64 starts with it."""
 
 
 def pack_thoughts(thoughts: Sequence[ReasoningBlock], origin: str) -> str:
-    """Return the thoughts with their origin as an opaque string."""
+    """Pack reasoning blocks and their origin into an opaque string, which callers send back without reading it."""
     fields = message_fields(label_thoughts(thoughts, origin))
     return CARRIER + base64.urlsafe_b64encode(json.dumps(fields).encode()).decode()
 
 
 def unpack_thoughts(text: str) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in the string, or none if another system wrote the string or it was changed."""
+    """Return the packed reasoning blocks, or none if the string was changed or written by another system."""
     if not text.startswith(CARRIER):
         return ()
     try:

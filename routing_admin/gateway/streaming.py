@@ -61,7 +61,7 @@ class AnswerStream:
     async def blocks(self) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events; events made from the same upstream block are joined.
 
-        If the answer is interrupted, the last event is an error, without finish reason and `[DONE]`.
+        If the answer is interrupted, the last event is an error, without a finish reason or `[DONE]`.
         """
         waiting = draining().limit()
         open_stream = None
@@ -69,7 +69,7 @@ class AnswerStream:
             open_stream = open_streams().add(self.principal, self.dispatch.planned.state.stamp, waiting)
         try:
             batches = aiter(self.result.answer)
-            # Text is collected only if it is needed afterwards.
+            # Collect text only if it is needed after the stream.
             records = (
                 self.reservation is not None
                 or self.dispatch.planned.state.record_bodies
@@ -86,7 +86,7 @@ class AnswerStream:
                 if batch is None:
                     return
                 pieces = []
-                for event in batch:  # A loop is used because an asynchronous comprehension takes twice as long.
+                for event in batch:  # Use a loop, because an asynchronous comprehension takes twice as long.
                     pieces.append(delta(event) if isinstance(event, Delta) else await self._write_other(event))  # noqa: PERF401
                 block = b"".join(pieces)
                 if block:
@@ -95,7 +95,7 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(retriable_error(error), self.request_id)
         except KeyEndedError as error:
-            # If the answer is already complete, it does not matter that its key has become invalid.
+            # If the answer is already complete, it does not matter that its key has become invalid meanwhile.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)
@@ -117,10 +117,10 @@ class AnswerStream:
         return self.events.write_delta(delta)
 
     async def _write_other(self, event: Supplement | Finish | Failure) -> bytes:
-        # Generated files are stored before they are sent; audio is stored before the stream ends.
+        # Generated files are stored before they are sent; audio is sent first and stored before the stream ends.
         if isinstance(event, Supplement):
             return await self._write_supplement(event)
-        # Chunks of audio are stored as one file after all have arrived.
+        # Store chunks of audio as one file after all of them have arrived.
         stored = await self._keep(self.sounds) if self.sounds else ()
         self.has_kept_sounds = True
         if isinstance(event, Finish):
@@ -188,8 +188,8 @@ class AnswerStream:
             self.recorder.end(attempts, self.dispatch.prepared, answer, outcome=CANCELLED, status=ABANDONED_STATUS)
 
     def _settle(self, reservation: Reservation) -> None:
-        # If the provider reports no usage, tokens are estimated from the content. The deltas of a passed-through
-        # operation are raw events.
+        # If the provider reports no usage, estimate tokens from the content. Deltas of a passed-through operation are
+        # raw events.
         end, planned = self.finish or self.failure, self.dispatch.planned
         texts = (join_frames(self.texts),) if planned.plan.verbatim else (*self.texts, *self.other_texts)
         sounds = () if self.has_kept_sounds else self.sounds
@@ -201,7 +201,7 @@ class AnswerStream:
 def retriable_error(error: DrainingError | OverloadedError) -> GatewayError:
     """Return a 503 that clients may retry.
 
-    Another process, or this process a little later, will accept the request.
+    Another process will accept the request, or this process will a little later.
     """
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
-    """Run `work` in any thread if the call allows it, else in the thread of Django's request."""
+    """Run `work` in any thread if the call allows it, or else in the thread of Django's request."""
     with lock_timeout(WAIT_SECONDS), short_switches():
         queued = queued_work(work)
         if not call.in_own_threads:
@@ -33,7 +33,7 @@ async def run_in_thread(call: HttpCall, work: Callable[[], T]) -> T:
 async def run_in_own_share(call: HttpCall, work: Callable[[], T], *, is_heavy: bool = False) -> T:
     """Run `work` in a thread from the agent's share of threads, so that one agent's files never occupy all threads.
 
-    Only one piece of `is_heavy` work runs at a time; raise `OverloadedError` if others take too long.
+    With `is_heavy`, wait until no other heavy work runs; raise `OverloadedError` if that takes too long.
     """
     async with slot(threads(), requester.get()):
         return await run_in_thread(call, partial(_alone, work) if is_heavy else work)
@@ -45,12 +45,12 @@ def _alone(work: Callable[[], T]) -> T:
 
 
 def _with_rows(work: Callable[[], T]) -> T:
-    # These threads outlive the call, so stale database connections must be renewed.
+    # These threads outlive the call, so they must renew stale database connections.
     with borrowed_connections():
         try:
             return work()
         except Exception as error:
             if is_unavailable(error):
-                # Close a broken connection, so that the next call in this thread opens another.
+                # Close the broken connection, so that the next call in this thread opens a new one.
                 close_old_connections()
             raise

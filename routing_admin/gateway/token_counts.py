@@ -1,4 +1,4 @@
-"""Estimate the tokens of a call, for every API that has an endpoint for counting tokens."""
+"""Estimate a call's tokens, for every API that has an endpoint for counting tokens."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from routing_admin.gateway.http import HttpCall, HttpReply
 from routing_admin.gateway.streaming import retriable_error
 
 ESTIMATE = "x-routing-estimate"
-"""Response header for a token count that is our estimate instead of a provider's count."""
+"""Response header that marks a token count as our estimate instead of a provider's count."""
 
 
 @value_class
 class TokenCounting:
-    """The counting endpoint of an API: its path, the API whose requests it accepts, and the format of its response."""
+    """An API's endpoint for counting tokens: its path, the API whose requests it accepts, and its response format."""
 
     path: str
     api: ChatApi
@@ -42,7 +42,7 @@ class TokenCounting:
 
 
 def count_reply(counting: TokenCounting, call: HttpCall) -> HttpReply:
-    """Return the first candidate's count, else an estimate with `x-routing-estimate`, or the error's reply."""
+    """Return the first candidate's count, or an estimate marked by `x-routing-estimate`, or the error's reply."""
     reply = _count(counting, call)
     reply.headers["x-request-id"] = call.request_id
     if counting.api.id_header:
@@ -86,7 +86,7 @@ def _count(counting: TokenCounting, call: HttpCall) -> HttpReply:
         if reservation is not None:
             reservation.close()
     first = first_candidate(planned)
-    # Tokenizers differ, so the answer names the model for which the tokens were counted.
+    # Tokenizers differ, so headers name the model for which the tokens were counted.
     headers = {"x-routing-provider": first.provider, "x-routing-model": first.model} if first else {}
     if counted is None:
         headers[ESTIMATE] = "true"

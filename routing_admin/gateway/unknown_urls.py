@@ -1,4 +1,4 @@
-"""Respond with 404 to URLs that almost match the data plane, in the caller's format, and name the correct URL."""
+"""Respond to URLs that almost match the data plane with a 404 in the caller's format that names the correct URL."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def as_gemini(request: HttpRequest, message: str) -> HttpResponse:
 
 def _refuse(request: HttpRequest, body: dict[str, Any]) -> HttpResponse:
     response = json_response(body, 404)
-    # Anthropic's clients read the id from `request-id`.
+    # Anthropic's clients read the request id from `request-id`.
     response.headers["x-request-id"] = response.headers["request-id"] = read_request_id(request)
     response.headers["x-should-retry"] = "false"
     return response
@@ -51,10 +51,10 @@ def unknown_url_view(shape: Shape, correct_url: str) -> View:
 
 
 def unless_posted(view: View) -> View:
-    """Wrap a model's view so that a POST with a verb of Gemini's API gets a 404 with the correct URL.
+    """Wrap a view that shows a model, so that a POST with a verb of Gemini's API gets a 404 with the correct URL.
 
-    Only the method distinguishes `models/x:batchGenerateContent` from a name, because names may also contain a colon
-    (`task:coding`).
+    Only the method distinguishes `models/x:batchGenerateContent` from a model name, because model names may also
+    contain a colon (`task:coding`).
     """
     unknown = unknown_url_view(as_gemini, GEMINI)
 
@@ -93,10 +93,10 @@ BELOW_V1: list[URLPattern] = [
         name="unknown_url",
     ),
 ]
-"""Unsupported calls of other vendors and API versions under `/v1/`."""
+"""URL patterns below `/v1/` for unsupported calls of other vendors or API versions."""
 
 OTHERS_BELOW_V1 = re_path(r"^v1(?:/.*)?$", unknown_url_view(as_openai, ALL_CALLS), name="unknown_url")
-"""All other paths under `/v1`, matched after the real URLs."""
+"""URL pattern for all other paths below `/v1`, matched after the real URLs."""
 
 BESIDE_V1: list[URLPattern] = [
     *(
@@ -115,4 +115,4 @@ BESIDE_V1: list[URLPattern] = [
     ),
     re_path(r"^v1(?:alpha|beta1?)(?:/.*)?$", unknown_url_view(as_gemini, GEMINI), name="unknown_url"),
 ]
-"""Calls whose path lacks `/v1/`, or begins with the path of the agents' API."""
+"""URL patterns for calls whose path lacks `/v1/`, or begins like the agents' API."""

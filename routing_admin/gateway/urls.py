@@ -1,4 +1,4 @@
-"""URLs of the data plane, and mistaken URLs that return an error with the correct URL."""
+"""URLs of the data plane, and URL patterns for common mistakes, whose error names the correct URL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ urlpatterns = [
     *(path(api.path[1:], make_view(api), name=name.replace("-", "_")) for name, api in OPERATION_APIS.items()),
     path("v1/messages/count_tokens", count_tokens, name="count_tokens"),
     path("v1/responses/input_tokens", input_tokens, name="input_tokens"),
-    # This must precede the URL for a model, whose name may contain slashes and colons.
+    # These must precede the URL of a single model, whose name may contain slashes and colons.
     path("v1beta/models/<path:name>:generateContent", gemini.generate, name="gemini"),
     path("v1beta/models/<path:name>:streamGenerateContent", gemini.generate, name="gemini_stream"),
     path("v1beta/models/<path:name>:countTokens", gemini.count_tokens, name="gemini_count"),

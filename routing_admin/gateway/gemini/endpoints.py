@@ -40,7 +40,7 @@ WHOLE, STREAMED, COUNTED = "generateContent", "streamGenerateContent", "countTok
 
 
 def read_call(call: HttpCall) -> Object:
-    """Return the body, with the model and the streaming flag from the path added.
+    """Return the body, with the model and the streaming flag that the path contains.
 
     The body of a countTokens call may contain the whole request in `generateContentRequest`.
     """
@@ -96,7 +96,7 @@ VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return Gemini's API if it serves `path`, which contains the model's name, or None for any other path."""
+    """Return the Gemini API that serves `path`, which contains the model's name, or None if none of them does."""
     if not path.startswith(ROOT):
         return None
     api = VERBS.get(path.rpartition(":")[2])
@@ -117,8 +117,6 @@ def count_tokens(request: HttpRequest, name: str) -> HttpResponseBase:
     return build_response(count_reply(COUNTING, build_call(request)))
 
 
-# Endpoints `GET /v1beta/models` and `/v1beta/models/{name}`: the models that an agent may use, in Gemini's format.
-
 METHODS = ("generateContent", "countTokens")
 MODELS = "models/"
 MAX_PAGE = 1000
@@ -126,7 +124,7 @@ DIGITS = re.compile(r"[0-9]{1,9}")
 
 
 def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a model of OpenAI's list to Gemini's format."""
+    """Convert an entry of OpenAI's model list to Gemini's format."""
     reads, writes = (", ".join(model["capabilities"][side]) for side in ("input", "output"))
     return {
         "name": MODELS + model["id"],

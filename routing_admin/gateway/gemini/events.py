@@ -1,6 +1,6 @@
-"""Stream an answer in Gemini's chunks.
+"""Stream an answer in Gemini's format.
 
-Each chunk is a complete response; the last has the finish reason and the usage.
+Each chunk is a complete response; the last one contains the finish reason and the usage.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from routing_admin.gateway.messages.events import CallBlock
 
 @dataclass(slots=True, kw_only=True)
 class GeminiChunks:
-    """The chunks of an answer, as server-sent events or, with `as_list`, as elements of a JSON list.
+    """Writes an answer as server-sent events or, with `as_list`, as elements of a JSON list.
 
-    If the answer is one of several (`choice`), each element is preceded by a comma, and the list is wrapped elsewhere.
-    `calls` collects calls until their arguments are complete; calls after an incomplete one wait for it. `thoughts`
-    contains signatures for the next part. `is_grounded` says that the model's own grounding metadata was sent, so ours
-    is not.
+    If the answer is one of several (`choice`), a comma precedes each element, and `enclose_list` adds the brackets.
+    `calls` collects calls until their arguments are complete; calls after an incomplete call wait for it. `thoughts` is
+    reasoning to sign in the next part. `is_grounded` says that the model's own grounding metadata was sent, so that
+    ours is omitted.
     """
 
     model: str
@@ -61,7 +61,7 @@ class GeminiChunks:
     is_grounded: bool = False
 
     def __post_init__(self) -> None:
-        # All answers to a request have the same id.
+        # All answers to a request share one id.
         if self.choice is not None:
             self.id = self.choice.of.id = self.choice.of.id or self.id
             self.begun = True
@@ -121,7 +121,6 @@ class GeminiChunks:
     ) -> bytes:
         index = self.choice.index if self.choice is not None else 0
         candidate = {"content": {"parts": parts, "role": "model"}, **(extras or {}), "index": index}
-        # In Gemini's format, every chunk is a complete response.
         chunk = {"candidates": [candidate], **(usage or {}), "modelVersion": self.model, "responseId": self.id}
         return self._frame(chunk)
 
@@ -149,8 +148,8 @@ class GeminiChunks:
             call.pieces.append(piece.arguments)
 
     def _take_calls(self, *, final: bool = False) -> list[dict[str, Any]]:
-        # Gemini's format has no partial calls, so calls are sent in order, each once it is complete. At the end of the
-        # answer, all remaining calls are sent.
+        # Gemini's format has no partial calls, so send the calls in order, each when it is complete, and all remaining
+        # calls at the end of the answer.
         parts = []
         pending = [*self.calls.items()][self.sent :]
         for position, (index, call) in enumerate(pending, 1):

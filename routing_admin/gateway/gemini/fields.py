@@ -1,4 +1,4 @@
-"""Read JSON as leniently as protobuf: snake_case names, one object instead of a list, two base64 alphabets."""
+"""Read JSON as leniently as protobuf: with snake_case names, one object instead of a list, or URL-safe base64."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNDERSCORE = re.compile(r"(?<=[^_])_([a-z0-9])")
 
 
 def read_fields(value: Any, path: str) -> Object:
-    """Return an object with its keys in camelCase; raise `BadRequestError` for anything else."""
+    """Return a JSON object with its keys in camelCase; raise `BadRequestError` for anything else."""
     fields = check_object(value, path)
     if not any("_" in key for key in fields):
         return fields
@@ -36,7 +36,7 @@ def plain_base64(text: str) -> str:
 
 
 def is_base64(text: str) -> bool:
-    """Return whether clients can decode the base64; otherwise they would reject the complete answer."""
+    """Return whether the text is valid base64; clients would reject the whole answer if it were not."""
     try:
         return bool(base64.b64decode(plain_base64(text), validate=True))
     except (binascii.Error, ValueError):

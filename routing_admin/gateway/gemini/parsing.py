@@ -1,4 +1,4 @@
-"""Parse Gemini's generateContent request into the canonical one."""
+"""Parse Gemini's generateContent request into the canonical request."""
 
 from __future__ import annotations
 
@@ -38,10 +38,8 @@ from routing_admin.gateway.gemini.contents import ContentReader
 from routing_admin.gateway.gemini.fields import list_objects, read_fields
 from routing_admin.gateway.media import Find
 
-# Convert Gemini's `Schema`, a subset of OpenAPI's schema, to JSON Schema.
-
 COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-"""Schema fields with 64-bit integers, which protobuf's JSON writes as strings."""
+"""Schema fields with 64-bit integers, which protobuf writes as strings in JSON."""
 DIGITS = re.compile(r"[0-9]{1,18}")
 INSIDE = ("items", "additionalProperties")
 LISTS = ("anyOf", "prefixItems")
@@ -49,7 +47,7 @@ NAMED = ("properties", "defs")
 
 
 def convert_schema(schema: Any) -> Any:
-    """Return the schema as JSON Schema; a value that is not an object is returned unchanged."""
+    """Convert Gemini's `Schema`, a subset of OpenAPI's, to JSON Schema; return anything but an object unchanged."""
     if not isinstance(schema, dict):
         return schema
     node = dict(read_fields(schema, ""))
@@ -105,9 +103,9 @@ PARSED_BODY_FIELDS = frozenset(
         *("safetySettings", "serviceTier", "labels", "taskType", "language"),
     }
 )
-"""Fields that are parsed here; all others are dropped and reported as dropped."""
+"""Fields that are parsed here; all other fields are dropped and reported as dropped."""
 REFUSED = ("cachedContent", "continuationToken")
-"""Fields that refer to content stored by Google."""
+"""Fields that refer to content stored by Google, which are refused."""
 NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
 CONFIG = "generationConfig"
 PARSED_FIELDS = frozenset(
@@ -127,7 +125,7 @@ OPENAI_NAMES: Mapping[str, str] = MappingProxyType(
         "logprobs": "top_logprobs",
     }
 )
-"""Maps fields of `generationConfig` to OpenAI's names."""
+"""Maps fields of `generationConfig` to their names in OpenAI's API."""
 PLAIN, JSON = "text/plain", "application/json"
 EFFORTS = ("minimal", "low", "medium", "high")
 MODES: Mapping[str, str | None] = MappingProxyType(
@@ -138,7 +136,7 @@ VENDOR_FIELDS = FIELDS[PROTOCOL]
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
+    """Return the call that a JSON object describes; raise `BadRequestError` with the invalid field as `param`."""
     routing = read_routing_options({"task_type": body.get("taskType"), **body})
     check_counts(body, "contents")
     for name in REFUSED:
@@ -156,13 +154,13 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the contents may query the database or examine large files.
 
-    `size` is the size of the body in bytes.
+    `size` is the body's size in bytes.
     """
     return contents.needs_thread(body.get("contents"), small=size <= SMALL_BYTES)
 
 
 def _read_chat(body: Object, config: Object, placed: Object, reader: ContentReader) -> ChatRequest:
-    # The keys of `placed` are full paths in the request, so that error messages contain them.
+    # The keys of `placed` are full paths in the request, so that error messages name the full path.
     tools, vendor = _read_tools(body, reader.inner)
     choice, mode = _read_choice(body, reader.inner, vendor)
     messages = (*reader.read_system(body.get("systemInstruction")), *reader.read_all(body.get("contents")))
@@ -198,7 +196,7 @@ def _read_stops(value: Any) -> tuple[str, ...]:
 def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
     # Options that chat completions also support, and options that only Gemini supports.
     extra = {openai_name: config.get(name) for name, openai_name in OPENAI_NAMES.items()}
-    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # Protobuf's JSON may contain the number as 40.0.
+    top_k = read_number(placed, f"{CONFIG}.topK", 0, 1_000_000)  # Protobuf clients may write the number as 40.0.
     extra["top_k"] = int(top_k) if top_k else None
     kinds = check_list(config.get("responseModalities") or [], f"{CONFIG}.responseModalities")
     extra["modalities"] = [str(kind).lower() for kind in kinds] or None
@@ -210,7 +208,7 @@ def _read_extra(body: Object, config: Object, placed: Object) -> dict[str, Any]:
 
 
 def _read_thinking(config: Object) -> dict[str, Any]:
-    # Gemini's thinking budget or level becomes an effort; `includeThoughts` requests what other APIs call a summary.
+    # Convert Gemini's thinking budget or level to an effort; `includeThoughts` requests what other APIs call a summary.
     path = f"{CONFIG}.thinkingConfig"
     thinking = read_fields(config.get("thinkingConfig") or {}, path)
     budget, level = thinking.get("thinkingBudget"), (read_text(thinking, "thinkingLevel", path) or "").lower()
@@ -221,7 +219,7 @@ def _read_thinking(config: Object) -> dict[str, Any]:
         if level not in EFFORTS:
             raise invalid_choice_error(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
-    if budget is None or budget < 0:  # The budget is negative if the model decides.
+    if budget is None or budget < 0:  # A negative budget lets the model decide.
         return summary
     effort = (
         {"reasoning_effort": imply_effort(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}
@@ -264,8 +262,8 @@ def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
-    # A single allowed function is forced by name, because every vendor supports forcing one function. Settings of
-    # Google's own tools are passed on in `vendor`.
+    # If only one function is allowed, force it by name, because every vendor supports this. Pass settings of Google's
+    # own tools on in `vendor`.
     tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
     vendor_settings = {
         f"toolConfig.{name}": value

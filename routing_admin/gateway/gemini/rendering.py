@@ -1,4 +1,4 @@
-"""Render answers and errors in the formats of Gemini's generateContent."""
+"""Render answers and errors in the format of Gemini's generateContent."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from routing_admin.gateway.reasoning_signatures import label_signature, pack_tho
 from routing_admin.platform.server.answers import google_error
 from routing_admin.platform.server.request_id import new_id
 
-# Reasoning that has to be returned to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
-# interpret. Our signatures contain the signature of the part's own call and the preceding thoughts, of any vendor's
-# model, each with its origin.
+# Reasoning that must be sent back to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
+# interpret. Our signature contains the signature of the part's own call and the preceding reasoning, of any vendor's
+# model, each labelled with its origin.
 
 FORMAT = "routing-1"
-"""First line of our signatures. The call's signature and the packed thoughts follow, each on its own line."""
+"""First line of our signatures. The call's signature and the packed reasoning blocks follow, each on its own line."""
 
 
 @value_class
 class PartSignature:
-    """A signature that a caller returned: thoughts, and the signature of the part's own call with its origin."""
+    """A signature that a caller sent back: reasoning blocks, and the signature of the part's call with its origin."""
 
     thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None
@@ -40,7 +40,7 @@ class PartSignature:
 
 
 def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origin: str) -> dict[str, str]:
-    """Return the part's signature field, or {} if there is nothing to sign."""
+    """Return the part's field with our signature, or {} if there is nothing to sign."""
     if not thoughts and not proof:
         return {}
     lines = (FORMAT, label_signature(proof, origin) or "", pack_thoughts(thoughts, origin) if thoughts else "")
@@ -48,7 +48,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Parse a signature after `offset` characters of text and `calls` calls; one that is not ours is Gemini's own."""
+    """Parse our signature or Gemini's own, which follows `offset` characters of text and `calls` calls."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")
@@ -64,7 +64,7 @@ def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: b
 FINISHES: Mapping[str, str] = MappingProxyType(
     {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 )
-"""Maps canonical finish reasons to Gemini's; any other reason is `OTHER`."""
+"""Maps canonical finish reasons to Gemini's finish reasons; any other reason becomes `OTHER`."""
 PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "promptTokensDetails": {
@@ -79,16 +79,16 @@ PARTS_OF_USAGE: Mapping[str, Mapping[str, str]] = MappingProxyType(
         },
     }
 )
-"""Maps each list in `usageMetadata` to its modalities and their fields in `Usage`."""
+"""Maps each list in `usageMetadata` to its modalities and the corresponding fields of `Usage`."""
 
 
 def shows_thoughts(chat: ChatRequest) -> bool:
-    """Return whether an answer may contain thoughts; Gemini sends none without `includeThoughts`."""
+    """Return whether an answer may contain thoughts; like Gemini, send none unless `includeThoughts` is set."""
     return chat.extra.get("reasoning_summary") is not None
 
 
 def response_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dict[str, Any]:
-    """Return a complete answer; its signature is in the first call, or else in the last text."""
+    """Return a complete answer as JSON; its signature is in the first call, or else in the last text part."""
     parts: list[dict[str, Any]] = []
     if answer.reasoning and shows_thoughts(call.chat):
         parts.append({"text": answer.reasoning, "thought": True})
@@ -133,13 +133,13 @@ def _text_parts(text: str) -> list[dict[str, Any]]:
 
 
 def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
-    """Return a part of Google's own tools unchanged, its signature labelled with the origin."""
+    """Return a part that belongs to one of Google's own tools, with the origin added to its signature."""
     part = dict(item.value)
     return part | write_signature((), part.pop("thoughtSignature", None), origin)
 
 
 def has_sources(metadata: Mapping[str, Any]) -> bool:
-    """Return whether Gemini's own metadata contains the sources, in which case we add none."""
+    """Return whether Gemini's own metadata contains sources, in which case we do not add ours."""
     return not SOURCES.isdisjoint(metadata)
 
 
@@ -151,7 +151,7 @@ def metadata_json(items: Iterable[VendorItem]) -> dict[str, Any]:
 
 
 def merge_responses(bodies: Sequence[dict[str, Any]], usage: Usage) -> dict[str, Any]:
-    """Return the first of several answers to a request with the candidates of all answers and the summed usage."""
+    """Return the first of several answers to one request, with the candidates of all answers and their summed usage."""
     candidates = [{**body["candidates"][0], "index": index} for index, body in enumerate(bodies)]
     return {**bodies[0], "candidates": candidates, **usage_json(usage)}
 
@@ -161,7 +161,7 @@ def response_id() -> str:
 
 
 def finish_reason(reason: str, details: AnswerDetails) -> str:
-    """Return Gemini's finish reason; a reason that came from Gemini is passed on."""
+    """Return Gemini's finish reason; a reason that Gemini itself reported is passed on."""
     vendor_reason = details.stop_reason or ""
     return vendor_reason if vendor_reason in ENDINGS else FINISHES.get(reason, "OTHER")
 
@@ -183,13 +183,13 @@ def media_parts(media: Media) -> list[dict[str, Any]]:
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the provider's token counts in Gemini's fields, or {} if it reported none."""
+    """Return the provider's token counts in Gemini's format, or {} if it reported none."""
     if not usage.is_counted and usage.total_tokens is None:
         return {}
     prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
     total = usage.total_tokens if usage.total_tokens is not None else prompt + completion
     fields: dict[str, Any] = {
-        # Gemini counts thoughts and tool prompts separately from candidates and prompt.
+        # Gemini counts thoughts separately from the candidates, and tool prompts separately from the prompt.
         "promptTokenCount": max(prompt - (usage.tool_tokens or 0), 0),
         "candidatesTokenCount": max(completion - (usage.reasoning_tokens or 0), 0),
         "totalTokenCount": total,
@@ -216,7 +216,7 @@ def grounding_json(annotations: Sequence[Annotation], text: str) -> dict[str, An
         chunks.append({"web": {"uri": source["url"], "title": title if isinstance(title, str) else ""}})
         start, end = (source.get(name) for name in ("start_index", "end_index"))
         if isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
-            # Gemini counts offsets in bytes, our annotations in characters.
+            # Gemini counts offsets in bytes; our annotations count characters.
             segment = {
                 "startIndex": _count_bytes(text[:start]),
                 "endIndex": _count_bytes(text[:end]),
@@ -259,11 +259,11 @@ def _logprob_json(token: Mapping[str, Any]) -> dict[str, Any]:
 
 
 BLOCKS = ("BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "MODEL_ARMOR", "JAILBREAK", "SAFETY")
-"""Gemini's reasons for blocking a prompt; any other reason is `OTHER`."""
+"""Gemini's reasons for blocking a prompt; any other reason becomes `OTHER`."""
 
 
 def blocked_json(error: GatewayError) -> dict[str, Any]:
-    """Return a response without candidates, which Gemini sends if a policy blocks the prompt."""
+    """Return a response without candidates, as Gemini does if a policy blocks the prompt."""
     reason = next((name for name in BLOCKS if name in error.message), "OTHER")
     feedback = {"blockReason": reason, "blockReasonMessage": error.message}
     return {"promptFeedback": feedback, "responseId": response_id()}

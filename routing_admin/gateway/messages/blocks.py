@@ -48,17 +48,17 @@ VENDORS_OWN = (
     *("server_tool_use", "mcp_tool_use", "mcp_tool_listing", "container_upload", "compaction", "fallback"),
     *("tool_addition", "tool_removal"),
 )
-"""Types of blocks that only Anthropic understands, besides the results of its own tools."""
+"""Types of blocks that only Anthropic understands, in addition to results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-"""Description of a document of which only the URL is known."""
+"""Description of a document for which only the URL is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockMessageReader:
-    """Reader of one agent's messages. `find` looks up artifacts visible to the agent.
+    """Reads one agent's messages. `find` looks up artifacts visible to the agent.
 
-    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of fields that not
-    every protocol has.
+    With `must_exist`, artifacts in the newest user message must exist. `inner` collects the paths of nested fields that
+    not every protocol supports.
     """
 
     find: Find
@@ -66,7 +66,7 @@ class BlockMessageReader:
     inner: list[str] = field(default_factory=list)
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the path of the first invalid field."""
         if value is None:
             raise missing_field_error("messages")
         values = check_list(value, "messages")
@@ -80,7 +80,7 @@ class BlockMessageReader:
             yield from reader.read(check_object(message, f"messages[{index}]"), f"messages[{index}]")
 
     def read(self, value: Object, path: str) -> Iterator[Message]:
-        """Yield a message's canonical messages; tool results become separate messages, so there may be several.
+        """Yield the canonical messages for one message; each tool result becomes a separate message.
 
         Raise `BadRequestError` like `read_all`.
         """
@@ -119,7 +119,7 @@ class BlockMessageReader:
         parts: list[Part] = []
         if block.get("content") is not None:
             content_path = f"{path}.content"
-            # The text of a tool result may be an answer of get_artifact that contains a file.
+            # The text of a tool result may be a result of get_artifact that contains a file.
             for number, content_block in enumerate(list_parts(block["content"], content_path, "text")):
                 parts += self.read_block(content_block, f"{content_path}[{number}]", from_tool=True)
         mark = read_mark(block, path)
@@ -129,7 +129,7 @@ class BlockMessageReader:
         return Message(Role.TOOL, tuple(parts), tool_call_id=call_id, is_error=is_error)
 
     def _read_answer(self, blocks: list[Object], path: str) -> Message:
-        # The position of reasoning among text and calls is preserved, because Anthropic requires it.
+        # Preserve the position of reasoning among text and calls, because Anthropic requires it.
         text, mark = "", None
         calls: list[ToolCall] = []
         thoughts: list[ReasoningBlock] = []
@@ -142,7 +142,7 @@ class BlockMessageReader:
                 if block.get(CITATIONS):
                     position = (len(text), len(calls), len(thoughts))
                     vendor.append(VendorItem(PROTOCOL, CITATIONS, block, f"{block_path}.{CITATIONS}", *position))
-                    # Citations are passed on to Anthropic as a vendor item, so they are not reported as dropped.
+                    # Citations are passed on to Anthropic as a vendor item, so do not report them as dropped.
                     parsed_fields |= {CITATIONS}
                 text += require_text(block, "text", block_path)
             elif kind == "tool_use":
@@ -164,7 +164,7 @@ class BlockMessageReader:
         return Message(Role.ASSISTANT, parts, tuple(calls), **extras)
 
     def read_block(self, block: Object, path: str, *, from_tool: bool = False) -> list[Part]:
-        """Return a block of text or a file as parts; raise `BadRequestError` for anything else."""
+        """Return a block with text or a file as parts; raise `BadRequestError` for any other block."""
         kind = require_text(block, "type", path)
         read = READERS.get(kind)
         if read is None and _is_vendors_own(kind):
@@ -196,7 +196,7 @@ PARSED_BLOCK_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
         "redacted_thinking": frozenset({"type", "data"}),
     }
 )
-"""Maps the type of a block to the fields that are parsed here."""
+"""Maps block types to the fields that are parsed here."""
 
 
 def _read_text(_: BlockMessageReader, block: Object, path: str) -> list[Part]:
@@ -225,7 +225,7 @@ def _read_document(reader: BlockMessageReader, block: Object, path: str) -> list
 
 
 def _read_search_result(reader: BlockMessageReader, block: Object, path: str) -> list[Part]:
-    # Search results from the caller's own tools: write the title and the source, then the text.
+    # Convert a search result from the caller's own tools to text: the title and the source, then the content.
     head = "\n".join(filter(None, (read_text(block, "title", path), read_text(block, "source", path))))
     content_blocks = enumerate(list_parts(block.get("content"), f"{path}.content", "text"))
     return [
@@ -306,7 +306,7 @@ def _needs_thread(block: Object, *, small: bool) -> bool:
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # A message with only tool results was not written by a user.
+    # Skip messages that contain only tool results, because no user wrote them.
     indexes = (
         index for index, message in enumerate(messages) if isinstance(message, dict) and _is_user_message(message)
     )

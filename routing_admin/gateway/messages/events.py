@@ -34,7 +34,7 @@ from routing_admin.gateway.messages.thinking_blocks import UNSIGNED, build_block
 from routing_admin.gateway.reasoning_signatures import label_signature
 
 COMPLETION_CHECKS = 8
-"""Maximum number of attempts to parse a call's arguments to find their end.
+"""Maximum number of attempts to find the end of a call's arguments by parsing them.
 
 After that, the call stays open until the next call begins.
 """
@@ -50,7 +50,7 @@ class BlockKind(StrEnum):
 
 @dataclass(slots=True)
 class CallBlock:
-    """A tool call, with the chunks of its arguments that have arrived so far."""
+    """A tool call with the chunks of its arguments that have arrived so far."""
 
     id: str
     name: str
@@ -61,18 +61,18 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether the arguments are a complete object, after which nothing can follow.
+        """Return whether the arguments are a complete JSON object, so that nothing can follow.
 
-        A custom tool's arguments have no recognisable end, and a tool without parameters may receive none (hosts send
-        ""). Vendors send calls one after another, so both are complete once arguments of a later call have begun
-        (`followed`).
+        A custom tool's arguments have no recognisable end, and a tool without parameters may receive no arguments (some
+        hosts send ""). Vendors send calls one after another, so these calls are complete once the arguments of a later
+        call have begun (`followed`).
         """
         if self.custom or not self.pieces:
             return followed
         if not self.checks or len(self.pieces) == self.checked:
             return False
         self.checked = len(self.pieces)
-        # Parsing is expensive, so it is tried only where an object may end.
+        # Parsing is expensive, so try it only where an object may end.
         if not self.pieces[-1].rstrip().endswith("}"):
             return False
         self.checks -= 1
@@ -84,11 +84,11 @@ class CallBlock:
 
 @dataclass(slots=True)
 class MessageEvents:
-    """Writer of the events of a message.
+    """Writes the events of a streamed message.
 
-    Blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits in
-    `queue`, in order. Reasoning that has to be returned to another vendor waits in `carriers` for a block to follow it,
-    because clients treat a message that ends with such reasoning as empty.
+    Content blocks cannot overlap: while a call's block is open and its arguments are incomplete, everything else waits
+    in `queue`, in order. Another vendor's reasoning waits in `carriers` until a block follows it, because clients treat
+    a message that ends with such reasoning as empty.
     """
 
     model: str
@@ -146,7 +146,7 @@ class MessageEvents:
         return self._begin() + b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        # The Messages API has no audio, so only the reference to the complete audio is sent.
+        # The Messages API has no audio, so send only a reference to the complete audio.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
@@ -162,7 +162,7 @@ class MessageEvents:
         usage = usage_json(finish.usage, finish.details.service_tier)
         extras = dict(finish.details.vendor or {})
         end = end_json(finish.finish_reason, finish.details)
-        # Anthropic writes `container` inside the delta, and all other fields next to it.
+        # Anthropic puts `container` into the delta, and all other fields next to it.
         if "container" in extras:
             end["container"] = extras.pop("container")
         delta = {"delta": end, "usage": usage, **extras}
@@ -189,13 +189,13 @@ class MessageEvents:
             return self._open(BlockKind.VENDOR, value) + self._close()
         if self.kind is BlockKind.VENDOR:
             return self._continue(value["delta"])
-        # Anthropic's citations are passed on, so our own citations must not repeat them.
+        # The model's own citations have been passed on, so do not add ours.
         self.has_own_citations = True
         citation = own_citation(value["delta"].get("citation"))
         return self._write_content_now(BlockKind.TEXT, {**value["delta"], "citation": citation}) if citation else b""
 
     def _write_content(self, kind: BlockKind, delta: dict[str, Any]) -> bytes:
-        # Text after an open call has to wait until the call is complete.
+        # Content that follows an open call must wait until the call is complete.
         if self.call is not None or self.queue:
             return self._put(partial(self._write_content_now, kind, delta))
         return self._continue(delta) if self.kind is kind else self._write_content_now(kind, delta)
@@ -213,7 +213,7 @@ class MessageEvents:
         return _write("content_block_delta", {"index": self.index, "delta": delta})
 
     def _close(self, signature: str | None = None) -> bytes:
-        # Clients drop unsigned thinking, so a constant replaces a missing signature.
+        # Clients drop unsigned thinking, so use a constant if there is no signature.
         kind, self.kind = self.kind, BlockKind.NONE
         if kind is BlockKind.NONE:
             return b""
@@ -222,7 +222,7 @@ class MessageEvents:
         return signed + _write("content_block_stop", {"index": self.index})
 
     def _write_thought(self, thought: ReasoningBlock) -> bytes:
-        # Anthropic's signature closes the thinking block before it. Any other signature is a separate block.
+        # Anthropic's signature ends the preceding thinking block. Any other reasoning data is a block of its own.
         signed = thought.dialect == DIALECT and thought.form is ThoughtForm.TEXT
         if not signed:
             return self._open(BlockKind.NONE, build_block(thought, self.origin)) + self._stop()
@@ -280,7 +280,7 @@ EMPTY: dict[BlockKind, dict[str, Any]] = {
     BlockKind.TEXT: {"type": "text", "text": ""},
     BlockKind.THINKING: {"type": "thinking", "thinking": "", "signature": ""},
 }
-"""Initial content of text blocks."""
+"""Initial content of text and thinking blocks."""
 
 
 def _write(event: str, fields: dict[str, Any]) -> bytes:

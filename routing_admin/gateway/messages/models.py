@@ -1,4 +1,4 @@
-"""Endpoints `GET /v1/models` and `/v1/models/{id}` in Anthropic's format, for Anthropic's clients."""
+"""The model list and single models in Anthropic's format, for Anthropic's clients."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ VERSION_HEADER = "anthropic-version"
 MAX_PAGE = 1000
 LIMIT = re.compile(r"[1-9][0-9]{0,3}")
 UNKNOWN = "1970-01-01T00:00:00Z"
-"""Anthropic's value for a model whose date is unknown."""
+"""Value that Anthropic uses for a model whose date is unknown."""
 NULL_FIELDS = dict.fromkeys(("deprecated_at", "retires_at", "line", "capabilities", "max_input_tokens", "max_tokens"))
 
 
 def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Convert a model of OpenAI's list to Anthropic's format."""
+    """Convert an entry of OpenAI's model list to Anthropic's format."""
     fields = {"type": "model", "id": model["id"], "display_name": model["id"], "created_at": UNKNOWN}
     return {**fields, "lifecycle": "active", **NULL_FIELDS}
 
 
 def write_page(models: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return up to `limit` models (1,000 by default) after `after_id` or before `before_id`."""
+    """Return a page of up to `limit` models (1,000 by default) after `after_id` or before `before_id`."""
     names = [model["id"] for model in models]
     after, before, limit = (query.get(name, "") for name in ("after_id", "before_id", "limit"))
     size = min(int(limit), MAX_PAGE) if LIMIT.fullmatch(limit) else MAX_PAGE

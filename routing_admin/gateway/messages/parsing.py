@@ -1,4 +1,4 @@
-"""Parse Anthropic's Messages request into the canonical one."""
+"""Parse Anthropic's Messages request into the canonical request."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ PARSED_FIELDS = frozenset(
         *("stop_sequences", "tools", "tool_choice", "output_config", "output_format"),
     }
 )
-"""Fields that are parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all other fields are passed on unchanged."""
 VENDORS_OWN = FIELDS["anthropic"]
-"""Maps fields for Anthropic's accounts, storage and servers to the feature's name.
+"""Maps fields that belong to Anthropic's accounts, storage and servers to the name of their feature.
 
 Other vendors reject these fields.
 """
 BETAS = "betas"
-"""Field with the betas. Anthropic's SDKs send it as a header, and Anthropic's API rejects it as a body field."""
+"""Field that lists beta features. Anthropic's SDKs send it as a header; Anthropic's API rejects it as a body field."""
 NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys() | {BETAS}
 FUNCTION_KEYS = FUNCTION_FIELDS["anthropic"].keys() | {
     *("type", "name", "description", "input_schema", "cache_control", "strict"),
@@ -56,14 +56,14 @@ NO_THREADS = translatable(
     "the whole conversation without thread."
 )
 CHOICES: Mapping[str, str] = {"auto": "auto", "any": "required", "none": "none"}
-"""Maps Anthropic's tool choices to canonical ones."""
+"""Maps Anthropic's tool choices to canonical tool choices."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
+    """Return the call that a JSON object describes; raise `BadRequestError` with the invalid field as `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "messages")
-    if body.get("thread") is not None:  # After this error, Anthropic's clients send the whole conversation.
+    if body.get("thread") is not None:  # After this error, Anthropic's clients send the whole conversation instead.
         raise BadRequestError(NO_THREADS, "thread", THREAD_REFUSED)
     return ChatCall(parse_chat(body, find), routing.model, routing.task_type, routing.language, stream, True)
 
@@ -71,7 +71,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the messages may query the database or examine large files.
 
-    `size` is the size of the body in bytes.
+    `size` is the body's size in bytes.
     """
     messages, small = body.get("messages"), size <= SMALL_BYTES
     contents = (
@@ -153,7 +153,7 @@ def _read_tools(body: Object, inner: list[str]) -> tuple[tuple[Tool, ...], list[
 
 
 def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
-    # The result is the mode, the tool's name, and whether parallel calls are allowed (None for the default).
+    # Return the mode, the tool's name, and whether parallel calls are allowed (None for the default).
     if body.get("tool_choice") is None:
         return None, None, None
     choice = check_object(body["tool_choice"], "tool_choice")
@@ -167,7 +167,7 @@ def _read_choice(body: Object) -> tuple[str | None, str | None, bool | None]:
 
 
 def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
-    # `output_format` is the older field.
+    # `output_format` is the older name of the field.
     key = "output_config.format" if output.get("format") is not None else "output_format"
     value = output.get("format") if output.get("format") is not None else body.get("output_format")
     if value is None:
@@ -178,7 +178,7 @@ def _read_format(output: Object, body: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, output: Object) -> dict[str, Any]:
-    # The effort is also set in the canonical form, which other vendors' models understand.
+    # Set the effort in its canonical form as well, which other vendors' models understand.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     thinking = body.get("thinking")
     budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None

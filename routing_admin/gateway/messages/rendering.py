@@ -1,4 +1,4 @@
-"""Render answers and errors in the formats of Anthropic's Messages API."""
+"""Render answers and errors in the format of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ERROR_TYPES: Mapping[int, str] = MappingProxyType(
         529: "overloaded_error",
     }
 )
-"""Anthropic's error types by status; any other 4xx is an invalid request, any other 5xx an API error."""
+"""Maps statuses to Anthropic's error types; any other 4xx is an invalid request, any other 5xx an API error."""
 
 
 CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -47,7 +47,7 @@ CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Maps the kinds of Anthropic's citations that refer to a location in a file to their fields."""
+"""Maps types of Anthropic's citations that refer to a location in a file to the fields of the location."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
@@ -60,17 +60,17 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
         },
     }
 )
-"""Maps the other kinds of Anthropic's citations to the fields that its clients require."""
+"""Maps the other types of Anthropic's citations to the fields that Anthropic's clients require."""
 THREAD_REFUSED = "thread_unsupported_request"
-"""Code of an error after which Anthropic's clients continue without a thread."""
+"""Error code after which Anthropic's clients send the whole conversation instead of a thread's id."""
 TIERS = ("standard", "priority", "batch")
-"""Anthropic's service tiers; other vendors' tiers are omitted."""
+"""Service tiers of Anthropic; other vendors' tiers are omitted from the answer."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's stop reasons that have no canonical equivalent, but to which its clients react."""
+"""Anthropic's stop reasons that have no canonical equivalent, but to which Anthropic's clients react."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
-"""End fields of a message that is not finished.
+"""The end of a message that is not finished.
 
-Only these two may be null; other fields are omitted, as Anthropic does.
+Only these two fields may be null; like Anthropic, omit all others.
 """
 
 
@@ -91,17 +91,17 @@ def message_json(answer: Answer, call: ChatCall, model: str, origin: str) -> dic
 
 
 def head_json(identity: str, model: str) -> dict[str, Any]:
-    """Return a message without content blocks."""
+    """Return the message without its content blocks, for the start of a stream and for complete answers."""
     head = {"id": identity, "type": "message", "role": "assistant", "model": model, "content": []}
     return {**head, **NO_END, "usage": usage_json(Usage())}
 
 
 REFUSAL_CATEGORIES = {"cyber", "bio", "frontier_llm", "reasoning_extraction", "general_harms"}
-"""Categories that Anthropic's clients know; they reject a message with any other category."""
+"""Categories of refusals that Anthropic's clients know; they reject a message with any other category."""
 
 
 def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
-    """Return why the message ended, with the stop sequence or the details of a refusal."""
+    """Return the fields that say why the message ended, with the stop sequence or the details of a refusal."""
     end = {**NO_END, "stop_reason": STOP_REASONS.get(finish_reason, "end_turn")}
     if details.stop_sequence and finish_reason == "stop":
         end |= {"stop_reason": "stop_sequence", "stop_sequence": details.stop_sequence}
@@ -115,7 +115,7 @@ def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
-    """Return the token counts, 0 if none is reported; Anthropic's `input_tokens` excludes cached tokens."""
+    """Return the token counts, 0 for unreported ones; Anthropic's `input_tokens` excludes cached tokens."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),
@@ -137,7 +137,7 @@ def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
 
 
 def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
-    # The position of each thought is preserved. A refusal and generated media become text at the end.
+    # Preserve the position of each reasoning block. A refusal and generated media become text at the end.
     offset = called = 0
     if answer.reasoning and not any(thought.form is ThoughtForm.TEXT for thought in answer.thoughts):
         yield thinking_block(answer.reasoning)
@@ -156,7 +156,7 @@ def _list_blocks(answer: Answer, origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _move_carriers(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # Clients use the last block as the answer, so reasoning of other vendors is moved before the answer.
+    # Clients use the last block as the answer, so move other vendors' reasoning before it.
     end = len(blocks)
     while end and str(blocks[end - 1].get("data", "")).startswith(CARRIER):
         end -= 1
@@ -174,13 +174,13 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def call_json(identity: str, name: str, arguments: Any, caller: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a tool call. The model itself made the call unless `caller` is set."""
+    """Return a tool call; without `caller`, the model itself made it."""
     made_by = caller or {"type": "direct"}
     return {"type": "tool_use", "id": identity, "name": name, "input": arguments, "caller": made_by}
 
 
 def _call_input(call: ToolCall) -> Any:
-    # Malformed arguments are passed on unchanged under `input`.
+    # Pass malformed arguments on unchanged under `input`.
     try:
         value = read_repaired_json(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -189,7 +189,7 @@ def _call_input(call: ToolCall) -> Any:
 
 
 def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """Return the sources as citations of web pages and locations in files."""
+    """Return the sources as citations, of web pages or of locations in files."""
     citations = []
     for annotation in annotations:
         kind = annotation.get("type")
@@ -211,7 +211,7 @@ def list_citations(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
 
 
 def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
-    # Other vendors name only the file, so its location fields are 0.
+    # Other vendors name only the file, so set the fields of the location to 0.
     kind = str(cited.get("type"))
     kind = kind if kind in CITATION_LOCATIONS else "char_location"
     index = count_at(cited, "document_index") or count_at(cited, "index") or 0
@@ -228,7 +228,7 @@ def _file_location(cited: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_citation(citation: Any) -> dict[str, Any] | None:
-    """Return one of Anthropic's citations with the fields that its clients require, or None if any is missing."""
+    """Return one of Anthropic's citations with the fields that clients require, or None if one of them is missing."""
     if not isinstance(citation, Mapping):
         return None
     stated = {name: value for name, value in citation.items() if value is not None}
@@ -256,7 +256,7 @@ def _vendor_block(item: VendorItem) -> dict[str, Any]:
 
 
 def media_text(media: Sequence[Media]) -> str:
-    """Return references to generated media as text, because a message has no block for them."""
+    """Return references to generated media as text, because Anthropic has no content block for them."""
     return "\n".join(f"[{item.mime_type} {_address(item)}]" for item in media)
 
 

@@ -1,8 +1,8 @@
-"""Convert reasoning to thinking blocks of an answer, and convert returned blocks back in the next turn.
+"""Convert reasoning to thinking blocks in an answer, and convert the blocks that clients send back in the next turn.
 
 Anthropic's reasoning keeps its format. Other vendors' reasoning is sent as redacted thinking, whose data only this
-gateway reads. In both cases the origin precedes the signature, so that only the same model receives the reasoning
-again.
+gateway reads. In both cases the origin precedes the signature, so that the reasoning is sent back only to the same
+model.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from routing_admin.gateway.reasoning_signatures import (
 
 THINKING = ("thinking", "redacted_thinking")
 UNSIGNED = f"{CARRIER}unsigned"
-"""Signature for thinking of models that do not sign it, because clients drop a block with an empty signature."""
+"""Signature for unsigned thinking, because clients drop a block whose signature is empty."""
 
 
 def shows_thinking(chat: ChatRequest) -> bool:
     """Return whether an answer may contain thinking: in Anthropic's API only if thinking or tools are requested.
 
-    A client that requested neither reads `content[0].text`, which a thinking block would not have.
+    A client that requested neither reads `content[0].text`, which a thinking block does not have.
     """
     thinking = chat.extra.get("thinking")
     is_requested = isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
@@ -42,12 +42,12 @@ def thinking_block(text: str, signature: str | None = None) -> dict[str, Any]:
 
 
 def is_carrier(thought: ReasoningBlock) -> bool:
-    """Return whether another vendor's model produced the thought, which is then sent without readable text."""
+    """Return whether another vendor's model produced the reasoning, which is then sent as opaque data."""
     return thought.dialect != DIALECT
 
 
 def build_block(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
-    """Return the block for a thought that the next turn has to return to its model."""
+    """Return the block for reasoning that the next turn must send back to its model."""
     if is_carrier(thought):
         return {"type": "redacted_thinking", "data": pack_thoughts([thought], origin)}
     proof = label_signature(thought.proof, origin)
@@ -57,9 +57,9 @@ def build_block(thought: ReasoningBlock, origin: str) -> dict[str, Any]:
 
 
 def parse_block(block: Object, offset: int, calls: int) -> tuple[ReasoningBlock, ...]:
-    """Return the thoughts in a block that follows `offset` characters and `calls` calls.
+    """Return the reasoning in a block that follows `offset` characters of text and `calls` calls.
 
-    An unsigned block has none.
+    An unsigned block contains none.
     """
     if block.get("type") == "thinking":
         proof, origin = read_signature(_text(block, "signature"))

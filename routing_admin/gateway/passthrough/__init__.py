@@ -1,1 +1,1 @@
-"""Operations other than chat, with one endpoint per row of the table of operations."""
+"""Operations other than chat, with one endpoint per entry of `OPERATIONS`."""

@@ -1,4 +1,4 @@
-"""Parse an operation's body: a JSON object, or a form whose files stay in memory without being copied."""
+"""Parse an operation's body, a JSON object or a form. A form's files stay in memory without being copied."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from routing_admin.gateway.http import HttpCall
 FORM_TYPE = "multipart/form-data"
 ANY_TYPE = "application/octet-stream"
 BLOCK = 256 * 1024
-"""Bytes of a file that are sent at once."""
+"""Number of bytes of a file that are sent at a time."""
 
 
 class FormBody(dict[str, tuple[str | FormFile, ...]]):
-    """The fields of a form, each with all of its values."""
+    """The fields of a form; each field maps to all of its values."""
 
 
 def read_body(operation: Operation, call: HttpCall) -> Object:
-    """Return the body in a format that the operation accepts; raise `BadRequestError` for any other format."""
+    """Return the body, if the operation accepts its format; raise `BadRequestError` for any other format."""
     is_form = call.headers.get("content-type", "").lower().startswith(FORM_TYPE)
     shape = BodyShape.FORM if is_form else BodyShape.JSON
     if shape not in operation.bodies:
@@ -66,7 +66,7 @@ def _read_form(call: HttpCall) -> FormBody:
 
 
 class _FormStream:
-    """A file object over bytes, read in blocks so that the bytes are never copied as a whole."""
+    """A file object that reads bytes in memory in blocks, so that they are never copied as a whole."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._view, self._position = memoryview(data), 0
@@ -89,13 +89,13 @@ class _ReceivedFile(UploadedFile):  # type: ignore[type-arg]
 
     def file_of_form(self) -> FormFile:
         data, kind = self._data, self.content_type or ""
-        # The type is written into a header of the upstream request, so an unusual type is replaced.
+        # The type becomes a header of the upstream request, so replace an unusual one.
         is_plain = kind.isascii() and kind.isprintable() and "/" in kind
         return FormFile(clean_filename(self.name), kind if is_plain else ANY_TYPE, bytes_blob(data))
 
 
 class _MemoryHandler(FileUploadHandler):
-    """A Django upload handler that keeps files in memory, where the body already is."""
+    """A Django upload handler that keeps files in memory, because the body is in memory already."""
 
     chunk_size = BLOCK
 
@@ -114,7 +114,7 @@ class _MemoryHandler(FileUploadHandler):
 
 
 def bytes_blob(data: bytes | bytearray) -> Blob:
-    """Return a blob over bytes in memory, read in blocks."""
+    """Return a blob that yields bytes in memory block by block."""
     return Blob(len(data), lambda: _blocks(data))
 
 

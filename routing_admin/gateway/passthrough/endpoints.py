@@ -1,4 +1,4 @@
-"""Endpoints `POST /v1/embeddings` and others: one per row of the table of operations, all except chat."""
+"""Endpoints such as `POST /v1/embeddings`: one for each operation in `OPERATIONS`, which are not chats."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ from routing_admin.gateway.keep_alive import COMMENT
 from routing_admin.gateway.media import Find, find_by_either_id
 from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 
-# Requests: only the model and the files are parsed; the provider interprets everything else.
-
 PARSED_FIELDS = frozenset({"model", "task_type"})
-"""Fields that are parsed here and not passed on; the model is set again for the provider."""
+"""Fields that are parsed here and not passed on; the provider gets its own model name instead."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields that are needed to read the answer. They are also passed on."""
+"""Fields that are also parsed, because the answer depends on them, but are passed on."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
@@ -47,7 +45,7 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
         fields = _with_files(operation, fields, find)
     stream = operation.is_streamed(_value(body, operation.stream[0]))
     answer_format, count = str(_value(body, FORMAT) or ""), str(_value(body, COUNT) or "")
-    # Estimates need the number of results; a provider itself rejects an invalid one.
+    # Cost estimates need the number of results; the provider itself rejects an invalid number.
     results = int(count) if count.isdecimal() and len(count) < 4 else 1
     passing = PassthroughCall(
         operation=operation,
@@ -60,13 +58,13 @@ def parse(operation: Operation, body: Object, find: Find) -> ChatCall:
 
 
 def _count_prompts(body: Object) -> int:
-    # Each prompt of a completion has its own answers. A list of numbers is a single prompt, in tokens.
+    # A completion produces separate results for each prompt. A list of numbers is a single prompt, given as tokens.
     prompt = body.get("prompt")
     return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 def needs_thread(operation: Operation, body: Object) -> bool:
-    """Return whether a file is a reference to an artifact, which must be looked up."""
+    """Return whether a file is given as a reference to an artifact, which must be looked up."""
     values = (value for name in operation.files for value in body.get(name) or ())
     return isinstance(body, FormBody) and any(isinstance(value, str) for value in values)
 
@@ -100,14 +98,12 @@ def _file(value: str | FormFile, param: str, find: Find) -> FormFile:
     return FormFile(part.filename or f"file.{extension}".rstrip("."), part.mime_type, part.content.blob())
 
 
-# Answers are passed on unchanged, either as a whole or event by event.
-
 ARTIFACTS = "x-routing-artifacts"
-"""Response header that names the artifacts of generated media."""
+"""Response header that lists the artifacts that contain the generated media."""
 
 
 def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> HttpReply:
-    """Return the complete answer unchanged; a header names the artifacts of its media."""
+    """Return the complete answer unchanged except for the model name; a header lists the artifacts with its media."""
     passed = cast(PassthroughAnswer, answer)
     reply = HttpReply(200, {"Content-Type": passed.content_type}, passed.body_for(name))
     references = [REF_PREFIX + item.artifact_id for item in passed.media if item.artifact_id]
@@ -117,7 +113,7 @@ def write_answer(answer: Answer, _call: ChatCall, name: str, _origin: str) -> Ht
 
 
 class PassedEvents:
-    """Writer that changes only the model's name in events. Each delta is a whole event."""
+    """Passes events on, changing only the model name in them. Each delta is a whole event."""
 
     def __init__(self, name: str, origin: str) -> None:
         self._name, self.origin = name, origin
@@ -126,7 +122,7 @@ class PassedEvents:
     def write_delta(self, delta: Delta) -> bytes:
         return rename_model(delta.text, self._name).encode()
 
-    # The deltas already contain everything else, because each is a whole event.
+    # Each delta is a whole event and already contains everything else, so these methods write nothing.
     def write_media(self, media: Sequence[Media]) -> bytes:
         return b""
 
@@ -168,11 +164,11 @@ def _api(operation: Operation) -> ChatApi:
 
 
 OPERATION_APIS: Mapping[str, ChatApi] = MappingProxyType({operation.name: _api(operation) for operation in OPERATIONS})
-"""Maps the name of an operation to its API."""
+"""Maps the name of each operation to its API."""
 
 
 def make_view(api: ChatApi) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponseBase]]:
-    """Return an API's Django view, for servers that run Django without our ASGI application."""
+    """Return a Django view for an API, for servers that run Django without our ASGI application."""
 
     @csrf_exempt
     async def operation(request: HttpRequest) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-"""Stream an answer as events of OpenAI's Responses API: items that start, continue and end."""
+"""Stream an answer as events of OpenAI's Responses API: output items that start, continue and end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from routing_admin.gateway.responses.tools import PROTOCOL
 
 @dataclass(slots=True)
 class OpenItem:
-    """An unfinished item: its position in the output, its id, and its content so far."""
+    """An unfinished output item: its position, its id, and its content so far."""
 
     index: int
     id: str
@@ -45,7 +45,7 @@ class OpenItem:
 
 @dataclass(slots=True)
 class OpenCall(OpenItem):
-    """An unfinished tool call, whose arguments are in `text`."""
+    """An unfinished tool call; `text` contains its arguments."""
 
     call_id: str = ""
     name: str = ""
@@ -57,7 +57,7 @@ class OpenCall(OpenItem):
 
 @dataclass(slots=True)
 class ResponseEvents:
-    """Writer of the events of a response, which are numbered in sequence."""
+    """Writes the events of a response, numbered in sequence."""
 
     head: ResponseHead
     origin: str = ""
@@ -74,7 +74,7 @@ class ResponseEvents:
     keep: Keep | None = None
 
     def keep_items(self) -> None:
-        """Store the items once, however the stream ended: partial reasoning, a partial message, and complete calls."""
+        """Store the output items once, however the stream ended: partial reasoning and text, and complete calls."""
         keep, self.keep = self.keep, None
         if keep is not None:
             self._close_reasoning()
@@ -103,7 +103,7 @@ class ResponseEvents:
         return b"".join(pieces)
 
     def write_sound(self, sound: Media, reference: bool = False) -> bytes:
-        # The Responses API has no audio, so only the reference to the complete audio is sent.
+        # The Responses API has no audio, so send only a reference to the complete audio.
         return self.write_media([sound]) if reference else b""
 
     def write_annotations(self, annotations: Sequence[Annotation]) -> bytes:
@@ -182,7 +182,7 @@ class ResponseEvents:
         return opened + self._write("reasoning_summary_text.delta", piece)
 
     def _close_reasoning(self) -> bytes:
-        # Reasoning with a signature is an item even without text.
+        # Reasoning with a signature becomes an item even without text.
         item, thoughts = self.reasoning, self.thoughts
         self.reasoning, self.thoughts = None, []
         if item is None:
@@ -201,7 +201,7 @@ class ResponseEvents:
         )
 
     def _write_vendor(self, item: VendorItem) -> bytes:
-        # OpenAI's own items arrive as events; each index is replaced by the item's position in our output.
+        # OpenAI's own items arrive as events; replace each index by the item's position in our output.
         value, vendor_index = item.value, item.value.get("output_index")
         if vendor_index is None:
             return self._close_reasoning() + self._add_whole(value)

@@ -34,7 +34,7 @@ ROLES: Mapping[str, Role] = MappingProxyType(
     {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "developer": Role.SYSTEM}
 )
 TEXT_TYPES = ("input_text", "output_text", "text", "refusal", "summary_text", "reasoning_text")
-"""Types of text parts. The text of a refusal is in a field named like its type."""
+"""Types of text parts. The text is in `text`, or in `refusal` for a refusal."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
 SHELL = "local_shell"
 CALLS = ("function_call", "custom_tool_call", f"{SHELL}_call")
@@ -46,18 +46,18 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         ),
     }
 )
-"""Maps unsupported types of items to what the caller should do instead."""
+"""Maps item types that are not supported to messages that say what to do instead."""
 ANSWER_ITEMS = (
     *("compaction", "mcp_list_tools", "mcp_approval_request", "tool_search_output", "program", "program_output"),
 )
-"""Items of a model's turn that only OpenAI understands, besides calls of OpenAI's own tools."""
+"""Types of items in a model's turn that only OpenAI understands, in addition to calls of OpenAI's own tools."""
 CALLER_ITEMS = ("mcp_approval_response", "configuration_update")
-"""Items from a caller that only OpenAI understands, besides outputs of OpenAI's own tools."""
+"""Types of items from a caller that only OpenAI understands, in addition to outputs of OpenAI's own tools."""
 
 
 @dataclass(slots=True)
 class AnsweredItems:
-    """A model's turn, which is collected from consecutive items."""
+    """A model's turn, collected from consecutive items."""
 
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list)
@@ -79,10 +79,10 @@ class AnsweredItems:
 
 @dataclass(frozen=True, slots=True)
 class ItemReader:
-    """Reader of one agent's items; `find` looks up artifacts visible to the agent.
+    """Reads one agent's items; `find` looks up artifacts visible to the agent.
 
-    `inner` collects the paths of fields that not every protocol has. The first `earlier` items are from the
-    conversation that the request continues.
+    `inner` collects the paths of nested fields that not every protocol supports. The first `earlier` items come from
+    the stored conversation that the request continues.
     """
 
     find: Find
@@ -90,7 +90,7 @@ class ItemReader:
     earlier: int = 0
 
     def read_all(self, value: Any) -> Iterator[Message]:
-        """Yield all messages in order; raise `BadRequestError` with the first invalid path."""
+        """Yield all messages in order; raise `BadRequestError` with the path of the first invalid field."""
         if value is None:
             raise missing_field_error("input")
         values = [{"role": "user", "content": value}] if isinstance(value, str) else check_list(value, "input")
@@ -114,7 +114,7 @@ class ItemReader:
             yield turn.take_message()
 
     def _add_to_turn(self, item: Object, path: str, turn: AnsweredItems) -> bool:
-        # Add an item that belongs to the model's turn to that turn and return True, else return False.
+        # Add an item to the model's turn and return True, or return False if the item does not belong to that turn.
         kind = read_text(item, "type", path) or "message"
         if kind == "message" and item.get("role") == "assistant":
             self.inner.extend(other_fields(item, {"type", "role", "content", "id", "status", "phase"}, path))
@@ -136,13 +136,13 @@ class ItemReader:
         return True
 
     def _read(self, item: Object, path: str, references: References) -> Message | None:
-        # Convert items from the caller or from a tool. None means that the item is not a message.
+        # Convert an item from the caller or from a tool; return None if it is not a message.
         kind = read_text(item, "type", path) or "message"
         if kind == "message":
             return self._read_message(item, path, references)
         if kind in RESULTS:
             parts = self._read_parts(item.get("output"), f"{path}.output", references, from_tool=True)
-            # A call of OpenAI's shell tool is identified by `id`.
+            # OpenAI's shell tool may identify the call by `id`.
             key = "id" if kind == f"{SHELL}_call_output" and item.get("call_id") is None else "call_id"
             return Message(Role.TOOL, parts, tool_call_id=require_text(item, key, path))
         if kind in REFUSED:
@@ -181,7 +181,7 @@ class ItemReader:
 
 
 def _read_call(item: Object, kind: str, path: str) -> ToolCall:
-    # A call of OpenAI's own shell tool is treated as a call of a tool with that name.
+    # A call of OpenAI's own shell tool becomes a call of a tool named `local_shell`.
     call_id = require_text(item, "call_id", path)
     if kind == f"{SHELL}_call":
         action = check_object(item.get("action") or {}, f"{path}.action")

@@ -1,4 +1,4 @@
-"""Parse an OpenAI Responses request into the canonical request, and reject what is not supported."""
+"""Parse an OpenAI Responses request into the canonical request, and reject unsupported fields."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ PARSED_FIELDS = frozenset(
         *("include", "store", "truncation", "background", "previous_response_id", "conversation", "prompt"),
     }
 )
-"""Fields that are parsed here; all others are passed on unchanged."""
+"""Fields that are parsed here; all other fields are passed on unchanged."""
 VENDORS_OWN = FIELDS[PROTOCOL]
-"""Maps fields for OpenAI's accounts, tools and Codex to the feature's name. Other vendors reject these fields."""
+"""Maps fields that belong to OpenAI's accounts, its tools or Codex to their feature. Other vendors reject these fields.
+"""
 NOT_EXTRA = PARSED_FIELDS | VENDORS_OWN.keys()
 STATELESS = translatable(
     "%(param)s is not supported: conversations are not stored here. Send the whole conversation as input."
@@ -56,17 +57,17 @@ REFUSED: Mapping[str, Translatable] = MappingProxyType(
         "background": translatable("%(param)s is not supported: answers are returned directly. Leave it out."),
     }
 )
-"""Maps unsupported fields to what the caller should do instead."""
+"""Maps unsupported fields to messages that say what to do instead."""
 NOT_KEPT = translatable("store is not supported: answers are not kept (ROUTING_ADMIN_KEEP_ANSWERS=0). Send false.")
 LOGPROBS = "message.output_text.logprobs"
 INCLUDED = frozenset({"reasoning.encrypted_content", LOGPROBS})
-"""Values of `include` whose content is always included, if it is available."""
+"""Values of `include` for content that is always included if it is available."""
 INCLUDED_OF_TOOLS = re.compile(r"(\w+_call(?:_output)?)\.")
 """Values of `include` that concern tool calls, such as `web_search_call.results`."""
 
 
 def parse(body: Object, find: Find) -> ChatCall:
-    """Return the call in a JSON object; raise `BadRequestError` with the invalid field as `param`."""
+    """Return the call that a JSON object describes; raise `BadRequestError` with the invalid field as `param`."""
     routing, stream = read_routing_options(body), read_flag(body, "stream") or False
     check_counts(body, "input")
     previous = body.get(PREVIOUS)
@@ -97,7 +98,7 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
-    # Kept so that a later request can continue from the answer. Earlier items are already stored.
+    # Return the input to store with the answer, so that a later request can continue. Earlier items are already stored.
     if earlier is not None:
         return Turn.of(items, earlier.before, len(items) - earlier.count)
     return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)
@@ -106,7 +107,7 @@ def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
 def needs_thread(body: Object, size: int) -> bool:
     """Return whether reading the items may query the database or examine large files.
 
-    `size` is the size of the body in bytes.
+    `size` is the body's size in bytes.
     """
     items = body.get("input")
     return isinstance(items, list) and any(
@@ -167,7 +168,7 @@ def _read_format(text: Object) -> Mapping[str, Any] | None:
 
 
 def _read_extra(body: Object, text: Object, inner: list[str]) -> dict[str, Any]:
-    # Some of these options are separate fields in chat completions.
+    # Some of these options have separate fields in chat completions.
     extra = {key: value for key, value in body.items() if key not in NOT_EXTRA and value is not None}
     reasoning = check_object(body.get("reasoning") or {}, "reasoning")
     inner += other_fields(reasoning, {"effort", "summary"}, "reasoning")

@@ -1,4 +1,4 @@
-"""Resolve `item_reference` and `previous_response_id`: insert stored items into the input."""
+"""Replace `item_reference` and `previous_response_id` in the input by the stored items that they refer to."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from routing_admin.request_log.kept_answers import KeptTooLargeError, kept_answe
 T = TypeVar("T")
 REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
-"""Pattern of ids made by `ResponseHead.item_id`.
+"""Pattern of the item ids that `ResponseHead.item_id` makes.
 
-An id consists of the answer's key, which starts with its creation time, and the item's index.
+An id consists of the answer's key, which starts with the answer's creation time, and of the item's index.
 """
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)
-"""An id that OpenAI gave to an item, such as `ws_…` for a search.
+"""Pattern of an id that OpenAI gave to an item, such as `ws_…` for a web search.
 
 The item is stored under OpenAI's own id, because OpenAI requires that id.
 """
 RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8)
 """Seconds to wait between attempts to find an answer that another process is still writing."""
 MAX_ANSWER = 900
-"""Maximum duration of an answer, in seconds."""
+"""Maximum duration of an answer in seconds."""
 
 UNKNOWN = translatable(
     "%(param)s refers to an answer that is not kept for this agent, or no longer. Set store: false in the client, so "
@@ -54,7 +54,7 @@ TOO_LARGE = translatable(
 
 @value_class
 class Earlier:
-    """An earlier conversation that replaces an answer's id in the input.
+    """The stored conversation that replaces the id of its last answer in the input.
 
     `count` is the number of its items, and `before` contains the keys of its answers.
     """
@@ -72,7 +72,7 @@ class _Reference:
 
 
 async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object:
-    """Return the body with all referenced items inserted; raise `BadRequestError` if one is missing."""
+    """Return the body with all references replaced by items; raise `BadRequestError` if an item is missing."""
     items, previous = body.get("input"), body.get(PREVIOUS)
     if previous in (None, False) or not settings.KEEP_ANSWERS:
         resolved = await _resolve_items(call, agent, items) if isinstance(items, list) else items
@@ -80,7 +80,7 @@ async def resolve_references(call: HttpCall, agent: str, body: Object) -> Object
     # A plain string is the short form of one user message.
     new_items = [{"role": "user", "content": items}] if isinstance(items, str) else items
     if not isinstance(new_items, list) or not new_items:
-        return {**body, PREVIOUS: None}  # An empty input is refused later.
+        return {**body, PREVIOUS: None}  # The parser refuses an empty input.
     keys, earlier = await _find_earlier(call, agent, require_text(body, PREVIOUS, ""))
     known_ids = {item["id"] for item in earlier if isinstance(item.get("id"), str)}
     new_items = await _resolve_items(call, agent, new_items, known_ids)
@@ -108,7 +108,8 @@ async def _look_up(call: HttpCall, work: Callable[[], T], param: str) -> T:
 
 
 async def _resolve_items(call: HttpCall, agent: str, items: list[Any], known_ids: Collection[str] = ()) -> list[Any]:
-    # Items of the earlier conversation (`known_ids`) are already in the input, so they may not be referenced again.
+    # The input already contains the items of the earlier conversation (`known_ids`), so these cannot be referenced
+    # again.
     references = list(_list_references(items, known_ids))
     if not references:
         return items
@@ -154,7 +155,7 @@ def _list_references(items: list[Any], known_ids: Collection[str]) -> Iterator[_
 
 
 def _is_recent(second: str) -> bool:
-    # The key contains the answer's creation time, so no query is needed for expired references.
+    # The key contains the answer's creation time, so an expired reference needs no query.
     lifetime: int = settings.KEEP_ANSWERS
     return time.time() - int(second, 16) <= lifetime + MAX_ANSWER
 

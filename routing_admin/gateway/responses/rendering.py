@@ -1,4 +1,4 @@
-"""Render answers in the formats of OpenAI's Responses API: a response and its items."""
+"""Render answers in the format of OpenAI's Responses API: a response and its output items."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from routing_admin.gateway.responses.tools import PROTOCOL
 from routing_admin.platform.server.request_id import new_id
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Maps finish reasons of an incomplete answer to their names in the Responses API."""
+"""Maps finish reasons of incomplete answers to their names in the Responses API."""
 NO_NAMESPACES: Mapping[str, tuple[str, str]] = MappingProxyType({})
 ERROR_CODES: Mapping[int, str] = MappingProxyType({408: "server_error", 429: "rate_limit_exceeded"})
-"""Maps a status to OpenAI's error code; any other 4xx is an invalid prompt, any other 5xx a server error."""
+"""Maps statuses to OpenAI's error codes; any other 4xx is an invalid prompt, any other 5xx a server error."""
 SAMPLING_DEFAULT = 1.0
-"""OpenAI's default for `temperature` and `top_p`; a response must contain a number."""
+"""OpenAI's default for `temperature` and `top_p`, which must be numbers in a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ResponseHead:
 
     @property
     def key(self) -> str:
-        """Return the part that the ids of the response and of its items share."""
+        """Return the part that the ids of the response and of its items have in common."""
         return self.id.partition("_")[2]
 
     def item_id(self, prefix: str, index: int) -> str:
@@ -97,7 +97,7 @@ class ResponseHead:
     def write_end(
         self, finish_reason: str, usage: Usage, output: Sequence[dict[str, Any]], tier: str | None = None
     ) -> dict[str, Any]:
-        """Return the finished response: completed, or incomplete with the reason."""
+        """Return the finished response, which is complete or incomplete; if incomplete, it contains the reason."""
         more = {"usage": usage_json(usage), "service_tier": tier if tier in SERVICE_TIERS else "default"}
         if reason := INCOMPLETE.get(finish_reason):
             return self.write("incomplete", output, incomplete_details={"reason": reason}, **more)
@@ -105,7 +105,7 @@ class ResponseHead:
 
 
 def _format_json(response_format: Mapping[str, Any] | None) -> dict[str, Any]:
-    # Clients read the requested format from the response when they parse its text.
+    # Clients read the requested format from the response in order to parse its text.
     shape = (response_format or {}).get("json_schema")
     kind = (response_format or {}).get("type", "text")
     if not isinstance(shape, Mapping):
@@ -156,7 +156,7 @@ def _list_leading_items(
 
 
 def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the token counts, 0 if unknown, because clients require them in a finished response."""
+    """Return the token counts; unknown ones are 0, because clients require a number in a finished response."""
     prompt, completion = usage.prompt_tokens, usage.completion_tokens
     total = usage.total_tokens if usage.total_tokens is not None else (prompt or 0) + (completion or 0)
     cached = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
@@ -172,13 +172,13 @@ def usage_json(usage: Usage) -> dict[str, Any]:
 
 
 def error_json(error: GatewayError, request_id: str) -> dict[str, Any]:
-    """Return why a response failed, with OpenAI's code, and with our own code as the type."""
+    """Return why a response failed, with OpenAI's error code, and with our own code as the type."""
     code = ERROR_CODES.get(error.status) or ("invalid_prompt" if error.status < 500 else "server_error")
     return {"code": code, "message": error.message, "type": error.code, "request_id": request_id}
 
 
 def reasoning_item(identity: str, text: str, thoughts: Sequence[ReasoningBlock], origin: str) -> dict[str, Any]:
-    """Return a reasoning item: a readable summary, and opaque data that the next turn has to return to its model."""
+    """Return a reasoning item: a readable summary, and opaque data that the next turn must send back to its model."""
     summary = [{"type": "summary_text", "text": text}] if text else []
     packed = {"encrypted_content": pack_thoughts(thoughts, origin)} if thoughts else {}
     return {"id": identity, "type": "reasoning", "summary": summary, **packed}
@@ -197,7 +197,7 @@ def text_part(text: str, annotations: Sequence[Annotation] = ()) -> dict[str, An
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """Return the sources as the two kinds of annotations that clients know: a web page, or a file of the request."""
+    """Return the sources as one of the two types of annotations that clients know: for a web page or for a file."""
     sources = []
     for annotation in annotations:
         kind = str(annotation.get("type"))
@@ -221,7 +221,7 @@ def list_logprobs(logprobs: Mapping[str, Any] | None) -> list[Any]:
 def call_item(
     identity: str, call: ToolCall, namespaces: Mapping[str, tuple[str, str]] = NO_NAMESPACES, status: str = "completed"
 ) -> dict[str, Any]:
-    """Return a tool call with the tool's own name, and with its namespace if it has one."""
+    """Return a tool call with the tool's own name, and with the tool's namespace if there is one."""
     kind, key = ("custom_tool_call", "input") if call.custom else ("function_call", "arguments")
     namespace, name = namespaces.get(call.name, ("", call.name))
     grouped = {"namespace": namespace} if namespace else {}
@@ -239,9 +239,9 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the items in the form in which they are stored.
+    """Return the output items in the form in which they are stored.
 
-    Image bytes are left out: they are stored as artifacts and sent to no other model.
+    Image bytes are omitted: they are stored as artifacts, and no other model receives them.
     """
     return [{**item, "result": None} if "result" in item else item for item in output]
 

@@ -1,6 +1,6 @@
 """Parse the tools and the tool choice of the Responses API.
 
-Tools are top-level or grouped in namespaces, and their input is JSON or free text.
+Tools are listed directly or grouped in namespaces, and their input is JSON or free text.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description
 ADDED = "additional_tools"
 """Type of an input item that adds tools during a conversation."""
 MAX_NAME_LENGTH = 64
-"""Maximum length that every vendor accepts for the name of a tool."""
+"""Maximum length of a tool name that every vendor accepts."""
 
 
 def join_name(namespace: str, name: str) -> str:
-    """Return the single name under which models receive a tool in a namespace; the name is the same in every turn."""
+    """Return the single name under which a model receives a tool in a namespace; it is the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= MAX_NAME_LENGTH:
         return joined
@@ -43,11 +43,11 @@ def join_name(namespace: str, name: str) -> str:
 
 @dataclass(slots=True)
 class ToolReader:
-    """Reader of a request's tools.
+    """Reads a request's tools.
 
-    `inner` collects paths that not every protocol has, `namespaces` maps joined names to namespace and name, and
-    `vendor` collects OpenAI's own tools. The first `earlier` items of the input are from the conversation that the
-    request continues.
+    `inner` collects the paths of nested fields that not every protocol supports, `namespaces` maps joined names to
+    namespace and name, and `vendor` collects OpenAI's own tools. The first `earlier` items of the input come from the
+    stored conversation that the request continues.
     """
 
     inner: list[str]
@@ -56,7 +56,7 @@ class ToolReader:
     vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
-        """Return the tools of the request, then the tools added by input items; raise `BadRequestError`."""
+        """Return the request's tools, then the tools that input items add; raise `BadRequestError`."""
         return tuple(
             tool for values, path in _list_tool_lists(body, self.earlier) for tool in self.read_list(values, path)
         )
@@ -96,14 +96,14 @@ class ToolReader:
 
 
 def _nest_grammar(shape: Object) -> Mapping[str, Any]:
-    # Chat completions have the grammar of a custom tool in a separate object.
+    # In chat completions, the grammar of a custom tool is in a separate object.
     if shape.get("type") != "grammar":
         return shape
     return {"type": "grammar", "grammar": {name: value for name, value in shape.items() if name != "type"}}
 
 
 def item_path(index: int, earlier: int) -> str:
-    """Return the path of an input item for the caller, counting only the items that it sent."""
+    """Return the path of an input item as the caller sees it, counting only the items that the caller sent."""
     return f"input[{index - earlier}]" if index >= earlier else f"previous_response_id[{index}]"
 
 
@@ -118,7 +118,7 @@ def _list_tool_lists(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
     """Return the tool choice, in which a tool is named without a nested object; raise `BadRequestError`.
 
-    A choice of OpenAI's own tools is added to `vendor`.
+    A choice of one of OpenAI's own tools is added to `vendor`.
     """
     value = body.get("tool_choice")
     if not isinstance(value, Mapping):
