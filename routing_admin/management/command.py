@@ -1,4 +1,4 @@
-"""Base class of the commands: an error causes one line on stderr and exit status 1, and no work is left unfinished."""
+"""Base class of the management commands: if one fails, it prints one line on stderr and exits with status 1."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ SERVICES_FILE = "llmservices.json"
 
 
 class Command(BaseCommand):
-    requires_system_checks = ()  # These checks import every page to find bugs in the program; `make lint` runs them.
+    requires_system_checks = ()  # Django's system checks import every page to find bugs; `make lint` runs them.
     requires_migrations_checks = False
     suppressed_base_arguments = {"--version", "--settings", "--pythonpath", "--traceback", "--force-color"}
     refuses_newer_schema = True
     """Whether the command refuses to run if a newer version of the program has migrated the database."""
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run the command in English; raise `CommandError` with a line per problem if the command is refused."""
+        """Run the command in English; raise `CommandError` with one line per problem if the command fails."""
         try:
             with override("en"), progress_output(self.stdout):
                 if connection.vendor == POSTGRESQL:
-                    connection.ensure_connection()  # Fail before any work is done.
+                    connection.ensure_connection()  # Fail before any work is done if PostgreSQL is unavailable.
                 if self.refuses_newer_schema:
                     refuse_newer_schema()
                 self.run(**options)
@@ -68,13 +68,13 @@ class Command(BaseCommand):
             raise CommandError(f"{prefix}{problem.strerror or problem}") from problem
 
     def read(self, paths: Iterable[Path]) -> list[bytes]:
-        """Return the content of these files; of `llmservices.json`, prefer a local variant of the file."""
+        """Return the content of these files; instead of `llmservices.json`, read its local variant if there is one."""
         requested = list(paths)
         read = [document_path(path) if path.name == SERVICES_FILE else path for path in requested]
         for path, actual in zip(requested, read, strict=True):
             if actual != path:
                 self.stderr.write(f"Reading {actual} instead of {path}.")
-        # Both names may refer to the same local file, which is read only once.
+        # Two of the paths may lead to the same local file, which is read only once.
         return [path.read_bytes() for path in dict.fromkeys(read)]
 
     def run(self, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Database models: routes, history, request log, alerts, file descriptions, fire drills, installation settings."""
+"""Database models, such as routes, revisions, request log, alerts, file descriptions, fire drills and settings."""
 
 from routing_admin.models.alerts import Alert
 from routing_admin.models.descriptions import FileDescription

@@ -1,4 +1,4 @@
-"""Alerts for operators: one row for each kind and subject."""
+"""Alerts for operators, one row for each kind and subject."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from django.db import models
 
 
 class Alert(models.Model):
-    """An alert lasts while `ended_at` is null, and ends at `expires_at` unless its condition is detected again.
+    """An alert, which lasts while `ended_at` is null and ends at `expires_at` unless its condition is detected again.
 
     `times` counts how often the condition has started. The alert is sent once, at `sent_at`, and its end is reported at
-    `end_sent_at`. `next_try_at` is the earliest time of the next attempt to send it, null if no more attempts are made.
-    `error` is why the last attempt failed. An acknowledgement lasts until the condition starts again. Until
-    `muted_until` nothing is sent.
+    `end_sent_at`. `next_try_at` is the earliest time of the next attempt to send it, null if no further attempt is
+    made. `error` says why the last attempt failed. An acknowledgement lasts until the condition starts again. Nothing
+    is sent until `muted_until`.
     """
 
     kind = models.CharField(max_length=40)
     subject = models.CharField(max_length=400)
-    # A stored message in the format of `capabilities.core.translatable.data_of`.
+    # Stored message in the format of `capabilities.core.translatable.data_of`.
     sentence = models.JSONField()
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -25,7 +25,8 @@ class Alert(models.Model):
     ended_at = models.DateTimeField(null=True)
     sent_at = models.DateTimeField(null=True)
     end_sent_at = models.DateTimeField(null=True)
-    # Number of attempts to send the alert. The process that increments this number first sends the alert.
+    # Number of attempts to send the alert. Of several processes, only the one that increments this number sends the
+    # alert.
     tries = models.PositiveIntegerField(default=0)
     next_try_at = models.DateTimeField(null=True)
     error = models.JSONField(null=True)

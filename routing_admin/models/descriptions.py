@@ -1,4 +1,4 @@
-"""File descriptions, written by models for models that cannot read the files; stored in the request log's database."""
+"""File descriptions that models wrote for models that cannot read the files; stored in the request log's database."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class FileDescription(models.Model):
-    """Result of describing a file: a description for all conversations, or a failure in one conversation.
+    """Result of describing a file: a description for all conversations, or a failure within one conversation.
 
     `digest` covers the file's content, the describer, the prompt, the language and the question. `fault` says why a
     conversation has no description. `describer` is the model that answered, `content` the hash of the file's bytes.
     """
 
     digest = models.CharField(max_length=64)
-    # The conversation of a failure; empty for a description, which all conversations share.
+    # Conversation of a failure; empty for a description, which all conversations share.
     conversation = models.CharField(max_length=64, blank=True)
     content = models.CharField(max_length=64, db_index=True)
     describer = models.CharField(max_length=330)

@@ -1,4 +1,4 @@
-"""Fire drills: providers that administrators make fail for a while."""
+"""Fire drills, in which administrators make providers fail for a while."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from django.db import models
 
 
 class FireDrill(models.Model):
-    """A fire drill. It is not part of the configuration, so it is never exported."""
+    """A fire drill; it is not part of the configuration, so it is never exported."""
 
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
-    # Set to the current time if the drill is stopped early.
+    # Planned end, or the time at which the drill was stopped early.
     ends_at = models.DateTimeField()
-    # Time at which the drill's end was written to the audit log.
+    # Time when the drill's end was written to the audit log.
     noted_at = models.DateTimeField(null=True)
 
     class Meta:

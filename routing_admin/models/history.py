@@ -10,7 +10,7 @@ from django.utils import timezone
 
 
 class Revision(models.Model):
-    """The whole configuration after one change, with its author and the changes; it contains no key."""
+    """The whole configuration after one change, with the change's author and details; it contains no key."""
 
     number = models.BigAutoField(primary_key=True)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
@@ -30,7 +30,7 @@ class Revision(models.Model):
 
 
 class AuditEvent(models.Model):
-    """An audited action: its author, its object and its origin; written in the action's own transaction.
+    """An audited action with its author, object and origin, written in the action's own transaction.
 
     Entries form a hash chain (`core/audit.py`). Numbers have no gaps, and neither the program nor an SQL statement can
     change or delete an entry (`platform/databases/append_only.py`).

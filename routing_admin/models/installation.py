@@ -1,4 +1,4 @@
-"""Installation-wide settings, languages, and budgets for labels."""
+"""Installation-wide settings, languages, and budgets of labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.models import StoredKey
 
 
 class Installation(models.Model):
-    """The single row of installation-wide settings; `version` is the stamp by which processes notice changes of it."""
+    """The single row of installation-wide settings; processes notice changes to it by `version`."""
 
     default_language = models.CharField(_("default language"), max_length=35, blank=True)
     content_policy = models.CharField(_("content policy"), max_length=40, blank=True, default="")
@@ -37,14 +37,14 @@ class Installation(models.Model):
 
     @classmethod
     def current(cls) -> Installation:
-        """Return the row, or an unsaved one with defaults."""
+        """Return the stored row, or an unsaved one with default values."""
         return cls.objects.filter(id=1).first() or cls(id=1)
 
 
 class LabelBudget(models.Model):
-    """A limit on all calls with one label.
+    """Limits that all calls with one label share.
 
-    `label` has the format of `LabelBudgetSpec.id`, `limits` that of an agent's limits.
+    `label` has the format of `LabelBudgetSpec.id`, `limits` the same format as an agent's limits.
     """
 
     label = models.CharField(max_length=130, unique=True)
@@ -59,7 +59,7 @@ class LabelBudget(models.Model):
 
 
 class Language(models.Model):
-    """A language in which models can be asked to answer, with its directive; `en` and `zh` are built in."""
+    """A language, and the directive that asks a model to answer in it; `en` and `zh` are built in."""
 
     code = models.CharField(_("language code"), max_length=35, unique=True)
     directive = models.CharField(_("directive"), max_length=500)

@@ -1,4 +1,4 @@
-"""Data about users in addition to Django's own: role, language, sessions, tokens and sign-ins."""
+"""Data about users that Django does not store: role, language, session use, tokens, sign-ins and linked accounts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from django.db import models
 
 
 class Person(models.Model):
-    """A user's preferences and role, created when they are first needed."""
+    """A user's language and role; the row is created when it is first needed."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="person")
     language = models.CharField(max_length=20, blank=True)
-    # The flag distinguishes editors from viewers; administrators have Django's `is_staff`.
+    # Distinguishes editors from viewers; administrators have Django's `is_staff`.
     is_editor = models.BooleanField(default=False)
 
     def __str__(self) -> str:
@@ -19,9 +19,9 @@ class Person(models.Model):
 
 
 class SessionSighting(models.Model):
-    """Where and when a session was first and last used."""
+    """Time, address and browser of a session's first and last use."""
 
-    # The digest identifies the session, but cannot be used to sign in.
+    # Identifies the session, but cannot be used to sign in.
     digest = models.CharField(max_length=64, unique=True)
     user_agent = models.CharField(max_length=300, blank=True)
     address = models.CharField(max_length=64, blank=True)
@@ -33,7 +33,7 @@ class SessionSighting(models.Model):
 
 
 class AdminToken(models.Model):
-    """A token for an administrator's scripts. Like an agent's key it is stored as a digest, but it always expires.
+    """A token for an administrator's scripts. Like an agent key it is stored as a digest, but it always expires.
 
     It has at most its owner's rights, and becomes invalid when the owner loses them.
     """
@@ -42,7 +42,7 @@ class AdminToken(models.Model):
     name = models.CharField(max_length=60)
     public_id = models.CharField(max_length=16, unique=True)
     digest = models.CharField(max_length=64)
-    # Name of the secret with which `digest`, an HMAC, was computed.
+    # Name of the secret that was used to compute `digest`, an HMAC.
     signed_with = models.CharField(max_length=16)
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -61,7 +61,7 @@ class SignInAttempt(models.Model):
     """An attempt to sign in that failed or is still being checked."""
 
     at = models.DateTimeField(db_index=True)
-    # A keyed digest of the name, because users sometimes type their password as the name, and a password must not be
+    # Keyed digest of the user name, because users sometimes type their password as the name, and a password must not be
     # stored.
     name = models.CharField(max_length=64)
     address = models.CharField(max_length=64)
@@ -74,11 +74,11 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """An account at an identity provider that a user uses to sign in."""
+    """A user's account at an identity provider, with which the user signs in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)
-    # The account's permanent id at the identity provider.
+    # Permanent id of the account at the identity provider.
     subject = models.CharField(max_length=255)
     name = models.CharField(max_length=255, blank=True)
     linked_at = models.DateTimeField(auto_now_add=True)

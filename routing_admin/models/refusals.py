@@ -1,4 +1,4 @@
-"""Parameters that models refused; stored in the request log's database."""
+"""Parameters that models have refused; stored in the request log's database."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from django.db import models
 
 
 class LearnedRefusal(models.Model):
-    """A parameter that a model refuses: sent as `sent_as`, or omitted if that is empty.
+    """A parameter that a model refuses; it is sent as `sent_as` instead, or omitted if `sent_as` is empty.
 
-    It is inferred from responses, so it is not part of the configuration and never exported.
+    The refusal is inferred from responses, so it is not part of the configuration and is never exported.
     """
 
     provider = models.CharField(max_length=120)
     model = models.CharField(max_length=200)
     name = models.CharField(max_length=200)
     sent_as = models.CharField(max_length=200, blank=True)
-    # A digest of the provider's protocol and endpoint, because another endpoint may accept the parameter.
+    # Digest of the provider's protocol and endpoint, because another endpoint may accept the parameter.
     address = models.CharField(max_length=64)
     learned_at = models.DateTimeField()
 

@@ -1,17 +1,17 @@
-"""The request log: one row per request and one per candidate reached, without keys or file contents.
+"""The request log: one row per request and one per called candidate, without keys or file contents.
 
-`token_details` breaks tokens down by kind. `answer` contains what the provider returned in addition to the text.
-`cost_nanos` is the cost at the price of that moment, in billionths of `currency`'s unit, and `saved_nanos` what the
-provider's cache saved; null if unknown.
+`token_details` contains token counts by kind. `answer` contains what the provider returned in addition to the text.
+`cost_nanos` is the cost at the prices at the time of the request, in billionths of the unit of `currency`, and
+`saved_nanos` is the amount saved by the provider's cache; both are null if unknown.
 
 `sentence` says why a request failed, in the format of `capabilities.core.translatable.encode_text`; `error` is the
-English text of earlier versions. The text of requests is in the log only while the installation records bodies.
+English text that earlier versions wrote. The content of requests is logged only while the installation records bodies.
 
-`ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. Every count of answered,
-failed, refused and cancelled requests uses it.
+`ending` classifies `outcome` (`core.fallback.endings.request_ending`) when the row is written. All counts of answered,
+failed, refused and cancelled requests use it.
 
-This module also contains rejected calls, which are not in the log, and answers that are stored for idempotency keys and
-for references.
+This module also contains models for rejected calls, which are not logged, and for answers that are stored for
+idempotency keys and for later reference.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.core.fallback.endings import RequestEnding, request_ending
 
 
 class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted for the type checker alone
-    """A request's ending, which is always derived from its outcome."""
+    """Field for a request's ending, which is always derived from the request's outcome."""
 
     def pre_save(self, model_instance: Any, add: bool) -> str:
         ending = request_ending(model_instance.outcome).value
@@ -32,19 +32,19 @@ class EndingField(models.CharField):  # type: ignore[type-arg]  # subscripted fo
         return ending
 
     def deconstruct(self) -> tuple[str, str, Any, Any]:
-        """Return a plain field, so that migrations do not depend on this class."""
+        """Pretend to be a plain field, so that migrations do not depend on this class."""
         name, _path, args, kwargs = super().deconstruct()
         return name, "django.db.models.CharField", args, kwargs
 
 
 class RequestLog(models.Model):
-    """One request; `chain` is shown in lists, for example `429 503 200`."""
+    """One request; `chain` lists the results of its attempts, for example `429 503 200`."""
 
     id = models.CharField(primary_key=True, max_length=64)
     started_at = models.DateTimeField()
     agent = models.CharField(max_length=120, blank=True)
     key = models.CharField(max_length=16, blank=True)
-    # Missing labels are null instead of empty, so that they need neither bytes nor index entries.
+    # Missing labels are null instead of empty, so that they need neither space nor index entries.
     team = models.CharField(max_length=64, null=True)  # noqa: DJ001
     project = models.CharField(max_length=64, null=True)  # noqa: DJ001
     end_user = models.CharField(max_length=200, null=True)  # noqa: DJ001
@@ -81,7 +81,7 @@ class RequestLog(models.Model):
     class Meta:
         ordering = ["-started_at", "-id"]
         indexes = [
-            # Each index makes logging every request slower, so no index is a prefix of another.
+            # Every index slows the logging of each request down, so no index is a prefix of another.
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
             models.Index(fields=["task_type", "-started_at", "ending", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),
@@ -117,7 +117,7 @@ class RequestLog(models.Model):
 
 
 class AttemptLog(models.Model):
-    """A candidate reached by a request: what it was sent, what it returned, and its usage.
+    """A candidate that a request called: what was sent to it, what it returned, and its usage.
 
     Tokens and costs cover all calls to the candidate, whether or not they were answered; they are null if unknown.
     """
@@ -157,22 +157,22 @@ class AttemptLog(models.Model):
 
     @property
     def is_counted(self) -> bool:
-        """Whether the candidate's provider reported usage."""
+        """Return whether the candidate's provider reported usage."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
 
 class RejectedCall(models.Model):
     """A rejected call: its time, reason, path and kind of key. It contains neither a secret nor a query string.
 
-    Only a few of the newest calls are kept, and only for minutes.
+    Only the newest few calls are kept, and only for some minutes.
     """
 
     at = models.DateTimeField(db_index=True)
     code = models.CharField(max_length=40)
     path = models.CharField(max_length=200)
-    # The public part of an agent key, empty without one.
+    # Public part of an agent key, empty for any other key.
     key = models.CharField(max_length=8, blank=True)
-    # What kind of key it appears to be (`KeyShape`).
+    # Apparent kind of the key (`KeyShape`).
     shape = models.CharField(max_length=10)
 
     class Meta:
@@ -183,7 +183,7 @@ class RejectedCall(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """A use of an agent's idempotency key: the call, the process that answers it, and the outcome.
+    """A use of an idempotency key by an agent: the call, the process that answers it, and the outcome.
 
     `digest` covers the agent's key and the caller's idempotency key, `fingerprint` the call; neither can be reversed.
     While `status` is null, `holder` is answering the call and renews `held_until`. `ciphertext` is the encrypted
@@ -204,10 +204,10 @@ class IdempotencyRecord(models.Model):
 
 
 class KeptAnswer(models.Model):
-    """An encrypted answer of `/v1/responses`, or its input, so that later calls can refer to it.
+    """An encrypted answer or input of `/v1/responses`, stored so that later calls can refer to it.
 
-    `digest` covers the agent and the stored item's key, `owner` the agent and the item's kind. `size` is the size of
-    `ciphertext`.
+    `digest` covers the agent and the key under which the content is stored, `owner` the agent and the kind of content.
+    `size` is the size of `ciphertext`.
     """
 
     digest = models.CharField(primary_key=True, max_length=64)

@@ -1,4 +1,4 @@
-"""Task routes, their chains of candidates, and aliases for models."""
+"""Task routes with their chains of candidates, and aliases for models."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TaskRoute(models.Model):
 
 
 class Candidate(models.Model):
-    """A model in a chain; position 1 is the primary, and a database trigger forbids gaps."""
+    """A model in a route's chain; position 1 is the primary candidate, and a database trigger forbids gaps."""
 
     route = models.ForeignKey(TaskRoute, models.CASCADE, related_name="candidates")
     position = models.PositiveIntegerField()
@@ -64,7 +64,7 @@ class Candidate(models.Model):
 
 
 class Alias(models.Model):
-    """Another name for a route or service, so that a program can keep its model name; `*` matches everything."""
+    """Another name for a route or service, so that a program can keep its model name; `*` matches every name."""
 
     name = models.CharField(_("name"), max_length=200, unique=True)
     target = models.CharField(_("target"), max_length=300)

@@ -1,6 +1,7 @@
-"""Sums of usage per hour and per day, and how much of their limits agents, keys and labels have used.
+"""Usage per hour and per day, and how much of their limits agents, keys and labels have used.
 
-Without the sums, a page would have to read a million requests. All tables are in the database of the request log.
+Without the hourly and daily sums, a page would have to read up to a million requests. All tables are in the request
+log's database.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from django.db import models
 
 
 class UsageCounts(models.Model):
-    """The columns in which requests are counted."""
+    """Columns that count requests and sum up their tokens and cost."""
 
     requests = models.PositiveBigIntegerField(default=0)
     failures = models.PositiveBigIntegerField(default=0)
@@ -31,16 +32,16 @@ class UsageCounts(models.Model):
 
 
 class UsageSum(UsageCounts):
-    """Requests of one agent, route, provider, model, set of labels and currency in one hour or day.
+    """Usage by one combination of agent, route, provider, model, labels and currency in one hour or day.
 
     `failures`, `refused` and `cancelled` count the `requests` with that ending (`core.fallback.endings`); the other
-    requests were answered. `attempts` are the candidates reached. Before migration 0032 `failures` included every
-    unanswered request, and attempts were not counted; the migration corrected the hours and days that the log still
-    covered.
+    requests were answered. `attempts` is the number of candidates that were called. Before migration 0032 `failures`
+    included every unanswered request, and attempts were not counted; the migration corrected the hours and days that
+    the log still covered.
 
-    `start` is the start of the hour or, in the installation's time zone, of the day. Money is in billionths of the
-    currency's unit. `unpriced` are requests without a known price. `fallback_nanos` is the part of `cost_nanos` for
-    calls without an answer, in the sums of the provider that was called.
+    `start` is the start of the hour, or of the day in the installation's time zone. Money is in billionths of the
+    currency's unit. `unpriced` is the number of requests without a known price. `fallback_nanos` is the part of
+    `cost_nanos` for failed calls before a fallback, in the rows of the provider that was called.
     """
 
     HOUR, DAY = "h", "d"
@@ -72,9 +73,9 @@ class UsageSum(UsageCounts):
 
 
 class UsageRollup(UsageCounts):
-    """Sums of one hour or day, grouped by one column of `UsageSum` and by currency (`request_log.usage_rollups`).
+    """Totals for one hour or day, grouped by one column of `UsageSum` and by currency (`request_log.usage_rollups`).
 
-    The row with an empty dimension represents the whole hour or day. Its value is a random token while the other rows
+    The row with an empty dimension represents the whole hour or day. Its `value` is a random token while the other rows
     are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
     which are then rebuilt.
 
@@ -101,15 +102,15 @@ class UsageRollup(UsageCounts):
 
 
 class LimitWindow(models.Model):
-    """Amount of a holder's limit that all processes drew in a minute, day or month, or hold at present."""
+    """The part of a limit that all processes together have taken in a minute, day or month, or hold at present."""
 
-    # The holder's id in the format of `capabilities.core.services.limit_holders`.
+    # Id of the agent, key or label, in the format of `capabilities.core.services.limit_holders`.
     holder = models.CharField(max_length=350)
     meter = models.CharField(max_length=30)
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # Time of the last refusal of an amount to a process.
+    # Time at which a process was last refused an amount.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 
@@ -121,7 +122,7 @@ class LimitWindow(models.Model):
 
 
 class LimitShare(models.Model):
-    """Amount that one process holds in a window until `held_until`, and how much of it its calls used or reserved."""
+    """The amount of a window that a process holds until `held_until`, and how much of it its calls used or reserved."""
 
     limit_window = models.ForeignKey(LimitWindow, models.CASCADE, related_name="shares")
     process = models.CharField(max_length=32)

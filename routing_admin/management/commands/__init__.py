@@ -1,1 +1,1 @@
-"""One module per command. `routing-admin COMMAND --help` describes it."""
+"""Management commands, one per module; `routing-admin COMMAND --help` describes a command."""

@@ -33,7 +33,7 @@ class Command(command.Command):
 
     def run(self, **options: Any) -> None:
         filters = {name: options[name] for name in NARROWING if options[name]}
-        # Record the export before the log is read, so that the newest entry in the export is the export itself.
+        # Record the export before reading the log, so that the export's newest entry is the export itself.
         record_audit_export(
             command.command_actor(), {"form": options["form"], **{name: str(value) for name, value in filters.items()}}
         )
@@ -42,8 +42,7 @@ class Command(command.Command):
             for line in lines:
                 self.stdout.write(line, ending="")
             return
-        # The file must be new, and readable only by its owner, because the log contains names of users and IP
-        # addresses.
+        # The file must be new, and readable only by its owner, because the log contains user names and IP addresses.
         with open(os.open(options["output"], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", newline="") as file:
             file.writelines(lines)
         sys.stderr.write(f"Saved to {options['output']}\n")

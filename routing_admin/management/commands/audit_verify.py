@@ -1,4 +1,4 @@
-"""Verify the audit log's hash chain: no entry was changed, removed or inserted."""
+"""Verify by the audit log's hash chain that no entry has been changed, removed or inserted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back up the installation into a new folder, while it is being served."""
+"""Back up the installation into a new folder while the server is running."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Prepare an installation: tables, the administrator, and a first configuration for an empty database.
+"""Prepare an installation: create the tables, the administrator, and a configuration if the database is empty.
 
-It can be run repeatedly, because it changes nothing that exists.
+The command can be run repeatedly, because it does not change what already exists.
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ class Command(command.Command):
     def run(self, **options: Any) -> None:
         """Migrate, create what is missing, and print how to sign in.
 
-        Raise `CommandError` if there is too little space for the backup that precedes pending migrations.
+        Raise `CommandError` if the disk has too little space for the backup that is made before pending migrations.
         """
         saved = self.backup() if options["backup"] else None
         migrate()
-        # On PostgreSQL the request log has one partition per day, and today's must exist before the first request.
+        # On PostgreSQL the request log has one partition per day, and today's partition must exist before the first
+        # request.
         make_days(timezone.now())
         if saved:
             audit_backup(SYSTEM, saved)
@@ -78,12 +79,12 @@ class Command(command.Command):
             self.stdout.write(f"  {self.find_key_command()}")
 
     def check_store(self) -> None:
-        """Report problems of the artifact store; raise `StoreAwayError` on an installation's first start."""
+        """Report problems with the artifact store; on an installation's first start, raise `StoreUnavailableError`."""
         try:
             byte_store().check()
         except StoreUnavailableError as failure:
-            # An existing installation can run without its store for a while, but a new installation would be
-            # incomplete.
+            # An existing installation can run without its artifact store for a while, but a new one would lack the
+            # demo's files.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
@@ -95,7 +96,7 @@ class Command(command.Command):
             raise CommandError(str(refusal)) from refusal
 
     def find_key_command(self) -> str:
-        """Return a line with the command that issues an agent key, for an existing agent if there is one."""
+        """Return a line with the command that issues an agent key, for an existing agent if possible."""
         agents = list_agent_ids()
         if not agents:
             return "An agent and its key: routing-admin create-agent NAME --key"
@@ -103,7 +104,7 @@ class Command(command.Command):
         return f"An agent key: routing-admin issue-key {named}"
 
     def administrator(self) -> str:
-        """Create the first administrator; return the password to print, or "" if there already was an administrator."""
+        """Create the first administrator; return the password to print, or "" if an administrator already exists."""
         password = settings.ADMIN_PASSWORD or secrets.token_urlsafe(12)
         if not create_first_administrator(settings.ADMIN_USER, password):
             return ""
@@ -129,7 +130,8 @@ class Command(command.Command):
         demo.load_files()
         if traffic:
             load_day()
-        # The demo request fails on some candidates on purpose, so suppress the warnings about that on a first start.
+        # The demo request deliberately fails with some candidates, so suppress the warnings about this on a first
+        # start.
         logging.getLogger("routing_admin.routing").setLevel(logging.ERROR)
         record_demo_request()
         return demo.issue_demo_key()

@@ -1,4 +1,4 @@
-"""Check configuration files, or the stored configuration."""
+"""Check the given configuration files or, without any, the stored configuration."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ class Command(command.Command):
         for problem in problems:
             self.stderr.write(f"{problem.severity}: {problem.line}")
         if not files:
-            # The snapshot knows only which keys of the stored configuration are missing, not which keys of the files
-            # are.
+            # The snapshot knows which provider keys the stored configuration lacks, but not which ones the files lack.
             for state in snapshot.current().keys.values():
                 if state.reason:
                     self.stderr.write(f"warning: {state.reason}")

@@ -1,4 +1,4 @@
-"""Create an agent; with `--key`, issue its first key, and print only that on stdout."""
+"""Create an agent; with `--key`, issue its first key, and print only the key on stdout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Command(command.Command):
             raise ConflictError(f"The agent {name} already exists. For another key: routing-admin issue-key {name}")
         actor = command.command_actor()
         row = read_form(name, options["service"]).save(commit=False)
-        # Set the route without the form, whose choices would hide a missing route; the action reports it.
+        # Set the route directly, because the form offers only existing routes; the action reports a route that does not
+        # exist.
         row.task_type = options["route"] or ""
         save_agent(actor, row)
         if not options["key"]:

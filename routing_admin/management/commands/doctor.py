@@ -37,7 +37,7 @@ class Command(command.Command):
         for name, check in integrity.CHECKS.items():
             try:
                 problems = check()
-            # A check that cannot run counts as a problem, but the other checks still run.
+            # A check that cannot run counts as failed, but the other checks still run.
             except DatabaseError as failure:
                 problems = [f"cannot be checked: {explain_failure(failure) or failure}"]
             except StoreUnavailableError as failure:
@@ -47,7 +47,7 @@ class Command(command.Command):
                 self.stderr.write(f"     {name}: {problem}")
             failed += bool(problems)
         self.stdout.write(f"ok   artifacts are in: {settings.ARTIFACTS_BUCKET or 'the data directory'}")
-        # Redis is optional, but if it is configured and cannot be reached, that is an error.
+        # Redis is optional, but counts as a failed check if it is configured and cannot be reached.
         failed += self._look_at_redis()
         limit = raise_descriptor_limit()
         shortage = find_descriptor_shortage()
@@ -73,7 +73,7 @@ class Command(command.Command):
         return outage is not None
 
     def _name_retired_models(self) -> None:
-        # List each model that is retired or soon will be. Such models do not make the checks fail, because the
+        # List each configured model that is retired or soon will be. This does not count as a failed check, because the
         # catalogue may be wrong.
         today = timezone.localdate()
         ends = _configured_ends()
@@ -89,7 +89,7 @@ class Command(command.Command):
             standings = list_statuses(state)
             uncounted = list_uncounted(state.configuration, state.exchange)
         except DatabaseError:
-            return  # An earlier check has reported the error.
+            return  # The database check above has already reported the error.
         unable = list_unable(standings)
         names = f": {', '.join(unable)}" if unable else ""
         label = "warn" if unable else "ok  "

@@ -1,4 +1,4 @@
-"""Write one of the two configuration files, without any key."""
+"""Write `llm-routing.json` or `llmservices.json`, without any key."""
 
 from __future__ import annotations
 

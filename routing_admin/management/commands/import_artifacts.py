@@ -26,7 +26,7 @@ ACTOR = Actor("command", "import_artifacts")
 
 
 class Command(BaseCommand):
-    """Import files. A file that already exists with the same name and bytes is not stored again."""
+    """Import files. A file is not stored again if an artifact with its name and bytes already exists."""
 
     requires_system_checks = ()
     help = "Store every file below a directory as an artifact. Running it again changes nothing."
@@ -38,7 +38,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, directory: Path, owner: str, **options: Any) -> None:
         """Import the files, and print a line for each new artifact.
 
-        Raise `CommandError` for an unknown folder or agent, or at the end with a line for each file that was not
+        Raise `CommandError` for an unknown directory or agent, or at the end with one line for each file that was not
         stored.
         """
         if not directory.is_dir():
@@ -60,12 +60,12 @@ class Command(BaseCommand):
 
 
 def escape_path(path: Path) -> str:
-    """Return the path as one printable line; characters that cannot be printed are escaped."""
+    """Return the path as one printable line, in which unprintable characters are escaped."""
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in str(path))
 
 
 def list_files(directory: Path) -> Iterator[Path]:
-    # Symbolic links are not followed, so that nothing outside the directory is imported.
+    # Do not follow symbolic links, so that nothing outside the directory is imported.
     for path in sorted(directory.rglob("*")):
         if not path.is_symlink() and path.is_file():
             yield path
@@ -74,13 +74,13 @@ def list_files(directory: Path) -> Iterator[Path]:
 def keep(path: Path, owner: str) -> Artifact | None:
     """Store a file; return its artifact, or None if an artifact with this name and these bytes already exists.
 
-    Raise `TooLargeError` beyond the upload limit.
+    Raise `TooLargeError` if the file exceeds the upload limit.
     """
     if path.stat().st_size > upload_limit():
         raise TooLargeError(upload_limit())
     with path.open("rb") as file:
         stored = byte_store().put(iter(lambda: file.read(BLOCK), b""), upload_limit())
-    # Whether an artifact already exists is known only after the bytes are stored; equal bytes need no additional space.
+    # Store the bytes first, because only their hash tells whether the artifact exists; equal bytes need no extra space.
     if has_copy(stored.sha256, clean_filename(path.name), owner):
         return None
     blocks = byte_store().open_blocks(stored.sha256)

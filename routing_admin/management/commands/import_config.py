@@ -1,4 +1,4 @@
-"""Import llm-routing.json and llmservices.json, and print what changes."""
+"""Import `llm-routing.json` and `llmservices.json`, and print what changes."""
 
 from __future__ import annotations
 

@@ -43,5 +43,4 @@ class Command(command.Command):
             label="command",
             expires_at=expires,
         )
-        # Print only the key on stdout, so that a script can capture it.
         self.stdout.write(key)

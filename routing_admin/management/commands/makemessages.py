@@ -1,4 +1,4 @@
-"""`makemessages` that also finds messages in the `core` packages, and skips tests and docs."""
+"""Django's `makemessages`, which also finds messages in the `core` packages and skips tests and docs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.core.management.commands import makemessages
 
 
 class Command(makemessages.Command):
-    """The `core` packages do not import Django, so they mark their messages with `translatable("…")`."""
+    """Collect messages that are marked with `translatable("…")` as well: the `core` packages do not import Django."""
 
     xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=translatable"]
 

@@ -1,4 +1,4 @@
-"""Copy the installation to another database and another artifact store without changing the source."""
+"""Copy the installation to another database and another artifact store, without changing the source."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class Command(command.Command):
         else:
             if store is not None:
                 check_store(store)
-            # The marker file lets a later run continue this move.
+            # Mark the target, so that a later run can continue this move.
             target.claim()
         target.prepare(tables)
-        # Files are copied before rows, so that no row refers to a file that does not exist yet.
+        # Copy files before rows, so that no row refers to a file that does not exist yet.
         self.move_files(store)
         databases = {alias: alias for alias in ALIASES}
         total = count_all(tables, databases)
@@ -80,7 +80,8 @@ class Command(command.Command):
         if not target.is_done:
             with show_progress("Rows copied", total) as counter:
                 digests = {table: copy_rows(target, table, counter) for table in tables}
-        # There is no digest of tables that an earlier run copied, so read them again for the comparison.
+        # This run has no digest of tables that an earlier run copied, so it must read them again in order to compare
+        # them.
         unverified = count_all([table for table, digest in digests.items() if digest is None], databases)
         with show_progress("Rows verified", total + unverified) as counter:
             count = sum(verify_rows(table, digest, counter) for table, digest in digests.items())
@@ -103,7 +104,7 @@ class Command(command.Command):
     def show_settings(self, url: str, artifacts: str) -> None:
         password = urlsplit(url).password
         self.stdout.write("\nThe source has not changed. Set these and start:")
-        # Print the URL without its password.
+        # Omit the password from the printed URL.
         self.stdout.write(f"  DATABASE_URL={url.replace(f':{password}@', ':…@', 1) if password else url}")
         if artifacts == FILES:
             self.stdout.write("  ROUTING_ADMIN_ARTIFACTS_URL unset")

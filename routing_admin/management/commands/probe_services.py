@@ -1,4 +1,4 @@
-"""Probe services by hand, or from cron, in the same way as the server does every night."""
+"""Probe services manually or from cron, in the same way as the server does every night."""
 
 from __future__ import annotations
 

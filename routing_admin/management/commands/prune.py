@@ -1,4 +1,4 @@
-"""Remove data older than the retention set on the settings page; to be run daily."""
+"""Remove data that is older than the settings allow; to be run daily."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refresh the catalogue of models from a file or a provider's own list, and print what changes."""
+"""Refresh the model catalogue from a file or from a provider's own model list, and print what changes."""
 
 from __future__ import annotations
 
@@ -41,15 +41,18 @@ class Command(command.Command):
         self.show_revision(editions.use_edition(command.command_actor(), pk).revision)
 
     def read_file(self, path: Path) -> int:
-        """Return the catalogue version in a file; raise `CommandError` if the file is too large."""
+        """Store the catalogue version that a file contains, and return its number.
+
+        Raise `CommandError` if the file is too large.
+        """
         if path.stat().st_size > LARGEST:
             raise CommandError(f"{path}: the file is too large to be a catalogue.")
         return editions.store_edition_file(path.read_bytes())
 
     def ask(self, name: str) -> int:
-        """Return the catalogue version built from a provider's list of models.
+        """Store a catalogue version made from a provider's model list, and return its number.
 
-        Raise `CommandError` if there is no list.
+        Raise `CommandError` if the provider returns no list.
         """
         row = find_called_provider(name)
         if row is None:
@@ -64,7 +67,7 @@ class Command(command.Command):
         counts = f"{len(change.added)} added, {len(change.removed)} removed, {len(change.changed)}"
         self.stdout.write(preview.name)
         self.stdout.write(f"models: {counts} with other capabilities")
-        # List changed capabilities of configured services one by one. The many models in the catalogue are only
+        # List changed capabilities of configured services one by one; the many models in the catalogue are only
         # counted.
         for cell in preview.cells:
             value = "yes" if cell.on else "no"

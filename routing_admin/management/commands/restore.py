@@ -19,7 +19,7 @@ class Command(command.Command):
         "Restore a backup after checking all of it. Stop the server first. --replace moves the existing "
         "installation aside; without it, nothing existing is changed."
     )
-    # A backup replaces all rows, so it does not matter which version wrote them.
+    # A backup replaces all rows, so it does not matter which version of the program wrote them.
     refuses_newer_schema = False
 
     def add_arguments(self, parser: CommandParser) -> None:

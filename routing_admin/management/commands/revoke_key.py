@@ -1,4 +1,4 @@
-"""Revoke an agent's key, a token or a page link, given the leaked text or its public part."""
+"""Revoke an agent key, an administrator's token or a page link, given the whole text or only its public part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from capabilities.models import AgentKey
 
 KEY = re.compile(r"\b(ra|rat|rap)_([0-9a-z]{8})(?:_[A-Za-z0-9_-]+)?")
-"""Pattern of a key, token or link, or of only its beginning, inside any text."""
+"""Pattern that finds a key, token or link, or only its public part, in any text."""
 
 
 class Command(command.Command):
@@ -69,7 +69,7 @@ class Command(command.Command):
             self.stdout.write(successor)
 
     def replace_key(self, row: AgentKey) -> str:
-        # The old key expires without an overlap, because a leaked key must not stay valid.
+        # End the old key immediately, because a leaked key must not stay valid.
         key, _row = roll_key(command.command_actor(), row, overlap=timedelta(0))
         return key
 

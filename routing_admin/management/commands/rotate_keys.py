@@ -1,4 +1,4 @@
-"""Rotate the installation's secrets: the encryption keys of provider keys, and the signing secret."""
+"""Rotate the installation's secrets: the encryption keys for provider keys, and the signing secret."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Command(command.Command):
         try:
             if options["new"]:
                 add_secrets(actor)
-            # Check the key files first, so that a refusal comes before anything is re-encrypted.
+            # Check the key files before anything is re-encrypted.
             elif options["drop_old"]:
                 check_files()
             count = rotate_stored_keys(actor)
@@ -56,8 +56,8 @@ class Command(command.Command):
         )
         outdated = [*list_outdated_agents(), *list_outdated_tokens()]
         if options["drop_old"]:
-            # These keys, links and tokens would stop working, because the secret with which they are signed is about to
-            # be removed.
+            # The outdated keys, links and tokens are signed with a secret that is about to be removed, so they would
+            # stop working.
             if outdated and not options["force"]:
                 raise CommandError(
                     "Some agent keys, page links or tokens were not used since the secret changed. They belong to: "

@@ -24,7 +24,7 @@ from routing_admin.platform.server.worker_board import shared_folder
 class Workers(Multiprocess):
     """uvicorn's supervisor, extended to close the listening socket when it stops its worker processes.
 
-    Otherwise the socket would accept connections until the last response is sent, and no process would serve them.
+    Otherwise the socket would accept connections until the last response is sent, but no process would serve them.
     """
 
     def terminate_all(self) -> None:
@@ -36,9 +36,9 @@ class Workers(Multiprocess):
 log = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
-"""Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that those close
-connections first. If this server closed a connection while a proxy was sending a request on it, the request would be
-lost, because a proxy cannot safely repeat it.
+"""Seconds for which idle connections stay open: longer than in nginx and load balancers (60 s), so that these close
+connections first. If the server closed a connection while a proxy was sending a request on it, the request would be
+lost, because the proxy cannot safely repeat it.
 """
 
 
@@ -66,7 +66,7 @@ class Command(command.Command):
         if shortage := find_descriptor_shortage():
             log.warning("%s", shortage)
         connections.close_all()  # Worker processes must not share connections.
-        # WhiteNoise streams small static files from a synchronous iterator, and the warning about that is not useful.
+        # WhiteNoise streams small static files from a synchronous iterator, and the warning about this is not useful.
         warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous iterators")
         config = uvicorn.Config(
             "routing_admin.asgi:application",
@@ -91,15 +91,15 @@ class Command(command.Command):
             self.serve(uvicorn.Server(config), [config.bind_socket(), *sockets] if sockets else None)
 
     def serve(self, server: uvicorn.Server, sockets: list[socket] | None) -> None:
-        """Serve in this process; raise `CommandError` if the server cannot start."""
-        with suppress(KeyboardInterrupt):  # By then the server has shut down gracefully.
+        """Run the server in this process; raise `CommandError` if it cannot start."""
+        with suppress(KeyboardInterrupt):  # On Ctrl-C the server has already shut down gracefully.
             server.run(sockets)
         if not server.started:
             raise CommandError("The server could not start. The log names the cause.", returncode=3)
 
 
 def metrics_sockets(port: int) -> list[socket]:
-    """Return the socket on which `/metrics` is also served, if any; raise `CommandError` if it cannot be bound."""
+    """Return the separate socket for `/metrics`, if one is configured; raise `CommandError` if it cannot be bound."""
     if settings.METRICS_PORT is None:
         return []
     found = socket(AF_INET6 if ":" in settings.METRICS_HOST else AF_INET)

@@ -1,4 +1,4 @@
-"""Set a provider's key without the browser."""
+"""Set a provider's key from the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Command(command.Command):
         row = find_provider(name)
         if row is None:
             raise NotFoundError(f"There is no provider {name}. There are: {', '.join(list_provider_names())}.")
-        # The key is never an argument, because arguments are visible to all processes of the machine.
+        # The key is not an argument, because arguments are visible to all processes on the machine.
         text = (getpass("Key: ") if sys.stdin.isatty() else sys.stdin.read()).strip()
         if not text:
             raise CommandError("No key on standard input. Nothing was changed.")

@@ -1,4 +1,4 @@
-"""End the cooldown of providers, so that the next request calls them again."""
+"""End the cooldowns of providers, so that the next request calls them again."""
 
 from __future__ import annotations
 
