@@ -41,7 +41,7 @@ class UsageSum(UsageCounts):
 
     `start` is the start of the hour, or of the day in the installation's time zone. Money is in billionths of the
     currency's unit. `unpriced` is the number of requests without a known price. `fallback_nanos` is the part of
-    `cost_nanos` for failed calls before a fallback, in the rows of the provider that was called.
+    `cost_nanos` for failed calls, in the rows of the provider that was called.
     """
 
     HOUR, DAY = "h", "d"

@@ -83,8 +83,8 @@ class Command(command.Command):
         try:
             byte_store().check()
         except StoreUnavailableError as failure:
-            # An existing installation can run without its artifact store for a while, but a new one would lack the
-            # demo's files.
+            # An existing installation can run without its artifact store for a while, but a new one would be
+            # incomplete.
             if newest_number() is None:
                 raise
             self.stderr.write(f"  {failure.details}")
