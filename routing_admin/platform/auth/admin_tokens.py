@@ -1,4 +1,4 @@
-"""Authenticate administrators' scripts by tokens, which are looked up by their public part, like agents' keys."""
+"""Authenticate administrators' scripts by tokens, which are looked up by their public part, like agent keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from routing_admin.models import AdminToken
 KIND = "rat"
 TOKEN = re.compile(r"rat_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 MAX_OWNER = 75
-"""Maximum number of characters of the owner's user name in the name of an audit actor."""
+"""Maximum length of the owner's user name in the name that the audit log shows for a token."""
 
 NO_TOKEN = Refusal(
     401,
@@ -37,7 +37,7 @@ TOKEN_IN_ADDRESS = Refusal(
 
 @dataclass(frozen=True, slots=True)
 class AdminCaller:
-    """A script authenticated by a token; `name` is its name in the audit log."""
+    """A script that a token has authenticated; `name` is the script's name in the audit log."""
 
     row: AdminToken
     secret: str = field(repr=False)
@@ -56,7 +56,7 @@ def authenticate_token(headers: Mapping[str, str]) -> AdminCaller | Refusal:
     match = TOKEN.fullmatch(token)
     row = AdminToken.objects.select_related("owner").filter(public_id=match[1]).first() if match else None
     if not match or not is_signed(match[2].encode(), row.digest if row else "") or row is None:
-        # Every kind of invalid token gets the same response.
+        # Every kind of invalid token gets the same response, so that an attacker learns nothing.
         return BAD_TOKEN
     living = row.revoked_at is None and row.expires_at > timezone.now()
     if not (living and row.owner.is_active and row.owner.is_staff):
@@ -69,7 +69,7 @@ def refuse_token_in(query: str) -> Refusal | None:
 
 
 def refuse_admin_call(caller: AdminCaller, method: str, path: str) -> Refusal | None:
-    """Return a refusal if this script may not make the call; `path` is the route's path in the permission table."""
+    """Return a refusal if this script may not make the call; `path` is the path in the permission table."""
     scope = admin_call_scope(method, path)
     if scope is None:
         return Refusal(403, "forbidden", "No row of the table of permissions names this call, so it is refused.")

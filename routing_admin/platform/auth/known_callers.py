@@ -18,13 +18,13 @@ from routing_admin.platform.databases.router import borrowed_connections
 from routing_admin.platform.databases.unavailable import WAIT_SECONDS, is_unavailable
 
 UNKNOWN_BYTES = 64 * 1024
-"""Body limit, in bytes, for unauthenticated callers. It is enough for every form that they may send, and for calls that
+"""Body limit in bytes for unauthenticated callers. It is enough for every form that they may send, and for calls that
 will be rejected anyway.
 """
 
 
 async def is_known_caller(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers (with lower-case names) authenticate the caller. The queries run in a thread."""
+    """Return whether the headers (with lower-case names) authenticate the caller; database queries run in a thread."""
     with lock_timeout(WAIT_SECONDS):
         return await asyncio.to_thread(_is_known, headers)
 
@@ -47,6 +47,6 @@ def _has_good_key(headers: Mapping[str, str]) -> bool:
 def _is_signed_in(headers: Mapping[str, str]) -> bool:
     key = parse_cookie(headers.get("cookie", "")).get(settings.SESSION_COOKIE_NAME)
     request = HttpRequest()
-    # Without a session cookie the key is empty, which yields an empty session.
+    # Without a session cookie the key is empty, which results in an empty session.
     request.session = import_module(settings.SESSION_ENGINE).SessionStore(key)
     return get_user(request).is_authenticated

@@ -25,19 +25,19 @@ from capabilities.core.permissions import (
 )
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that change nothing (RFC 9110 §9.2.1); all other methods submit a form."""
+"""Methods that change nothing (RFC 9110 §9.2.1); a page uses other methods only to submit a form."""
 WRITING = Right.TRY | Right.CHANGE
 
 
 class PermissionsMiddleware(LoginRequiredMiddleware):
-    """Enforce the permission table centrally, so that no view can omit the check; views themselves check API keys."""
+    """Enforce the permission table centrally, so that no page can omit the check; API views check their own keys."""
 
     def process_view(
         self, request: HttpRequest, view_func: Callable[..., Any], view_args: Any, view_kwargs: Any
     ) -> HttpResponseBase | None:
-        """Return None if the view may run, else a redirect to the login page or a 405.
+        """Return None if the view may run, or else a redirect to the login page or a 405.
 
-        Raise `PermissionDenied` if the role lacks the right, and for every role if the table has no row for the view.
+        Raise `PermissionDenied` if the user's role lacks the right, or if the table has no row for the view.
         """
         match = request.resolver_match
         if match is None:
@@ -64,7 +64,7 @@ def _check_known_call(match: ResolverMatch) -> None:
 
 def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase | None:
     if not request.user.is_authenticated:
-        # Redirect to our own login page, because it limits failed sign-ins.
+        # Redirect to our own login page instead of Django's, because ours limits failed sign-ins.
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
@@ -74,7 +74,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
 
 
 def _refuse(name: str, right: Right) -> HttpResponseNotAllowed:
-    # If no role has the right, the page does not support the method, so respond with a 405.
+    # If no role has this right, the page does not support the method at all, so respond with a 405.
     others = {Right.SEE: ("POST",), WRITING: ("GET", "HEAD")}
     if is_offered(name, right) or not is_offered(name, ~right):
         raise PermissionDenied

@@ -1,7 +1,7 @@
-"""Record where and when each session was last used; updates are collected in memory, so that no page waits for a write.
+"""Record where and when each session was last used. Updates are collected in memory, so that no page waits for a write.
 
 Django's session store contains the sessions and their users. The rows written here identify a session by a digest of
-its key. The browser and operating system are inferred from the user agent when a page displays it.
+its key. When a page displays the user agent, browser and operating system are inferred from it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from routing_admin.platform.auth.addresses import client_address
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Minimum interval between two updates of a session's activity."""
+"""Minimum interval between two recorded uses of the same session."""
 MAX_AGENT = 300
-"""Maximum length of a stored user agent, which is truncated."""
+"""Maximum length of a stored user agent; longer ones are truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def digest_session(key: str) -> str:
     """Return the digest that identifies a session; it cannot be used to sign in."""
     return hashlib.sha256(
         f"routing_admin.session:{key}".encode()
-    ).hexdigest()  # The digest is unsalted, because 165 random bits cannot be guessed.
+    ).hexdigest()  # No salt is needed, because a key's 165 random bits cannot be guessed.
 
 
 def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
@@ -54,7 +54,7 @@ def find_sessions(user_id: int) -> Iterator[tuple[str, Session]]:
 
 
 class SessionActivity:
-    """Session activity that this process has not written yet, by the session's digest."""
+    """Session activity that this process has not written yet."""
 
     def __init__(self) -> None:
         self._noted: dict[str, SessionUse] = {}
@@ -66,7 +66,7 @@ class SessionActivity:
         last = self._last.get(digest)
         if last is None or use.at - last > WRITE_INTERVAL:
             self._noted[digest] = use
-            # Drop entries older than the interval, which are obsolete.
+            # Drop entries that are older than the interval and no longer needed.
             self._last = {known_digest: at for known_digest, at in self._last.items() if use.at - at <= WRITE_INTERVAL}
             self._last[digest] = use.at
 
@@ -74,7 +74,7 @@ class SessionActivity:
         return dict(self._noted)
 
     def write(self) -> bool:
-        """Write the recorded activity in one transaction; if the database rejects it, keep it and return False."""
+        """Write the recorded activity in one transaction; if the database fails, keep the activity and return False."""
         with self._writing:
             noted = self.waiting()
             try:
@@ -83,7 +83,7 @@ class SessionActivity:
                 log.debug("the last use of %s sessions could not be written yet: %s", len(noted), error)
                 return False
             for digest, use in noted.items():
-                # A newer entry may have replaced this one while it was being written.
+                # A newer use of the session may have replaced this entry during the write.
                 if self._noted.get(digest) is use:
                     del self._noted[digest]
             return True
@@ -136,8 +136,8 @@ PROGRAMS = (
     ("curl", "curl"),
     ("python", "Python"),
 )
-"""Text in a user agent, and the program that it indicates. The first match counts, because most user agents also name
-other programs.
+"""Pairs of a text in user agents and the program that it indicates. The first match counts, because most user agents
+also name other programs.
 """
 
 SYSTEMS = (

@@ -1,9 +1,9 @@
-"""Limit failed sign-ins by (user name, address) and by address, counted in the database.
+"""Limit failed sign-ins per user name and address, and per address; they are counted in the database.
 
 No account is ever locked for all addresses, so an attacker cannot lock out an administrator. An attempt is counted
-before the password is checked, and removed if the password was correct, so parallel attempts in any number of processes
-cannot exceed the limit. Invalid links to agents' own pages are counted separately in the same way, by the public part
-of the link.
+before the password is checked, and the count is removed if the password was correct, so parallel attempts in any number
+of processes cannot exceed the limit. Invalid links to agents' own pages are counted separately in the same way, by the
+link's public part.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.platform.databases.router import one_at_a_time
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Number of failures allowed within a window.
+    """Number of failed attempts allowed within a time window.
 
     Further attempts must wait until the oldest failure is outside the window.
     """
@@ -36,7 +36,7 @@ class Limit:
 NAME_AND_ADDRESS = Limit(5, timedelta(minutes=15))
 ADDRESS = Limit(50, timedelta(hours=1))
 LOCK = 0x7369676E
-"""Number of the PostgreSQL advisory lock that serialises attempts."""
+"""Key of the PostgreSQL advisory lock that serialises attempts."""
 
 
 def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> int:
@@ -48,7 +48,7 @@ def seconds_to_wait(failed: Iterable[datetime], limit: Limit, now: datetime) -> 
 
 
 def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "") -> int:
-    """Count an attempt to sign in and return 0, or return the seconds to wait without counting it.
+    """Count a sign-in attempt and return 0; if it is not allowed yet, only return the seconds to wait.
 
     Attempts of another `kind` are counted separately.
     """
@@ -64,7 +64,7 @@ def enter(name: str, address: str, now: datetime | None = None, *, kind: str = "
 
 
 def find_wait(name: str, address: str, *, kind: str = "") -> int:
-    """Return the seconds until `name` may sign in again from `address`, in one query, without counting an attempt."""
+    """Return the seconds until `name` may sign in from `address`, with one query and without counting an attempt."""
     return _find_wait(digest_name(name), _count_under(address, kind), timezone.now())
 
 
@@ -79,11 +79,11 @@ def _count_under(address: str, kind: str) -> str:
 
 
 def leave(name: str, address: str) -> None:
-    """Delete the failed attempts for a name from an address after a correct password."""
+    """Delete a user's failed attempts from an address after a correct password."""
     SignInAttempt.objects.filter(name=digest_name(name), address=client_network(address)).delete()
 
 
 def digest_name(name: str) -> str:
-    """Return the stored form of a user name: independent of case and Unicode form, and not reversible."""
+    """Return an irreversible digest of a user name that ignores case and Unicode form."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return salted_hmac("routing_admin.platform.auth.throttle", folded, algorithm="sha256").hexdigest()

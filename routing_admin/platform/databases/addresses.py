@@ -1,4 +1,4 @@
-"""Parse `DATABASE_URL` into Django's `DATABASES`; errors are one line without secrets."""
+"""Parse `DATABASE_URL` into Django's `DATABASES`; error messages are one line and contain no secrets."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ PARAMETERS = frozenset(
         *("keepalives_count", "tcp_user_timeout", "load_balance_hosts", "require_auth"),
     }
 )
-"""The libpq parameters that are allowed in the query string."""
+"""The libpq parameters that are allowed in the URL's query string."""
 NAMED: dict[str, Any] = {
     "connect_timeout": CONNECT_SECONDS,
     "application_name": "routing_admin",
-    # These parameters detect a host that disappears without closing its connections.
+    # Detect a server that disappears without closing its connections.
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
-"""Defaults of those libpq parameters."""
+"""Defaults for some of these libpq parameters."""
 POOL = {"min_size": 1, "max_size": 20, "num_workers": 2, "reconnect_timeout": 1.0, "max_idle": 300.0}
-"""Connection pool of a serving process, one for the configuration and one for the request log. `reconnect_timeout` is
-short, so that a failing pool reports its error soon. The next caller then starts a new attempt instead of waiting for a
-growing backoff.
+"""Settings of a serving process's connection pools, one for the configuration and one for the request log.
+`reconnect_timeout` is short, so that a failing pool reports its error soon. The next caller then starts a new attempt
+instead of waiting for a growing backoff.
 """
 FORM = "postgres://user:password@host:5432/name"
-"""Format in which several hosts are written: `host1:5432,host2:5432`."""
+"""Format of `DATABASE_URL`; several hosts are written as `host1:5432,host2:5432`."""
 
 
 def databases(url: str, data_dir: Path) -> dict[str, dict[str, Any]]:
-    """Return the settings of both databases; without a URL, SQLite files in `data_dir`.
+    """Return the settings of both databases; without a URL these are SQLite files in `data_dir`.
 
     Raise `SystemExit` with one line if the URL is invalid or the driver is missing.
     """
@@ -63,7 +63,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
-        # Number of pages that collect in the write-ahead log before a checkpoint writes them to the database file.
+        # Number of pages in the write-ahead log at which a checkpoint writes them to the database file.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )
@@ -72,7 +72,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "NAME": path,
         "OPTIONS": {
             "timeout": 5,
-            # With immediate transactions, writers wait for each other instead of failing.
+            # With immediate transactions, concurrent writers wait for each other instead of failing.
             "transaction_mode": "IMMEDIATE",
             "init_command": ";".join(f"PRAGMA {pragma}" for pragma in pragmas),
         },
@@ -81,7 +81,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
 
 
 def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
-    """Return both databases as connections to one PostgreSQL database, each with its own pool."""
+    """Return both databases as aliases of one PostgreSQL database, each with its own connection pool."""
     if find_spec("psycopg") is None or find_spec("psycopg_pool") is None:
         raise SystemExit(
             "DATABASE_URL names PostgreSQL, whose driver is not installed. "
@@ -93,7 +93,7 @@ def postgresql_databases(url: str) -> dict[str, dict[str, Any]]:
 
 def _parse_settings(url: str) -> dict[str, Any]:
     try:
-        # `urlsplit` accepts only one host, and the brackets of an IPv6 address only at its start.
+        # `urlsplit` accepts only one host, and brackets of an IPv6 address only at the host's start.
         before, netlocs, after = _split_netlocs(url)
         parts = urlsplit(before + after)
         hosts, ports = _split_hosts(netlocs.split(","))
@@ -105,7 +105,7 @@ def _parse_settings(url: str) -> dict[str, Any]:
         raise _refusal("it names no database")
     host = hosts or options.pop("host", "")
     if "," in host:
-        # The other hosts are replicas.
+        # Several hosts are a primary and its replicas, so connect to the one that accepts writes.
         options.setdefault("target_session_attrs", "read-write")
     return {
         "ENGINE": ENGINE,

@@ -1,7 +1,7 @@
 """Triggers that make the database reject changes and deletions of audit log rows.
 
 They are created after every migration, because SQLite drops a table's triggers when the table is altered. The program
-never bypasses them. The database owner can bypass them, but the hash chain reveals this.
+never bypasses the triggers. The database owner can, but the audit log's hash chain would reveal it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STATEMENTS = {"sqlite": SQLITE, "postgresql": POSTGRESQL}
 
 
 def refuse_changes(using: str = "default", **_: Any) -> None:
-    """Create the triggers if the database has the table; idempotent."""
+    """Create the triggers if the table exists; calling this again has no effect."""
     connection = connections[using]
     if TABLE not in connection.introspection.table_names():
         return
@@ -49,7 +49,7 @@ def refuse_changes(using: str = "default", **_: Any) -> None:
 
 
 def statements_to_allow(vendor: str) -> Sequence[str]:
-    """Return the SQL statements that drop the triggers, for code that empties the tables."""
+    """Return the SQL statements that drop the triggers, for code that must empty the table."""
     if vendor == "postgresql":
         return [f"DROP TRIGGER IF EXISTS {name} ON {TABLE}" for name in NAMES]
     return [f"DROP TRIGGER IF EXISTS {name}" for name in NAMES]

@@ -1,4 +1,4 @@
-"""Explain database errors to operators in one line: what, where, and what to do.
+"""Explain database errors to operators in one line: what failed, where, and what to do.
 
 Explanations never contain a password.
 """
@@ -68,7 +68,7 @@ REASONS: tuple[tuple[str, str], ...] = (
         "The user {user} may not make tables in {name}. Let it: ALTER DATABASE {name} OWNER TO {user}.",
     ),
 )
-"""Patterns of error messages from the server or the driver, and their explanations."""
+"""Pairs of a pattern for error messages from the server or driver and the explanation for operators."""
 READ_ONLY = (
     "The database at {place} is read-only: {said}. Name the primary server in DATABASE_URL. If this is the primary, "
     "make room on its disk, or turn off its default_transaction_read_only."
@@ -132,27 +132,25 @@ def _first_line(error: BaseException) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-# The remaining functions check whether the databases accept writes, for readiness, metrics and alerts.
-
 INSERT = "INSERT INTO {table} ({columns}) SELECT {columns} FROM {table} WHERE 1 = 0"
 UPDATE = "UPDATE {table} SET {column} = {column} WHERE 1 = 0"
 PROBES: Mapping[str, Sequence[tuple[str, str]]] = {
     DEFAULT_DB_ALIAS: (("Installation", INSERT),),
     LOGS: (("RequestLog", INSERT), ("AttemptLog", INSERT), ("UsageSum", INSERT), ("UsageSum", UPDATE)),
 }
-"""Tables that the server needs in each database, and the statements that test access to them."""
+"""Tables that the server needs in each database, and the statements that test whether it can write to them."""
 LOCK_SECONDS = 0.1
 
 
 def check_writable() -> None:
-    """Run an insert of no rows in each database, which needs everything that an insert needs except disk space.
+    """Insert no rows into tables of each database; except for disk space, this needs all that a real insert needs.
 
     A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, which
     `classify_error` can classify.
     """
     for alias, probes in PROBES.items():
         try:
-            # Connect without the short lock timeout, because a busy pool may need longer.
+            # Connect outside of the short lock timeout, because a busy pool may need longer.
             connections[alias].ensure_connection()
             with lock_timeout(LOCK_SECONDS), connections[alias].cursor() as cursor:
                 for name, statement in probes:
@@ -169,7 +167,7 @@ def _probe_statement(name: str, statement: str, connection: BaseDatabaseWrapper)
 
 
 def list_missing_rights() -> list[str]:
-    """Return rights that PostgreSQL's user lacks because another created the tables, such as `INSERT ON auth_user`."""
+    """Return rights such as `INSERT ON auth_user` that the PostgreSQL user lacks because another owns the tables."""
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []
@@ -183,7 +181,7 @@ def list_missing_rights() -> list[str]:
         return [missing for (missing,) in cursor.fetchall()]
 
 
-# The threads of a server borrow connections from a pool, while a command has its own connection.
+# The threads of a server borrow connections from a pool, while a management command uses a connection of its own.
 
 _pooled = owned(Event)
 
@@ -193,5 +191,5 @@ def is_pooled() -> bool:
 
 
 def pool_connections() -> None:
-    """Make threads borrow connections from a pool from now on, if the engine supports pools."""
+    """From now on, let threads borrow connections from a pool, if the database engine supports pools."""
     _pooled().set()

@@ -1,4 +1,4 @@
-"""Timeouts for database locks and pooled connections, per context. Pages and commands use the settings' timeout.
+"""Timeouts for database locks and pooled connections, per context. Pages and commands use the databases' defaults.
 
 The gateway sets a shorter timeout for all code that it calls.
 """
@@ -16,14 +16,14 @@ from django.db.utils import OperationalError
 T = TypeVar("T")
 
 LOOK_WAIT_SECONDS = 0.25
-"""Lock timeout of background threads, which can retry in their next round."""
+"""Lock timeout in seconds for background threads, which can retry in their next round."""
 
 _limit: ContextVar[float | None] = ContextVar("longest_wait", default=None)
 
 
 @contextmanager
 def lock_timeout(seconds: float) -> Iterator[None]:
-    """Limit the waits for locks in this block to `seconds`; threads started in it inherit the limit."""
+    """Limit waits for locks within the block to `seconds`; work that the block awaits in threads has the same limit."""
     outer = _limit.get()
     token = _limit.set(seconds if outer is None else min(seconds, outer))
     try:
@@ -33,7 +33,7 @@ def lock_timeout(seconds: float) -> Iterator[None]:
 
 
 def wait_seconds(default: float) -> float:
-    """Return the lock timeout in effect; `default` is the timeout in the settings."""
+    """Return the lock timeout in effect in seconds; `default` is the timeout without a `lock_timeout` block."""
     limit = _limit.get()
     return default if limit is None else min(default, limit)
 
@@ -43,9 +43,9 @@ class _LastTimeout:
 
 
 def queued_work(work: Callable[[], T]) -> Callable[[], T]:
-    """Wrap `work` for a thread that may be busy.
+    """Wrap work that may have to wait for a busy thread.
 
-    The lock timeout of `work` is shortened if earlier work timed out while `work` was queued.
+    If other work timed out while this work was queued, the lock timeout is shortened by the time in the queue.
     """
     limit, requested_at = _limit.get(), time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Log a lasting failure only once, and log the number of failed attempts when it ends."""
+"""Log a lasting failure only once, and the number of failed attempts when it ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing_admin.platform.databases.unavailable import classify_error, is_unav
 
 @dataclass(slots=True)
 class OutageLog:
-    """Failures of one kind of repeated work, named `operation`."""
+    """Logs the failures of one repeated operation."""
 
     log: logging.Logger
     operation: str
@@ -19,7 +19,7 @@ class OutageLog:
     _failures: int = 0
 
     def note(self, error: BaseException) -> None:
-        """Count a failure, and log it unless the previous failure was of the same kind."""
+        """Count a failure, and log it unless the previous failure had the same cause."""
         self._failures += 1
         explanation = explain_failure(error) or f"{type(error).__name__}: {error}"
         kind = classify_error(error) if is_unavailable(error) else explanation

@@ -1,4 +1,4 @@
-"""Show the progress of long work and the time left: one changing line on a terminal, else a line every few seconds."""
+"""Show the progress of long work and the time left, in one changing line on a terminal or else in repeated lines."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from django.core.management.base import OutputWrapper
 from capabilities.runtime import owned
 
 SILENT_SECONDS = 3.0
-"""Seconds of work after which progress is shown; shorter work shows none."""
+"""Seconds of work before any progress is shown."""
 LINE_SECONDS = 5.0
-"""Seconds between lines if the output is not a terminal."""
+"""Seconds between progress lines if the output is not a terminal."""
 TERMINAL_SECONDS = 0.5
 
 
 @dataclass(slots=True)
 class WorkProgress:
-    """Progress of long work; `total` is 0 if unknown."""
+    """Progress of long work; `total` is 0 if the amount of work is unknown."""
 
     name: str
     total: int
@@ -77,7 +77,7 @@ _stream = owned(_ProgressStream)
 
 @contextmanager
 def progress_output(out: OutputWrapper) -> Iterator[None]:
-    """Show on this stream the progress of any work in the block."""
+    """Show the progress of all work in the block on this stream."""
     stream = _stream()
     before, stream.out = stream.out, out
     try:
@@ -97,7 +97,7 @@ def show_progress(name: str, total: int = 0) -> Iterator[WorkProgress]:
 
 @contextmanager
 def watch_progress(name: str, total: int, measure: Callable[[], int]) -> Iterator[None]:
-    """Show the progress of one long call in the block; a thread measures it, because the call cannot report it."""
+    """Show the progress of one long call in the block; a thread measures it, because the call itself cannot."""
     ended = threading.Event()
     with show_progress(name, total) as counter:
 

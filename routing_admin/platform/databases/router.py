@@ -1,4 +1,4 @@
-"""Route the request log to its own database, so that its writes do not wait for an fsync.
+"""Route the request log to a database of its own, so that its writes do not wait for an fsync.
 
 On PostgreSQL one database contains everything, but the request log has separate connections and transactions.
 """
@@ -24,9 +24,9 @@ from routing_admin.platform.databases.sqlite.base import DatabaseWrapper
 LOGS = "logs"
 POSTGRESQL = "postgresql"
 WRITERS_LOCK = 0x726F757465
-"""Number of the PostgreSQL advisory lock that serialises changes of the configuration."""
+"""Key of the PostgreSQL advisory lock that serialises changes to the configuration."""
 CONNECTION_SECONDS = 5.0
-"""Maximum age of connections in long-lived threads, so that they notice a restored database."""
+"""Maximum age in seconds of connections in long-lived threads, so that the threads notice a restored database."""
 LOG_MODELS = frozenset(
     {
         "requestlog",
@@ -37,7 +37,7 @@ LOG_MODELS = frozenset(
         "limitwindow",
         "limitshare",
         "filedescription",
-        "missedcall",  # The name of `RejectedCall` before migration 0040.
+        "missedcall",  # The name of the model `RejectedCall` before migration 0040.
         "rejectedcall",
         "learnedrefusal",
         "keptanswer",
@@ -46,7 +46,7 @@ LOG_MODELS = frozenset(
 
 
 class LogsRouter:
-    """Route the request log to `logs` and everything else to `default`; relations do not cross."""
+    """Route the request log to `logs` and everything else to `default`; no relation may connect the two databases."""
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
         return LOGS if model._meta.model_name in LOG_MODELS else None
@@ -73,14 +73,14 @@ def renew_connections() -> None:
     if now - getattr(_thread, "renewed", 0.0) > CONNECTION_SECONDS:
         _thread.renewed = now
         for connection in connections.all(initialized_only=True):
-            # Closing a connection would discard the work of its open transaction.
+            # Closing the connection would discard the work of its open transaction.
             if not connection.in_atomic_block:
                 connection.close_if_unusable_or_obsolete()
 
 
 @contextmanager
 def borrowed_connections() -> Iterator[None]:
-    """In long-lived threads, renew old connections before the block and return pooled ones after it."""
+    """Renew old connections before the block, for long-lived threads, and return pooled connections after it."""
     renew_connections()
     try:
         yield
@@ -90,9 +90,9 @@ def borrowed_connections() -> Iterator[None]:
 
 @contextmanager
 def one_at_a_time(lock: int) -> Iterator[None]:
-    """Open a transaction of the main database that no other transaction with this lock number overlaps.
+    """Open a transaction in the main database that overlaps with no other transaction under the same lock key.
 
-    SQLite serialises writing transactions itself. On PostgreSQL they wait for the advisory lock with that number.
+    SQLite serialises writing transactions itself. On PostgreSQL they wait for the advisory lock with this key.
     """
     with transaction.atomic():
         connection = connections[DEFAULT_DB_ALIAS]
@@ -102,7 +102,7 @@ def one_at_a_time(lock: int) -> Iterator[None]:
 
 
 def one_writer() -> AbstractContextManager[None]:
-    """Return a context manager for a transaction that changes the configuration; such transactions are serialised."""
+    """Return a context manager for a transaction that changes the configuration; these transactions are serialised."""
     return one_at_a_time(WRITERS_LOCK)
 
 
@@ -121,16 +121,16 @@ def drop_connections() -> None:
 
 @contextmanager
 def one_moment(alias: str = DEFAULT_DB_ALIAS) -> Iterator[None]:
-    """Run the block on one consistent snapshot of a database, without blocking writers.
+    """Let all queries in the block see one consistent snapshot of a database, without blocking writers.
 
-    An open transaction is used unchanged.
+    If a transaction is already open, it is used unchanged.
     """
     connection = connections[alias]
     if connection.in_atomic_block:
         yield
         return
     with connection.deferred() if isinstance(connection, DatabaseWrapper) else nullcontext(), transaction.atomic(alias):
-        # By default each statement would use a snapshot of its own.
+        # By default each statement would see a snapshot of its own.
         if connection.vendor == POSTGRESQL:
             connection.cursor().execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         yield

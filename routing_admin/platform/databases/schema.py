@@ -19,13 +19,13 @@ from routing_admin.platform.databases.progress import watch_progress
 from routing_admin.platform.databases.router import LOGS
 
 Migration = tuple[str, str]
-"""App label and migration name."""
+"""An app label and a migration name."""
 OWN_APPS = ("capabilities", "artifacts", "routing_admin")
 APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 
 
 class NewerSchemaError(Exception):
-    """The database was migrated by a newer version of the program; the message says which database, and what to do."""
+    """A newer version of the program migrated the database; the message says which database, and what to do."""
 
 
 def list_applied(using: str = DEFAULT_DB_ALIAS) -> list[Migration]:
@@ -46,7 +46,7 @@ def list_applied_in_file(path: Path) -> list[Migration]:
 
 
 def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
-    """Load the migration graph for a database with these migrations applied.
+    """Load the migration graph for a database to which these migrations have been applied.
 
     If only some of the migrations that a squashed migration replaces are applied, they all remain in the graph.
     """
@@ -60,7 +60,7 @@ def load_migrations(applied: Iterable[Migration]) -> MigrationLoader:
 
 
 def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
-    """Return the leaf nodes among these migrations; migrating to them applies all of them."""
+    """Return the last of these migrations in each branch; migrating to them applies all of them."""
     known = set(applied)
     loader = load_migrations(known)
     known |= {key for key, migration in loader.replacements.items() if known.issuperset(migration.replaces)}
@@ -70,7 +70,7 @@ def find_leaves(applied: Iterable[Migration]) -> list[Migration]:
 
 
 def migrate_until(using: str, leaves: Sequence[Migration]) -> None:
-    """Create the tables of a new database as of these migrations; Django's command fails if they were replaced."""
+    """Create a new database's tables as of these migrations; Django's command would fail for replaced migrations."""
     executor = MigrationExecutor(connections[using])
     executor.loader = load_migrations(leaves)
     executor.migrate(leaves)
@@ -116,7 +116,7 @@ def refuse_newer_schema() -> None:
 
 
 def list_pending() -> list[Migration]:
-    """Return migrations to apply to databases that have been migrated before; none for new databases."""
+    """Return the pending migrations of databases that have been migrated before; new databases have none."""
     found = []
     for alias in connections:
         if list_applied(alias):
@@ -130,7 +130,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Progress of migrations: each statement advances it by the number of rows in the table that it names."""
+    """Measures the progress of migrations: each statement counts as many rows as the table that it names has."""
 
     rows: Mapping[str, int]
     total: int

@@ -1,4 +1,4 @@
-"""Classify database errors as outages, rejected values or bugs, by SQLSTATE and SQLite's codes.
+"""Classify database errors as outages, rejected values or bugs, by SQLSTATE or SQLite's result codes.
 
 All code that must distinguish an outage from a bug uses this module.
 """
@@ -14,7 +14,7 @@ from capabilities.core.translatable import Translatable, translatable
 
 
 class DatabaseFault(StrEnum):
-    """Cause of a database error. All but the last two are outages, after which the same call can succeed later."""
+    """Cause of a database error. All but the last two are outages: the same call can succeed later."""
 
     DOWN = "down"
     LOCKED = "locked"
@@ -39,7 +39,7 @@ SQLSTATES: Mapping[str, DatabaseFault] = {
     "57": DatabaseFault.DOWN,
     "58": DatabaseFault.DOWN,
     "XX": DatabaseFault.DOWN,
-    # psycopg raises a ProgrammingError for this, as for the codes of a rolling upgrade below.
+    # psycopg raises a ProgrammingError for this code, and for the next three, which occur during a rolling upgrade.
     "42501": DatabaseFault.FORBIDDEN,
     "42P01": DatabaseFault.OUTDATED,
     "42703": DatabaseFault.OUTDATED,
@@ -49,7 +49,7 @@ SQLSTATES: Mapping[str, DatabaseFault] = {
     "42804": DatabaseFault.VALUE,
     "54": DatabaseFault.VALUE,  # The row is too large, although psycopg raises an OperationalError.
 }
-"""SQLSTATE codes, or their first two characters → the cause of the error."""
+"""Maps SQLSTATE codes, or their first two characters, to the cause of the error."""
 SQLITE_CODES: Mapping[int, DatabaseFault] = {
     3: DatabaseFault.FORBIDDEN,
     5: DatabaseFault.LOCKED,
@@ -60,18 +60,18 @@ SQLITE_CODES: Mapping[int, DatabaseFault] = {
     19: DatabaseFault.VALUE,
     20: DatabaseFault.VALUE,
 }
-"""SQLite's primary result codes. I/O errors and damaged files are not listed, because unlisted codes count as
-outages.
+"""Maps SQLite's primary result codes to causes. I/O errors and damaged files are not listed, because unlisted codes
+count as outages.
 """
 NO_TABLE = ("no such table", "no such column", "has no column named")
-"""SQLite's messages for tables of another version; it has no code for them."""
+"""SQLite's messages for tables of another version of the program; there is no result code for this."""
 REFUSED_BY_DRIVER = ("cannot adapt", "binding parameter")
 OUR_CLASSES = (ProgrammingError, NotSupportedError)
 
 WAIT_SECONDS = 1.0
 """Lock timeout in seconds for an agent's call, after which the agent may retry the call."""
 RETRY_SECONDS = 2.0
-"""Seconds in the `Retry-After` header of the response to a call that failed because of an outage."""
+"""Seconds in the `Retry-After` header of a call that failed because of an outage."""
 MESSAGE = translatable(
     "The database is not responding, and this call needs it to look up its key or to read or store a file. Send it "
     "again in a few seconds."
@@ -93,29 +93,29 @@ MESSAGES: Mapping[DatabaseFault, Translatable] = {
         "few minutes."
     ),
 }
-"""Messages for callers by cause of the outage; any other cause has `MESSAGE`."""
+"""Maps causes of outages to messages for callers; for other causes the message is `MESSAGE`."""
 
 
 def explain(error: BaseException) -> str:
-    """Return an outage's message for the caller."""
+    """Return the message for a caller whose call failed because of an outage."""
     fault = classify_error(error)
     return MESSAGES.get(fault, MESSAGE) if fault else MESSAGE
 
 
 def is_unavailable(error: BaseException | None) -> bool:
-    """Return whether an error is an outage of the database, so that the same call may be retried."""
+    """Return whether an error is a database outage, so that the same call may be retried."""
     return error is not None and classify_error(error) not in (None, DatabaseFault.VALUE, DatabaseFault.CODE)
 
 
 def is_value_fault(error: BaseException) -> bool:
-    """Return whether the values of a row caused the error, so that other rows can still be written."""
+    """Return whether a row's values caused the error, so that other rows can still be written."""
     if isinstance(error, DatabaseError | InterfaceError):
         return classify_error(error) is DatabaseFault.VALUE
     return isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError | RecursionError)
 
 
 def classify_error(error: BaseException) -> DatabaseFault | None:
-    """Return the cause of a database error as raised by Django; None for any other error."""
+    """Return the cause of a database error that Django raised, or None for any other error."""
     if not isinstance(error, DatabaseError | InterfaceError):
         return None
     cause, text = error.__cause__, str(error)
@@ -127,7 +127,7 @@ def classify_error(error: BaseException) -> DatabaseFault | None:
 
 
 def _classify_text(error: BaseException, text: str) -> DatabaseFault | None:
-    # Reached for errors without a code, or with a code that is too general.
+    # This classifies errors without a code, or with a code that is too general.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(phrase in text for phrase in NO_TABLE):

@@ -1,1 +1,1 @@
-"""State that processes share through Redis or Valkey if `REDIS_URL` is set; connections are restored automatically."""
+"""State that processes share through Redis or Valkey if `REDIS_URL` is set; lost connections are restored."""

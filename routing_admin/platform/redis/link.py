@@ -1,7 +1,7 @@
 """Connection to Redis: calls succeed or fail immediately, and only one thread retries during an outage.
 
-While Redis is unavailable, `ask` fails without an attempt. `beat` retries with a delay that grows to a second, and logs
-the cause and the end of the outage. Log messages say what to do, without the password.
+While Redis is unavailable, `ask` fails without an attempt, and `beat` retries with a delay that grows to a second. The
+cause and the end of the outage are logged. Log messages say what to do, and never contain the password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.runtime import owned
 
 if TYPE_CHECKING:
-    import redis  # The package uses 10 MB, so it is imported only if Redis is used.
+    import redis  # The package uses 10 MB of memory, so it is imported only if Redis is used.
 
 
 REFUSALS: Mapping[str, str] = {
@@ -43,20 +43,20 @@ REFUSALS: Mapping[str, str] = {
     "MOVED": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
     "CLUSTERDOWN": translatable("REDIS_URL points to a Redis cluster. Use a single server, with or without replicas."),
 }
-"""First word of a Redis error → message for operators."""
+"""Maps the first word of a Redis error to a message for operators."""
 NO_RESPONSE = translatable("Redis at %(place)s did not respond in time.")
 UNREACHABLE = translatable("Redis at %(place)s cannot be reached: %(reason)s.")
 REFUSED = translatable("Redis at %(place)s returned an error: %(reason)s")
 
 
 def url_location(url: str) -> str:
-    """Return host and port, or the socket's path, which contain no password."""
+    """Return the host and port, or the socket's path, so that no password is shown."""
     parts = urlsplit(url)
     return parts.path if parts.scheme == "unix" else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
 
 
 def is_fault(error: Exception) -> bool:
-    """Return whether an error is an outage of Redis or a rejection by it, and not a bug in our call."""
+    """Return whether Redis is unavailable or rejected a command; any other error is a bug in our call."""
     from redis import RedisError
 
     return isinstance(error, RedisError | OSError)
@@ -74,7 +74,7 @@ def explain_error(error: Exception, url: str) -> Translatable:
     if isinstance(error, redis.TimeoutError | TimeoutError):
         return translatable(NO_RESPONSE, place=address)
     if isinstance(error, redis.ConnectionError | OSError):
-        # The Redis client's own message would repeat the URL.
+        # Do not use the Redis client's own message, because it would repeat the URL.
         cause = error.__context__ if isinstance(error.__context__, OSError) else error
         reason = getattr(cause, "strerror", None) or text.rstrip(".")
         return translatable(UNREACHABLE, place=address, reason=str(reason))
@@ -84,7 +84,7 @@ def explain_error(error: Exception, url: str) -> Translatable:
 def _refusal_in(error: Exception, text: str) -> str:
     import redis
 
-    # redis-py drops the first word of an error for which it has a class.
+    # redis-py drops the first word of an error for which it has its own exception class.
     by_class: tuple[tuple[type[Exception], str], ...] = (
         (redis.exceptions.ReadOnlyError, "READONLY"),
         (redis.exceptions.OutOfMemoryError, "OOM"),
@@ -107,25 +107,25 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANSWER_SECONDS = 1.0
-"""Timeout in seconds of the background threads that use Redis; requests never wait for it."""
+"""Timeout in seconds for calls to Redis, which only background threads make; requests never wait for Redis."""
 FIRST_PAUSE, MAX_PAUSE = 0.25, 1.0
-"""Minimum and maximum seconds between retries during an outage."""
+"""Minimum and maximum number of seconds between retries during an outage."""
 
 
 class RedisUnavailableError(Exception):
-    """Redis does not respond or rejects a command; the message says which of the two."""
+    """Redis does not respond or rejects a command; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Start and cause of an outage."""
+    """Start and cause of a Redis outage."""
 
     since: datetime
     sentence: Translatable
 
 
 class RedisLink:
-    """Connection to the Redis server at `url`, if any; every key of the installation starts with `prefix`."""
+    """Connection to the Redis server at `url`, if one is set; every key of the installation starts with `prefix`."""
 
     def __init__(self, url: str, prefix: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.prefix, self._clock = prefix, clock
@@ -148,20 +148,20 @@ class RedisLink:
 
     @property
     def outage(self) -> Outage | None:
-        """Return the current outage, or None; also None before the first call, and if Redis is not used."""
+        """Return the current outage, or None if there is none, before the first call, or if Redis is not used."""
         return self._outage
 
     def key(self, *parts: str) -> str:
         return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """Return the result of `work`, or raise `RedisUnavailableError`, which is immediate during an outage."""
+        """Return the result of `work`, or raise `RedisUnavailableError`, immediately during an outage."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)
 
     def beat(self) -> bool:
-        """Return whether the server accepts writes; during an outage, retry it only after a delay."""
+        """Return whether the server accepts writes; during an outage, ask it again only after a delay."""
         if self._client is None or (not self._up and self._clock() < self._again_at):
             return False
         try:
@@ -173,7 +173,7 @@ class RedisLink:
         return True
 
     def look(self) -> Outage | None:
-        """Retry now, and return the outage if it continues."""
+        """Ask the server now, and return the outage if it continues."""
         self._again_at = 0.0
         self.beat()
         return self._outage
@@ -199,7 +199,8 @@ class RedisLink:
         sentence = explain_error(error, self.url)
         self._pause = min(self._pause * 2, MAX_PAUSE) if not self._up else FIRST_PAUSE
         self._again_at = self._clock() + self._pause
-        # Log each message template once per outage, because the inserted reasons vary.
+        # Compare message templates instead of messages, because the inserted reasons vary: each is logged once per
+        # outage.
         if self._outage is None or self._outage.sentence.template != sentence.template:
             log.error("%s Until it answers, this process does without it.", sentence)
             self._outage = Outage(self._outage.since if self._outage else timezone.now(), sentence)
@@ -228,7 +229,7 @@ def _client(url: str) -> redis.Redis:
 
 
 def key_prefix(secret: str) -> str:
-    # Derive the prefix from this secret, which all processes of an installation share and no other installation has.
+    # Derive the prefix from a secret that all processes of an installation share and that no other installation has.
     return f"routing-admin:{hashlib.sha256(secret.encode()).hexdigest()[:12]}"
 
 

@@ -1,7 +1,7 @@
-"""Messages between processes through Redis streams, written and read outside of requests.
+"""Messages between processes through Redis streams, sent and received outside of requests.
 
-A message is rendered when it is sent, and only the latest one per subject is sent. During an outage messages wait until
-Redis is available again. A process that starts or reconnects reads everything that the streams still contain.
+A message is rendered when it is sent, and only the latest one per subject is sent. During an outage, messages wait
+until Redis is available again. A process that starts or reconnects reads everything that the streams still contain.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import redis
 
 MAX_WAITING = 10_000
-"""Maximum number of subjects with queued messages; the oldest are dropped."""
+"""Maximum number of subjects with queued messages; beyond it, the oldest message is dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""Maximum milliseconds for which one read waits for messages."""
+"""Maximum time in milliseconds for which one read waits for messages."""
 STREAM_SECONDS = 3600
-"""Expiry in seconds of a stream without new messages."""
+"""Seconds after which a stream without new messages expires."""
 BEGINNING = "0"
 
 Fields = Mapping[str, str]
 Handler = Callable[[Fields, float], object]
-"""Callback for a message and its age in seconds."""
+"""Callback that receives a message and its age in seconds."""
 
 
 @dataclass(slots=True)
@@ -44,9 +44,9 @@ class _Topic:
 
 @dataclass(slots=True)
 class News:
-    """Thread-safe queue of this process's messages. `wake` is called when there is something to send.
+    """Thread-safe queue of this process's messages. `wake` is called when a message is queued.
 
-    Without `wake`, as in commands, messages are sent immediately.
+    Without `wake`, as in management commands, messages are sent immediately.
     """
 
     link: RedisLink
@@ -57,11 +57,11 @@ class News:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def follow(self, topic: str, length: int, handle: Handler) -> None:
-        """Subscribe to a topic, whose stream keeps about `length` messages, including those of this process."""
+        """Subscribe to a topic, including this process's own messages; its stream keeps about `length` messages."""
         self._topics[topic] = _Topic(self.link.key("news", topic), length, handle)
 
     def publish(self, topic: str, subject: str, render: Callable[[], Fields]) -> None:
-        """Queue a message about a subject, to be rendered when it is sent; without Redis, do nothing."""
+        """Queue a message about a subject, which `render` writes when it is sent; without Redis, do nothing."""
         if not self.link.is_set:
             return
         with self._lock:
@@ -77,7 +77,7 @@ class News:
     def is_waiting(self, topic: str, subject: str) -> bool:
         """Return whether a message about the subject is queued.
 
-        If one is, earlier messages of other processes about the subject are obsolete.
+        If so, earlier messages of other processes about the subject are obsolete.
         """
         return (topic, subject) in self._waiting
 

@@ -1,7 +1,7 @@
-"""File in the data directory for alerts that start while the database is unavailable.
+"""File in the data directory that stores alerts while the database is unavailable.
 
-The file has its full size from the start and is overwritten in place, so it can store an alert even on a full disk. All
-processes of a machine share it, and each locks it to change it.
+The file has its full size from the start and is overwritten in place, so it can store an alert even if the disk is
+full. All processes on a machine share the file, and each locks it while changing it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOMENTS = frozenset({"first_seen_at", "last_seen_at", "expires_at", "sent_at", "
 
 @dataclass(slots=True)
 class StoredAlert:
-    """A stored alert, with the fields of its future database row."""
+    """A stored alert, with the fields that its database row will have."""
 
     kind: str
     subject: str
@@ -41,11 +41,11 @@ class StoredAlert:
 
 
 StoredAlerts = dict[tuple[str, str], StoredAlert]
-"""Alerts by kind and subject."""
+"""Maps the kind and subject of each alert to the alert."""
 
 
 class AlertFile:
-    """Alert file of this installation. Alerts that the disk cannot store are kept only in this process's memory."""
+    """The installation's alert file. Alerts that cannot be written to it are kept in this process's memory."""
 
     def __init__(self) -> None:
         self._unwritten: StoredAlerts = {}
@@ -62,11 +62,11 @@ class AlertFile:
 
     @contextmanager
     def edit(self) -> Iterator[StoredAlerts]:
-        """Yield the stored alerts for changes, to one process at a time; discard the changes if the block raises."""
+        """Yield the stored alerts for changes, to one process at a time; an error in the block discards the changes."""
         try:
             handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError:
-            # Without the file, alerts are kept only in memory.
+            # Without the file, keep the alerts in memory.
             yield self._unwritten
             return
         try:
@@ -79,7 +79,7 @@ class AlertFile:
 
 
 def _write(handle: int, alerts: StoredAlerts) -> bool:
-    # Padded to the file's full size, so that overwriting it needs no additional disk space.
+    # Pad the content to the file's full size, so that later writes need no additional disk space.
     content = json.dumps([asdict(alert) for alert in alerts.values()], default=str).encode().ljust(SIZE)
     try:
         return os.pwrite(handle, content, 0) == len(content)
@@ -90,7 +90,7 @@ def _write(handle: int, alerts: StoredAlerts) -> bool:
 def _parse(content: bytes) -> StoredAlerts:
     try:
         rows = json.loads(content)
-    except ValueError:  # The file is empty, or another process is writing it at this moment.
+    except ValueError:  # The file is empty, or another process is just writing it.
         return {}
     found = (StoredAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(alert.kind, alert.subject): alert for alert in found}

@@ -1,4 +1,4 @@
-"""Send complete ASGI responses, including the server's own errors in the format of the vendor whose API the path is."""
+"""Send complete ASGI responses, including the server's own errors in the error format of the API at the path."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from routing_admin.platform.server.request_id import make_request_id, read_scope_id
 
 CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-"""Control characters that no header may contain, because they would end the line or be stripped."""
+"""Control characters that no header may contain, because they would end the line or be removed."""
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 async def send_whole(status: int, headers: Mapping[str, str], body: bytes, send: Send) -> None:
-    """Send a response with its length; raise `ValueError` for an invalid header."""
+    """Send a complete response with its Content-Length; raise `ValueError` for an invalid header."""
     pairs = [*header_pairs(headers), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": status, "headers": pairs})
     await send({"type": "http.response.body", "body": body})
@@ -37,7 +37,7 @@ TYPES: Mapping[str, str] = {
     "overloaded": "server_error",
     "too_many_connections": "server_error",
 }
-"""OpenAI's error types by code; every other code has the type `invalid_request_error`."""
+"""Maps our codes to OpenAI's error types; all other codes have the type `invalid_request_error`."""
 ANTHROPIC_TYPES: Mapping[str, str] = {
     "key_invalid": "authentication_error",
     "request_timeout": "timeout_error",
@@ -45,7 +45,7 @@ ANTHROPIC_TYPES: Mapping[str, str] = {
     "too_many_connections": "overloaded_error",
     "too_large": "request_too_large",
 }
-"""Anthropic's error types by code."""
+"""Maps our codes to Anthropic's error types."""
 
 GOOGLE_STATUSES: Mapping[int, str] = {
     401: "UNAUTHENTICATED",
@@ -60,9 +60,9 @@ GOOGLE_STATUSES: Mapping[int, str] = {
     501: "UNIMPLEMENTED",
     504: "DEADLINE_EXCEEDED",
 }
-"""Google's names for HTTP statuses; any other 4xx is `INVALID_ARGUMENT`, any other 5xx `UNAVAILABLE`."""
+"""Maps HTTP statuses to Google's names; any other 4xx is `INVALID_ARGUMENT`, any other 5xx `UNAVAILABLE`."""
 OPENAI_CODES: Mapping[str, str] = {"key_invalid": "invalid_api_key"}
-"""OpenAI's names for codes that have another name here, because clients check them."""
+"""Maps our codes to OpenAI's codes where these differ, because clients check them."""
 
 
 async def send_refusal(
@@ -74,7 +74,7 @@ async def send_refusal(
     headers: Mapping[str, str] = MappingProxyType({}),
     **extra: Any,
 ) -> None:
-    """Send an error as the response to a request, with the request's id, and close the connection."""
+    """Respond to a request with an error that contains the request's id, and close the connection."""
     default_headers, body = refusal_parts(scope["path"], status, code, message, read_scope_id(scope), **extra)
     pairs = dict(default_headers) | {name.lower().encode(): value.encode() for name, value in headers.items()}
     await send({"type": "http.response.start", "status": status, "headers": [*pairs.items()]})
@@ -84,7 +84,7 @@ async def send_refusal(
 def refusal_parts(
     path: str, status: int, code: str, message: str, request_id: str = "", **extra: Any
 ) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return headers and body of an error that closes the connection; a 503 allows a retry after a second."""
+    """Return the headers and body of an error that closes the connection; a 503 allows a retry after a second."""
     request_id = request_id or make_request_id("")
     body = json.dumps(refusal_json(path, status, code, message, request_id, **extra)).encode()
     headers = [
@@ -99,7 +99,7 @@ def refusal_parts(
 def google_error(
     status: int, code: str, message: str, request_id: str, details: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return an error in Google's format (AIP-193): status name, our code as the reason, and details."""
+    """Return an error in Google's format (AIP-193), with the status name, our code as the reason, and the details."""
     info = {"reason": code.upper(), "domain": "routing_admin", "metadata": {"requestId": request_id}}
     listed = [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", **info}, *details]
     status_name = GOOGLE_STATUSES.get(status) or ("INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE")
@@ -107,7 +107,7 @@ def google_error(
 
 
 def refusal_json(path: str, status: int, code: str, message: str, request_id: str, **extra: Any) -> dict[str, Any]:
-    """Return an error in the format of the vendor whose API the path is, or in our own format, with `extra`."""
+    """Return an error in the format of the vendor's API at the path, or else in our own format with `extra` fields."""
     if path.startswith("/v1beta/"):
         return google_error(status, code, message, request_id)
     if path.startswith("/v1/messages"):

@@ -1,8 +1,8 @@
 """Compress pages and JSON, but not streams, with gzip.
 
 A page contains its CSRF secret next to text that the author of a link may control. The compressed length must not
-reveal the secret (BREACH, RFC 9110 §17.8), so the secret is masked differently in each page, and the gzip header has a
-random length.
+reveal the secret (BREACH, RFC 9110 §17.8). Therefore Django masks the secret differently in each page, and its gzip
+header has a random length.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from django.middleware.gzip import GZipMiddleware
 
 COMPRESSIBLE = re.compile(r"text/(?!event-stream)|application/(\w+\+)?json|application/javascript|image/svg")
 UNCOMPRESSED_PATHS = ("/v1/", "/v1beta/")
-"""Paths of agent calls. Their responses are streams or small, and compression takes time, so they are not
-compressed.
-"""
+"""Paths of agent calls, whose responses are not compressed: they are streams or small, and compression takes time."""
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Compress complete text responses of pages and `/api/v1`; downloads, ranges and streams stay unchanged."""
+    """Compress text responses of pages and `/api/v1`; streaming responses such as downloads stay unchanged."""
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         is_text = COMPRESSIBLE.match(response.headers.get("Content-Type", ""))

@@ -1,4 +1,4 @@
-"""Limit the time that a caller may take for a request, and the connections of an IP address."""
+"""Limit the number of connections per process and IP address, and define the limits on reading requests."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ log = logging.getLogger(__name__)
 HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths of health checks, which are served even when all connections are in use."""
 HEALTH_CONNECTIONS = 32
-"""Additional connections for health checks after the limit is reached."""
+"""Additional connections that are accepted for health checks after the limit is reached."""
 MAX_CLOSE_CANDIDATES = 64
-"""How many of the oldest connections are searched for one that can be closed."""
+"""Number of oldest connections among which one that can be closed is searched for."""
 WARNING_SECONDS = 60.0
-"""Minimum seconds between log lines about refused connections."""
+"""Minimum number of seconds between log lines about refused connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits on the resources of a caller.
+    """Limits on the resources that a caller may use.
 
-    A request's head must be complete within `head_seconds` and have at most `head_bytes`; the time starts with the
-    connection or with the first byte of the next request. Its body must be complete within `body_seconds`, or arrive at
-    `body_rate` bytes per second or more in each period of that length. `proxies` is the number of trusted proxies, see
-    `ROUTING_ADMIN_TRUSTED_PROXIES`.
+    A request's head must be complete within `head_seconds` and have at most `head_bytes`; the time starts when the
+    connection is opened, or with the first byte of the next request. Its body must be complete within `body_seconds`,
+    or arrive at `body_rate` bytes per second or more in each period of that length. `proxies` is the number of trusted
+    proxies (`ROUTING_ADMIN_TRUSTED_PROXIES`).
     """
 
     head_seconds: float = 10.0
@@ -42,7 +42,7 @@ class ConnectionLimits:
     body_seconds: float = 30.0
     body_rate: int = 4 * 1024
     unread_seconds: float = 60.0
-    """Seconds for which a caller may stop reading its response while the connection is being closed."""
+    """Seconds for which a caller may stop reading its response before a closing connection is dropped."""
     per_address: int = 256
     total: int = 10_000
     proxies: int = 0
@@ -53,21 +53,21 @@ class Connection(Protocol):
 
     @property
     def waits_for_head(self) -> bool:
-        """Whether the connection waits for the head of a request, or for the rest of it."""
+        """Return whether the connection waits for the head of a request, or for the rest of it."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is being read or answered."""
+        """Return whether no request is being read or answered."""
 
     def make_room(self) -> None: ...
 
 
 @dataclass(slots=True)
 class Connections:
-    """Open connections of this process in order of opening, in total and by address.
+    """Open connections of this process, in total and by address, oldest first.
 
-    Behind proxies all connections come from a few addresses. In that case running requests are counted instead, by the
-    address that the outermost proxy saw.
+    Behind proxies all connections come from a few addresses. In this case requests in progress are counted instead, by
+    the address that the outermost proxy saw.
     """
 
     limits: ConnectionLimits
@@ -85,7 +85,10 @@ class Connections:
         return sum(not connection.waits_for_head and not connection.is_idle for connection in self._all)
 
     def add(self, connection: Connection) -> bool:
-        """Count a connection until `remove`; return False if the process is at its limit and can close none."""
+        """Count a connection until `remove` is called.
+
+        Return False if the process is at its limit and no other connection can be closed.
+        """
         full = len(self._all) >= self.limits.total
         self._all[connection] = None
         if not full or self._make_room_in_all():
@@ -101,7 +104,7 @@ class Connections:
         return len(self._all) <= self.limits.total + HEALTH_CONNECTIONS
 
     def enter(self, connection: Connection, address: str) -> bool:
-        """Count a connection for `address`; return False if the address is at its limit and has none to close."""
+        """Count a connection for `address`; return False if the address is at its limit and none can be closed."""
         peers = self._open.setdefault(client_network(address), {})
         if len(peers) >= self.limits.per_address and not self._make_room(peers):
             self._note_refusal(f"the address {client_network(address)} has its {self.limits.per_address}")
@@ -123,7 +126,7 @@ class Connections:
                 self._note_refusal(f"this process has its {self.limits.total} connections")
                 connection.make_room()
                 return True
-            # Move busy connections to the end, so that the next search starts with others.
+            # Move busy connections to the end, so that the next search starts with other connections.
             self._all[connection] = self._all.pop(connection)
         return False
 
@@ -137,8 +140,8 @@ class Connections:
             self._warned_at, self._unreported = self.clock(), 0
 
     def _make_room(self, candidates: dict[Connection, None]) -> bool:
-        # Close the oldest connection that waits for a head, or else the oldest idle one, so that connections that send
-        # nothing cannot block an address.
+        # Close the oldest connection that waits for a request's head, or else the oldest idle one, so that connections
+        # that send nothing cannot block an address.
         closable = next((connection for connection in candidates if connection.waits_for_head), None) or next(
             (connection for connection in candidates if connection.is_idle), None
         )

@@ -1,8 +1,8 @@
-"""Allow pages of other origins to call the agents' APIs from a browser (CORS, Fetch standard §3.2); off by default.
+"""Allow pages of other origins to call the agents' APIs from a browser (CORS, Fetch standard §3.2), off by default.
 
-Only the agents' APIs are shared, and only with keys. Cookies of other origins are never accepted, so pages of other
-origins cannot use a browser's session with this installation. Preflights are answered immediately, without a key and
-without a query.
+Only the agents' APIs are shared, and only for calls with keys. Cookies are never accepted from other origins, so their
+pages cannot use a user's session with this installation. Preflight requests are answered immediately, without a key or
+a database query.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
 """Paths of the agents' APIs, except their documentation page."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"
-"""Seconds for which a browser caches a preflight."""
+"""Seconds for which a browser caches the response to a preflight request."""
 READABLE = (
     "x-request-id",
     "request-id",
@@ -37,8 +37,8 @@ READABLE = (
     "mcp-session-id",
     "mcp-protocol-version",
 )
-"""Response headers that pages may read, besides those that CORS always allows and those with one of the prefixes
-below.
+"""Response headers that pages may read, in addition to headers that CORS always allows and headers with one of the
+prefixes below.
 """
 PREFIXES = ("x-routing-", "x-ratelimit-", "ratelimit", "anthropic-ratelimit-")
 TOKENS = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
@@ -47,7 +47,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def share(app: App, origins: Collection[str]) -> App:
-    """Wrap the application so that pages of these origins may read its responses; `*` means all origins.
+    """Wrap the application so that pages of `origins` may read its responses; `*` means all origins.
 
     Without origins, return the application unchanged.
     """
@@ -62,7 +62,7 @@ def share(app: App, origins: Collection[str]) -> App:
         headers = scope_headers(scope)
         origin = headers.get("origin", "")
         grant = "*" if any_origin else origin if origin in origins else ""
-        # A preflight has no key, so it is answered before authentication.
+        # A preflight request contains no key, so it is answered before authentication.
         if origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             await _answer_preflight(scope, grant, headers.get("access-control-request-headers", ""), send)
             return

@@ -1,8 +1,9 @@
-"""End a process: requests in progress may finish, and those that take too long receive an error.
+"""End a process gracefully: requests in progress may finish, and those that take too long receive an error.
 
-The server cancels the remaining requests `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before, everything that
-still waits for a provider is ended properly, instead of by a cut connection: a stream by an error event, any other
-response by a 503. Each process locks a file while it serves, so the others notice if it ends without shutting down.
+The server cancels the remaining requests `ROUTING_ADMIN_DRAIN_SECONDS` after SIGTERM. Shortly before that, every
+request that still waits for a provider is ended properly instead of by a closed connection: a stream with an error
+event, any other request with a 503. Each process locks a file while it is serving, so other processes notice if it ends
+without shutting down.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ from routing_admin.paths import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 END_MARGIN_SECONDS = 2.0
-"""Seconds between the end of the remaining requests and the server's own deadline, in which their last bytes are
+"""Seconds before the server's own deadline at which the remaining requests are ended, so that their last bytes can be
 sent.
 """
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 
 class DrainingError(Exception):
-    """The process ends before the response is complete; another process can serve the request."""
+    """The process is ending before the response is complete; another process can serve the request."""
 
     status, code, message = 503, DRAINED, DRAINED_MESSAGE
     should_retry, retry_after = True, 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return the error in the format of `/api/v1`; `attempts` is empty, because none was completed."""
+        """Return the error in the format of `/api/v1`; `attempts` is empty, because no attempt was completed."""
         return {"error": self.code, "message": self.message, "attempts": []}
 
 
 class WaitingPeriod:
-    """A task's wait, registered with `Draining` until the wait ends."""
+    """A task's wait, which is registered with `Draining` while it lasts."""
 
     __slots__ = ("_ended", "_others", "_reason", "_task", "_waiting")
 
@@ -63,7 +64,7 @@ class WaitingPeriod:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
         self._waiting.pop(self, None)
         cancelled = self._reason is not None and kind is asyncio.CancelledError
-        # `give_up` cancelled the task, so raise the reason instead of the cancellation.
+        # `give_up` cancelled the task, so raise its reason instead of the cancellation.
         if cancelled and self._task and self._task.uncancel() <= self._others:
             raise self._reason or DrainingError() from None
 
@@ -80,18 +81,18 @@ class Draining:
         self._waiting: dict[WaitingPeriod, asyncio.AbstractEventLoop] = {}
 
     def limit(self) -> WaitingPeriod:
-        """Return a context manager for a wait that raises `DrainingError` when the drain time is over."""
+        """Return a context manager for a wait, which raises `DrainingError` when the drain time is over."""
         return WaitingPeriod(self._waiting, ended=self._ended)
 
     def schedule_end(self) -> None:
         """Begin draining after SIGTERM: waits may continue until shortly before the server's deadline."""
         process_marker().remove()
         self.has_begun, seconds = True, settings.DRAIN_SECONDS
-        # If the drain time is short, half of it is left for the last bytes.
+        # If the drain time is short, leave half of it for the last bytes.
         asyncio.get_running_loop().call_later(max(seconds - END_MARGIN_SECONDS, seconds / 2), self.end)
 
     def check(self) -> None:
-        """Raise `DrainingError` once the drain time is over; streams that never wait call this."""
+        """Raise `DrainingError` if the drain time is over, for streams that never wait."""
         if self._ended:
             raise DrainingError
 
@@ -100,12 +101,12 @@ class Draining:
         self.give_up()
 
     def give_up(self) -> None:
-        """End all current waits, including those on other threads' event loops."""
+        """End all current waits, including those on the event loops of other threads."""
         for period, loop in tuple(self._waiting.items()):
             loop.call_soon_threadsafe(period.give_up)
 
     def listen(self) -> None:
-        """Handle SIGTERM and SIGINT in addition to the server's own handlers; in the main thread only."""
+        """Begin draining on SIGTERM and SIGINT, in addition to the server's own handlers; only for the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()
@@ -127,9 +128,9 @@ log = logging.getLogger(__name__)
 
 
 class ProcessMarker:
-    """The file of this process, which is removed when the process shuts down.
+    """File of this process, which is removed when the process shuts down.
 
-    After a crash the other processes find the file unlocked.
+    After a crash, other processes find the file unlocked.
     """
 
     def __init__(self) -> None:
@@ -145,7 +146,7 @@ class ProcessMarker:
             self._handle = os.open(folder / f".{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             fcntl.flock(self._handle, fcntl.LOCK_EX)
             os.write(self._handle, program_version().encode())
-            # The file is locked before it gets this name, because other processes only check files with this name.
+            # Lock the file before it gets this name, because other processes check only files with such names.
             self._path = (folder / f".{name}").rename(folder / name)
         except OSError as error:
             log.warning("a crash of this process will not be noticed: %s", error)
@@ -165,7 +166,7 @@ class ProcessMarker:
 
 def _is_left_behind(path: Path) -> bool:
     with suppress(OSError), hold_unless_locked(path) as is_free:
-        # If a file is locked, its process is still alive, or another process is about to remove the file.
+        # If the file is locked, its process is still alive, or another process is about to remove the file.
         if is_free:
             path.unlink()
             return True

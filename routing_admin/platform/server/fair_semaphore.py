@@ -1,8 +1,8 @@
-"""Fair concurrency limit with a bounded queue; no caller can occupy every slot.
+"""Fair limit on concurrency with a bounded queue: no caller can occupy all slots.
 
-A name (an agent or an IP address) may occupy up to three times as many slots as are free. A single caller gets three
-quarters of all slots, two get three sevenths each, and a caller without a slot always finds a free one. This is the
-dynamic threshold with which switches share their buffers (Choudhury and Hahne, 1998).
+A caller (named by agent or IP address) may occupy up to three times as many slots as are free. A single caller gets
+three quarters of all slots, two callers get three sevenths each, and a caller without a slot always finds a free slot.
+Network switches share their buffers by the same dynamic threshold (Choudhury and Hahne, 1998).
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from capabilities.runtime import owned
 from routing_admin.platform.server.draining import draining
 
 QUEUE_SHARE = 4
-"""Number of slots for each place in the queue."""
+"""Number of slots for each place in the queue of waiting calls."""
 LARGE_BODIES_MIB = 1024
-"""Memory in MiB for large bodies in a process; parsing a body takes about as much memory again."""
+"""Memory in MiB for large bodies in one process; parsing a body takes about as much memory again."""
 THREADS = 16
-"""Number of threads that process files of calls. Each needs a database connection, so it is below the size of a
-pool.
+"""Number of threads that process files for calls. Each needs a database connection, so the number is below a pool's
+size.
 """
 WAIT_SECONDS = 2.0
-"""Maximum seconds that a request waits for a slot."""
+"""Maximum time in seconds for which a request waits for a slot."""
 
 
 @dataclass(slots=True)
 class FairSemaphore:
     """Slots of one process for one type of work; used from one event loop.
 
-    `in_use` and `waiting` are the current numbers of slots and waiters, `refused` counts all rejections.
+    `in_use` is the number of occupied slots, `waiting` the number of waiting callers, `refused` the number of
+    rejections.
     """
 
     most: int
@@ -51,7 +52,7 @@ class FairSemaphore:
         return len(self._waiters)
 
     def take(self, name: str, count: int = 1) -> bool:
-        """Take slots and return True if enough are free for that name; `leave` gives them back."""
+        """Take `count` slots and return True if enough slots are free for `name`; `leave` releases them."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
         # With a SHARE of 3, a single name gets at most three quarters of all slots.
@@ -92,14 +93,14 @@ class FairSemaphore:
             self._own[name] = left
         else:
             del self._own[name]
-        # Cancelled waiters take no slots.
+        # Waiters that were cancelled take no slots.
         self._waiters = [waiter for waiter in self._waiters if not waiter[1].cancelled()]
         while self._waiters:
             at = min(range(len(self._waiters)), key=lambda at: self._rank(self._waiters[at][0]))
             if not self.take(self._waiters[at][0]):
                 return
             waiting, granted = self._waiters.pop(at)
-            # Names with the same number of slots are served in turn.
+            # Serve names with the same number of slots in turn.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
             granted.set_result(None)
         self._turns.clear()
@@ -158,7 +159,7 @@ class Slot:
 
 @owned
 def calls() -> FairSemaphore:
-    """Return the semaphore for chat calls, shared fairly between agents."""
+    """Return the semaphore for chat calls; its slots are shared between agents."""
     return FairSemaphore(settings.MAX_CALLS, settings.MAX_CALLS // QUEUE_SHARE)
 
 
@@ -166,7 +167,7 @@ def calls() -> FairSemaphore:
 def requests() -> FairSemaphore:
     """Return the semaphore for all other requests, each of which needs a thread.
 
-    Its slots are shared between agents if the key is cached, else between IP addresses.
+    Its slots are shared between agents, or between IP addresses if the key is not cached.
     """
     return FairSemaphore(settings.MAX_REQUESTS, settings.MAX_REQUESTS // QUEUE_SHARE)
 
@@ -182,13 +183,13 @@ def bodies() -> FairSemaphore:
 
 @owned
 def parses() -> FairSemaphore:
-    """Return the one-slot semaphore for decompressing and parsing large bodies of chat calls, shared between agents."""
+    """Return the semaphore with one slot for decompressing and parsing large bodies of chat calls."""
     return FairSemaphore(1, 64, 30.0)
 
 
 @owned
 def threads() -> FairSemaphore:
-    """Return the semaphore for threads that process files, shared between agents; a call may wait an hour."""
+    """Return the semaphore for threads that process files, for which a call may wait up to an hour."""
     return FairSemaphore(THREADS, 8 * settings.MAX_CALLS, 3600.0)
 
 
@@ -205,7 +206,7 @@ async def slot(semaphore: FairSemaphore, name: str) -> AsyncIterator[None]:
 
 @owned
 def lookups() -> FairSemaphore:
-    """Return the semaphore for callers whose key must be looked up in the database, shared between IP addresses."""
+    """Return the semaphore for looking up keys in the database; its slots are shared between IP addresses."""
     return FairSemaphore(settings.MAX_REQUESTS, 0)
 
 

@@ -1,4 +1,4 @@
-"""Locks on files and folders, which the system releases when the process ends for whatever reason."""
+"""Locks on files and folders, which the operating system releases when the process ends for whatever reason."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Health checks for load balancers, without a key and without details that would help an attacker.
 
-They say whether this process can answer calls and which dependencies work. Each dependency is checked in its own
-thread, one check at a time. A check that hangs delays one probe by `PROBE_SECONDS` and occupies one thread.
+Health checks report whether this process can answer calls and which dependencies work. Each dependency is checked in a
+thread of its own, by one check at a time. A check that hangs delays one probe by `PROBE_SECONDS` and occupies one
+thread.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from routing_admin.platform.server.scrapes import metrics
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""Seconds for which a probe waits for the checks. Orchestrators wait longer, and their own timeout would not name the
-cause.
+"""Seconds for which a probe waits for the checks. This is less than the timeout of orchestrators, which would not name
+the cause.
 """
 OK, FAILED = "ok", "failed"
 
@@ -40,7 +41,7 @@ def _artifacts() -> None:
 
 
 class DependencyCheck:
-    """A check in a background thread; probes wait for its result for at most `PROBE_SECONDS`."""
+    """Checks a dependency in a background thread; probes wait for the result for at most `PROBE_SECONDS`."""
 
     def __init__(self, name: str, check: Callable[[], None]) -> None:
         self.name, self._check = name, check
@@ -59,7 +60,7 @@ class DependencyCheck:
                 thread.start()
 
     def works(self) -> bool:
-        """Return whether the check succeeded; a check that has run for longer than `PROBE_SECONDS` has failed."""
+        """Return whether the check succeeded; a check that runs for longer than `PROBE_SECONDS` counts as failed."""
         finished = self._finished
         if finished is not None and not finished.wait(max(0.0, self._began + PROBE_SECONDS - time.monotonic())):
             self._note(f"no answer within {PROBE_SECONDS:g} s")
@@ -78,7 +79,7 @@ class DependencyCheck:
             finished.set()
 
     def _note(self, problem: str) -> None:
-        # Log a problem once per outage, and once at its end.
+        # Log a problem only once per outage, and log the end of the outage.
         if problem and not self._problem:
             log.error("readiness check of %s failed: %s", self.name, problem)
         elif self._problem and not problem:
@@ -98,7 +99,7 @@ def own_checks() -> list[DependencyCheck]:
 
 def check_dependencies() -> dict[str, str]:
     """Return the state of each dependency by name, within `PROBE_SECONDS`."""
-    # Start all checks before waiting for the first.
+    # Start all checks before waiting for the first one.
     checks = server_hooks().checks
     for check in checks:
         check.begin()
@@ -107,7 +108,7 @@ def check_dependencies() -> dict[str, str]:
 
 
 def server_state() -> str:
-    """Return `ok` while calls can be answered, even if only from memory; otherwise return the reason."""
+    """Return `ok` if calls can be answered, even if only from memory, or else the reason why not."""
     if draining().has_begun:
         return "draining"
     if not server_hooks().has_configuration():
@@ -120,16 +121,16 @@ app_name = "probes"
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """Return 200 while the process is alive, without checking dependencies."""
+    """Return 200 as long as the process is alive, without checking dependencies."""
     return HttpResponse("ok\n", content_type="text/plain; charset=utf-8")
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Return 200 while calls can be answered, with failing dependencies listed; with `?full`, 503 if one fails.
+    """Return 200 if calls can be answered, and list failing dependencies; with `?full`, return 503 if any fails.
 
-    Servers share their dependencies. If servers returned 503 for a failing dependency, all would be stopped at the same
-    time, although they can still answer some calls from memory.
+    Servers share their dependencies. If they returned 503 for a failing dependency, all servers would be taken out of
+    service at the same time, although they can still answer some calls from memory.
     """
     states = check_dependencies()
     checks = {"server": server_state(), **states}

@@ -19,11 +19,11 @@ Sources = Sequence[Callable[[], "Iterable[MetricFamily]"]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """Metrics and readiness checks of higher packages.
+    """Metrics and readiness checks that higher packages contribute.
 
     `families` describe the whole installation and are read at each scrape. `process_families` describe this process and
-    are published every second, so they must not query a database. `filters` remove the series of objects that are no
-    longer configured.
+    are published every second, so they must not query a database. `filters` remove the time series of objects that are
+    no longer configured.
     """
 
     families: Sources
@@ -37,7 +37,8 @@ class Hooks:
 def server_hooks() -> Hooks:
     """Return the hooks that `settings.SERVER_HOOKS` names.
 
-    They are imported at first use, because they import most of the program, and management commands do not need them.
+    The hooks are loaded at first use, because they import most of the program, and management commands do not need
+    them.
     """
     hooks: Hooks = import_string(settings.SERVER_HOOKS)()
     return hooks

@@ -1,4 +1,4 @@
-"""Check the `Host` header also where Django does not, but not on paths that only health probes request."""
+"""Check the `Host` header also outside of Django, but not on paths that only health probes request."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Django's middleware without a host check for health probes, because orchestrators use a server's address."""
+    """Django's middleware without the host check for health probes, because orchestrators use the IP address."""
 
     def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         return None if request.path in PROBES else super().process_request(request)

@@ -1,7 +1,7 @@
-"""Connections of the server: uvicorn's protocol with timeouts, so that no caller occupies a connection for too long.
+"""The server's HTTP protocol: uvicorn's, with timeouts, so that no caller occupies a connection for too long.
 
-A call whose head and body arrive together starts no timer. An incomplete request has a timer. When it fires, the caller
-receives a 408 and the connection is closed, unless the server itself delays the request.
+A request whose head and body arrive together starts no timer. An incomplete request has a timer. When the timer fires,
+the caller receives a 408 and the connection is closed, unless the server itself delays the request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
-"""Seconds for which idle connections of a stopping server still accept a request, because a proxy may have just sent
+"""Seconds for which idle connections of a stopping server still accept a request, because a proxy may just have sent
 one.
 """
 
@@ -39,7 +39,7 @@ HEAD, BODY, NOTHING = Part
 
 
 class Protocol(RequestReader):
-    """uvicorn's protocol, with limits on the duration and number of a caller's connections."""
+    """uvicorn's protocol, with limits on a caller's connections and on the time for sending a request."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Protocol(RequestReader):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # Above the limit on connections, only health checks are served.
+        # Above the limit on connections, serve only health checks.
         self._only_health = not self._counted.add(self)
         if self._only_health and not self._counted.has_room_for_health():
             self._refuse(503, TOO_MANY, FULL_MESSAGE)
@@ -84,7 +84,7 @@ class Protocol(RequestReader):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # The timer only runs while a request is incomplete.
+        # The timer runs only while a request is incomplete.
         if not self._whole or self.cycle.response_complete:
             self._watch(len(data))
         elif self._timer is not None:
@@ -103,8 +103,7 @@ class Protocol(RequestReader):
         self._close()
 
     def shutdown(self) -> None:
-        # Running requests are still answered, and idle connections stay open a little for a request that may be on its
-        # way.
+        # Finish requests in progress, and keep idle connections open briefly for a request that may be on its way.
         if self.cycle is None or self.cycle.response_complete:
             self._ends = True
             self.loop.call_later(LAST_REQUEST_SECONDS, super().shutdown)
@@ -161,7 +160,7 @@ class Protocol(RequestReader):
         part, limits = self._timed, self._limits
         if self.transport.is_closing():
             return
-        # It is not the caller's fault if the server has not read everything that was sent, or if enough has arrived.
+        # Restart the timer if the server itself delays the request, or if the body arrives fast enough.
         if self._lets_wait(part) or self._comes_fast_enough(part):
             self._time(part)
         elif part is HEAD:
@@ -176,7 +175,8 @@ class Protocol(RequestReader):
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             return False
-        # While an earlier request is being answered, or reading is paused, the caller may have sent more than was read.
+        # The caller may have sent more than was read, because an earlier request is being answered, or reading is
+        # paused.
         return part is HEAD or bool(self.pipeline) or self.flow.read_paused or bool(cycle.body)
 
     def _comes_fast_enough(self, part: Part) -> bool:
@@ -192,7 +192,7 @@ class Protocol(RequestReader):
             self._drop_unread()
 
     def _drop_unread(self, before: int | None = None) -> None:
-        # While the connection is closing, keep the rest of a response only as long as the caller reads it.
+        # While the connection is closing, keep the rest of a response only as long as the caller continues to read it.
         left, closing = self.transport.get_write_buffer_size(), self.transport.is_closing()
         if left and closing and before is not None and left >= before:
             self.transport.abort()
@@ -241,7 +241,7 @@ def _without_chunks(cycle: RequestResponseCycle, app: Any) -> Any:
                 is_open = all(name.lower() != b"content-length" for name, _ in message.get("headers", ()))
                 cycle.chunked_encoding = False if is_open else None
             elif is_open:
-                # uvicorn checks the declared length, so each block is declared to be the whole remaining body.
+                # uvicorn checks the declared length, so declare each block to be the whole remaining body.
                 cycle.expected_content_length = len(message.get("body", b""))
             await send(message)
 

@@ -24,7 +24,7 @@ class RedactFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(_cut(record.getMessage(), LINE_CHARACTERS)), ()
-        # Format the traceback here, so that it is redacted, too.
+        # Format the traceback here, so that it is also redacted.
         if record.exc_info and not record.exc_text:
             record.exc_text = redact(_cut(TRACEBACKS.formatException(record.exc_info), TRACEBACK_CHARACTERS))
         return True
@@ -32,8 +32,8 @@ class RedactFilter(logging.Filter):
 
 LINE_CHARACTERS = 8_192
 TRACEBACK_CHARACTERS = 65_536
-"""Maximum number of characters of a line and of its traceback. Without them, callers could write long lines by long
-paths.
+"""Maximum number of characters in a line and in its traceback. Without these limits, callers could cause long lines by
+requesting long paths.
 """
 
 
@@ -46,7 +46,7 @@ REFUSALS = (PermissionDenied, BadRequest, MultiPartParserError, OverloadedError)
 
 
 class ExplainFilter(logging.Filter):
-    """Replace tracebacks of outages with one sentence that says what to do, and drop those of rejected requests."""
+    """Replace the tracebacks of outages with a sentence that says what to do, and drop those of rejected requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None

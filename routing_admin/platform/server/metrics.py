@@ -1,8 +1,8 @@
-"""Count outcomes of requests after the responses, and render the text for Prometheus.
+"""Count the outcomes of requests after their responses, and render metrics for Prometheus.
 
-Names and bucket boundaries follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`). Names of our own
-start with `routing_admin`. Counts are plain numbers by labels, because the processes of a server exchange and sum them
-(`worker_board.py`). prometheus_client renders them.
+Names and bucket boundaries follow OpenTelemetry's conventions for generative AI (`gen_ai.client.*`). Our own names
+start with `routing_admin`. Counts are plain numbers by labels, which prometheus_client renders, because a server's
+processes exchange and sum them (`worker_board.py`).
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ CALL_LABELS = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_
 
 Labels = tuple[str, ...]
 Value = Any
-"""A number or, for a histogram, the number of observations per bucket (the last is unbounded), followed by the sum of
-all observations.
+"""A number or, for a histogram, the number of observations in each bucket (the last bucket is unbounded), followed by
+the sum of all observations.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """A metric: its numbers by labels, empty if nothing is known. A family with buckets is a histogram.
+    """A metric, with values by labels; they are empty if nothing is known. A family with buckets is a histogram.
 
-    Numbers of several processes are summed, or with `is_largest` the largest is used.
+    The values of several processes are summed; with `is_largest`, the largest value is used instead.
     """
 
     name: str
@@ -70,16 +70,16 @@ class MetricFamily:
 
 
 def number(name: str, explanation: str, value: float | None, *, only_grows: bool = False) -> MetricFamily:
-    """Return a family of our own with one unlabelled number, or without numbers if `value` is None.
+    """Return a metric family of our own with one unlabelled value, or without values if `value` is None.
 
-    It is a counter if it `only_grows`, else a gauge.
+    With `only_grows` it is a counter, otherwise a gauge.
     """
     values: dict[Labels, Value] = {} if value is None else {(): value}
     return MetricFamily(name=f"routing_admin_{name}", explanation=explanation, values=values, only_grows=only_grows)
 
 
 def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
-    """Return each family once, with the combined numbers of all groups of families."""
+    """Return each family once, with its combined values from all groups."""
     found: dict[str, MetricFamily] = {}
     for family in chain.from_iterable(groups):
         known = found.get(family.name)
@@ -88,7 +88,7 @@ def sum_families(*groups: Iterable[MetricFamily]) -> list[MetricFamily]:
 
 
 class Tally:
-    """Counts of a family in this process; thread-safe."""
+    """Thread-safe counts of one metric family in this process."""
 
     def __init__(self, name: str, explanation: str, labels: Labels, buckets: tuple[float, ...] = ()) -> None:
         self._values: dict[Labels, Value] = {}
@@ -116,7 +116,7 @@ class Tally:
 
     def family(self) -> MetricFamily:
         with self._lock:
-            # Copy the histograms, because they are changed in place.
+            # Copy the histograms, because they are changed in place later.
             values = {labels: value[:] if self._buckets else value for labels, value in self._values.items()}
         return replace(self._family, values=values)
 
@@ -227,7 +227,7 @@ def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
 
 
 def render(families: Iterable[MetricFamily]) -> bytes:
-    """Return families in Prometheus's text format, without filtered series."""
+    """Return families in Prometheus's text format, without the series that the hooks' filters remove."""
     for leave_out in server_hooks().filters:
         families = map(leave_out, families)
     registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Background threads for Redis: check the connection, send and receive messages."""
+"""Background threads for Redis, which check the connection and send and receive messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE_SECONDS = 0.3
 
 
 class RedisRounds:
-    """A sending and a receiving thread, if Redis is configured."""
+    """A thread that sends messages and a thread that receives them, if Redis is configured."""
 
     def __init__(self, link: RedisLink, news: News) -> None:
         self._link, self._news = link, news
@@ -46,8 +46,8 @@ class RedisRounds:
             self._link.beat()
             self._news.send()
         finally:
-            # Wait even after an error, because the thread would otherwise repeat the error without a pause. A new
-            # message ends the wait.
+            # Wait even after an error, because the thread would otherwise repeat it without a pause. A new message ends
+            # the wait.
             if not self._ends.is_set():
                 self._wake.wait(PAUSE_SECONDS)
                 self._wake.clear()

@@ -1,7 +1,7 @@
-"""Store a few rejected calls for minutes: invalid keys and unknown paths, which the request log does not contain.
+"""Store a few rejected calls for some minutes: calls with invalid keys or unknown paths, which are not logged.
 
-They show an administrator who waits for the first call with a new key that one arrived, and why it failed. They are
-collected in memory and written in the background, only a few at a time, so a flood of them costs nothing.
+They show an administrator who waits for the first call with a new key that a call arrived, and why it failed. They are
+collected in memory and written in the background, only a few at a time, so a flood of such calls costs nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing_admin.models import RejectedCall
 log = logging.getLogger(__name__)
 
 MAX_NOTED, EVERY_SECONDS = 5, 2.0
-"""Maximum number of calls per write, and minimum seconds between writes; further calls are dropped."""
+"""Maximum number of calls per write, and minimum number of seconds between writes; further calls are dropped."""
 MAX_KEPT, RETENTION = 200, timedelta(minutes=15)
 PUBLIC = re.compile(r"ra_([0-9a-z]{8})(?:_|$)")
 
@@ -55,8 +55,8 @@ class RejectedCalls:
         self._writing = threading.Lock()
 
     def note(self, code: str, path: str, headers: Mapping[str, str]) -> None:
-        """Record a rejected call; of its headers only the type and public part of the key are stored."""
-        # In a flood of rejected calls, most cost no more than this check.
+        """Record a rejected call; of its headers only the key's kind and public part are stored."""
+        # In a flood of rejected calls, most calls cost no more than this check.
         if len(self._noted) >= MAX_NOTED:
             return
         key = read_key(headers)

@@ -11,13 +11,13 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 END_SECONDS = 10
-"""Maximum seconds for which the process waits for running work when it ends."""
+"""Maximum time in seconds for which a stopping process waits for work in progress."""
 
 
 class RepeatingThread:
-    """Thread that calls `work` every `pause` seconds, and finally `close` to release resources.
+    """Thread that calls `work` every `pause` seconds, and at the end `close` to release resources.
 
-    With `on_demand` the thread sleeps until `demand` is called, and then works once after a pause.
+    With `on_demand`, the thread sleeps until `demand` is called, and then calls `work` once after a pause.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RepeatingThread:
 
     def demand(self) -> None:
         """Request a round of work, which includes everything that was submitted before this call."""
-        # Check the flag first, because setting it again would take a lock and wake the thread.
+        # Check the flag first, because setting it again would take a lock.
         if not self._demanded.is_set():
             self._demanded.set()
 
@@ -59,7 +59,7 @@ class RepeatingThread:
             try:
                 self._work()
             except Exception as error:
-                # Whatever the error, such as a database outage, the next round tries again.
+                # The next round tries again after any error, such as a database outage.
                 self._outage.note(error)
             else:
                 self._outage.end()
@@ -69,6 +69,6 @@ class RepeatingThread:
         if self._on_demand:
             self._demanded.wait()
         ended = self._stop.wait(self._pause)
-        # Clear the flag before the work, so that demands during the work cause another round.
+        # Clear the flag before the work, so that a demand during the work causes another round.
         self._demanded.clear()
         return ended

@@ -1,4 +1,4 @@
-"""Request ids: the caller's or a new one, and unique ids for logged requests."""
+"""Request ids: the caller's id or a new one, and a unique id for each logged request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMEMBERED = 10_000
 
 
 class RecentIds:
-    """Caller-chosen ids of this process's recent requests, which ensure that no two logged requests share an id."""
+    """Ids that callers chose for this process's recent requests, so that no two logged requests get the same id."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
@@ -45,7 +45,7 @@ recent_ids = owned(RecentIds)
 
 
 def read_request_id(request: HttpRequest) -> str:
-    """Return a request's id: the caller's `x-request-id` if it is valid, else a new id."""
+    """Return a request's id: the caller's `x-request-id` if it is valid, or else a new id."""
     known: str | None = getattr(request, "request_id", None)
     if known:
         return known
@@ -55,7 +55,7 @@ def read_request_id(request: HttpRequest) -> str:
 
 
 def claim_request_id(request: HttpRequest) -> str:
-    """Return a unique id for a request to be logged."""
+    """Return a unique id for a request that will be logged."""
     claimed: str | None = getattr(request, "claimed_id", None)
     if claimed:
         return claimed
@@ -74,7 +74,7 @@ def claim_scope_id(scope: MutableMapping[str, Any], headers: Mapping[str, str]) 
 
 
 def read_scope_id(scope: Mapping[str, Any]) -> str:
-    """Return the id that the request of an ASGI scope has or would get."""
+    """Return the id that a request with this ASGI scope has or would get."""
     values = [value for name, value in scope["headers"] if name == HEADER.encode()]
     return scope.get(SCOPE_KEY) or make_request_id(values[0].decode("latin-1") if len(values) == 1 else "")
 
@@ -98,9 +98,9 @@ class RequestIdMiddleware:
 
 
 # The remaining functions generate ids that are unique but not secret, without a system call. `secrets` would release
-# the interpreter lock for each id, and this thread would then wait for others. Values that must not be guessed (keys,
-# tokens) still use `secrets`. An id starts with the second of its creation, so that successive ids are adjacent in the
-# log's indexes, which halves the cost of logging a request.
+# the GIL for each id, and this thread would then have to wait for other threads. Values that must not be guessed (keys,
+# tokens) still use `secrets`. An id starts with the second in which it was created, so that successive ids are adjacent
+# in the request log's indexes, which halves the cost of logging a request.
 
 _random = Random()  # noqa: S311  # seeded by the system; ids are no secrets
 os.register_at_fork(after_in_child=_random.seed)

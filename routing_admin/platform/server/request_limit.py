@@ -1,7 +1,7 @@
-"""Limit requests before they reach Django: the size of their bodies, and how many occupy a thread at the same time.
+"""Limit requests before they reach Django: the size of their bodies, and how many of them run concurrently.
 
-Bodies are counted while they are received, whatever length was announced. Django writes a whole body to disk before a
-view, including its key check, receives the request. Views then apply more specific limits of their own.
+The size of a body is counted while it is received, whatever length was announced, because Django writes the whole body
+to disk before any view can check the key. Views apply further, more specific limits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IsKnown = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 ANOTHER_LINK = "Get a new one with store_artifact or POST /api/v1/uploads."
 SETTING = "ROUTING_ADMIN_MAX_UPLOAD_BYTES"
-"""Name of the setting that limits the size of bodies."""
+"""Name of the setting that limits the size of request bodies."""
 
 
 DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -41,15 +41,15 @@ log = logging.getLogger(__name__)
 
 
 class _BodyTooLargeError(Exception):
-    """More bytes were received than the path allows."""
+    """More bytes were announced or received than the path allows."""
 
 
 class UnknownCallerError(Exception):
-    """More bytes were received than an unauthenticated caller may send."""
+    """More bytes were announced or received than an unauthenticated caller may send."""
 
 
 def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
-    """Wrap the application to reject bodies too large for their path or for unauthenticated callers."""
+    """Wrap the application to reject bodies that are too large for the path or for an unauthenticated caller."""
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,7 +60,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
             await body.check_announced()
             await app(scope, body.receive, body.send)
         except (_BodyTooLargeError, UnknownCallerError):
-            # A response that has started cannot be replaced by an error.
+            # Once a response has started, it cannot be replaced by an error.
             if not body.started:
                 await body.refuse()
         except OverloadedError as error:
@@ -79,7 +79,7 @@ def limit_bodies(app: App, is_known: IsKnown = is_known_caller) -> App:
 
 
 class _CountedBody:
-    """The body of one request, counted while it is received; `started` is set once the response has started."""
+    """The body of one request, counted while it is received; `started` is set when the response starts."""
 
     def __init__(self, scope: Any, receive: Receive, send: Send, is_known: IsKnown) -> None:
         self._scope, self._receive, self._send, self._is_known = scope, receive, send, is_known
@@ -121,7 +121,7 @@ class _CountedBody:
 
 
 def announced_length(scope: Any) -> int:
-    """Return the Content-Length of a request; 0 without a valid one."""
+    """Return the Content-Length of a request, or 0 if it is missing or invalid."""
     value = dict(scope["headers"]).get(b"content-length", b"")
     return int(value) if value.isdigit() and len(value) < 20 else 0
 
@@ -137,7 +137,7 @@ async def refuse(scope: Any, limit: int, send: Send) -> None:
 
 
 async def refuse_unknown(scope: Any, send: Send) -> None:
-    """Reject a large body from an unauthenticated caller: with a 401 for an API, a 413 for a page."""
+    """Reject a large body from an unauthenticated caller, with a 401 for an API or a 413 for a page."""
     path = scope["path"]
     link = check_upload_address(path)
     if link is not None:
@@ -152,7 +152,7 @@ async def refuse_unknown(scope: Any, send: Send) -> None:
 
 
 async def _refuse_link(scope: Any, state: TokenState, send: Send) -> None:
-    # A call with a small body would receive the same responses.
+    # Respond as to a call with a small body.
     if state is TokenState.EXPIRED:
         await send_refusal(scope, 410, "upload_link_over", f"This upload link has expired. {ANOTHER_LINK}", send)
     else:
@@ -169,9 +169,9 @@ def scope_headers(scope: Any) -> dict[str, str]:
 
 
 def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) -> App:
-    """Wrap the application to share its threads fairly between callers; if no thread is free, respond with a 503.
+    """Wrap the application to share its threads fairly between callers; respond with a 503 if no thread becomes free.
 
-    `find_agent_id` returns the agent if its key is cached; other requests count by IP address.
+    `find_agent_id` returns the agent if the key is cached; other requests are counted by IP address.
     """
 
     async def application(scope: Any, receive: Receive, send: Send) -> None:
@@ -194,7 +194,7 @@ def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) 
 
 
 def caller_name(scope: Any, find_agent_id: Callable[[Mapping[str, str]], str]) -> str:
-    """Return the agent or the IP address to which a request is attributed."""
+    """Return the agent or IP address to which a request is attributed."""
     headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

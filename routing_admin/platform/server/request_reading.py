@@ -1,6 +1,6 @@
 """Read requests with uvicorn's parser, strictly and within limits, using only its public names.
 
-Requests that two servers in a row may interpret differently are rejected (RFC 9112, 11.2), trailers are dropped, and
+Requests that a proxy and this server may interpret differently are rejected (RFC 9112, 11.2), trailers are dropped, and
 bytes outside of bodies are bounded.
 """
 
@@ -22,7 +22,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class HeadProblem(NamedTuple):
-    """Response to a request that is rejected before it reaches the application: status, code and message."""
+    """Status, code and message of the response to a request that is rejected before it reaches the application."""
 
     status: int
     code: str
@@ -39,7 +39,7 @@ _TUNNEL = HeadProblem(501, "method_not_implemented", "This server is no proxy. U
 
 
 def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[bytes]) -> HeadProblem | None:
-    """Return why a head is rejected, or None; `names` are its header names in lower case."""
+    """Return why a request head is rejected, or None if it is valid; `names` are its header names in lower case."""
     if version not in ("1.1", "1.0"):
         return _VERSION
     if names.count(b"host") != 1 and (version == "1.1" or b"host" in names):
@@ -55,19 +55,19 @@ def head_problem(version: str, method: bytes, headers: Headers, names: Sequence[
 
 
 def head_length(url: bytes, headers: Headers) -> int:
-    """Return the length of a head in bytes, in its usual spelling."""
+    """Return the usual length of a request head in bytes."""
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
 def head_without_upgrade(method: bytes, url: bytes, version: str, headers: Headers) -> bytes:
-    """Return the head of the request without the header that asks for an upgrade to another protocol."""
+    """Return the request head without the header that requests an upgrade to another protocol."""
     remaining = [(name, value) for name, value in headers if name != b"upgrade"]
     lines = b"".join(b"%b: %b\r\n" % pair for pair in remaining)
     return b"%b %b HTTP/%b\r\n%b\r\n" % (method, url, version.encode(), lines)
 
 
 class _Dropped(list[tuple[bytes, bytes]]):
-    """List that drops what is added to it: trailers of a chunked body, which no part of the program reads."""
+    """List that drops what is appended to it: the trailers of a chunked body, which no part of the program reads."""
 
     def append(self, _: tuple[bytes, bytes]) -> None: ...
 
@@ -76,11 +76,11 @@ TRAILERS = _Dropped()
 
 
 MAX_PIPELINED = 32
-"""Maximum number of pipelined requests on a connection that wait for earlier responses."""
+"""Maximum number of pipelined requests on a connection that may wait for earlier responses."""
 
 
 class RequestReader(HttpToolsProtocol):
-    """Connection that parses requests and starts or rejects them; its subclass `Protocol` adds timeouts."""
+    """Connection that parses requests, and runs or rejects them; the subclass `Protocol` adds timeouts."""
 
     _max_head = 65_536
     _whole = False
@@ -89,15 +89,15 @@ class RequestReader(HttpToolsProtocol):
     """Number of bytes received of the current head or body, without the first block."""
     _block = 0
     _framing = 0
-    """Number of bytes that frame a chunked body (sizes, extensions, trailers), minus the bytes of the body."""
+    """Number of bytes that frame a chunked body (chunk sizes, extensions, trailers), minus the size of the body."""
     _problem: HeadProblem | None = None
     _running: RequestResponseCycle | None = None
-    """The request that is being answered; `cycle` is the newest request, which may wait behind it."""
+    """The request that is being answered; `cycle` is the newest request, which may still be waiting."""
     url = b""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        # uvicorn ends only the newest request, which waits behind the running one if requests are pipelined.
+        # uvicorn ends only the newest request, which is not the running one if requests are pipelined.
         if self._running is not None and not self._running.response_complete:
             _disconnect(self._running)
 
@@ -126,7 +126,7 @@ class RequestReader(HttpToolsProtocol):
         else:
             self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
-            # httptools turns this error into an HttpParserError, for which `data_received` rejects the request.
+            # httptools turns this error into an HttpParserError, on which `data_received` rejects the request.
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
             return
@@ -145,7 +145,7 @@ class RequestReader(HttpToolsProtocol):
             self._framing -= 2 * len(body)
 
     def on_message_complete(self) -> None:
-        # A request with an upgrade is parsed again without it.
+        # A request with an upgrade is parsed again, without the upgrade.
         if not self.parser.should_upgrade():
             super().on_message_complete()
             self._whole = True
@@ -159,7 +159,7 @@ class RequestReader(HttpToolsProtocol):
         while True:
             try:
                 self.parser.feed_data(data)
-            # RFC 9110, 7.8 allows ignoring an upgrade: the request is then read as usual, including its body.
+            # RFC 9110, 7.8 allows ignoring an upgrade, so read the request as usual, including its body.
             except httptools.HttpParserUpgrade as upgrade:
                 parser = self.parser
                 head = head_without_upgrade(parser.get_method(), self.url, parser.get_http_version(), self.headers)
@@ -170,7 +170,7 @@ class RequestReader(HttpToolsProtocol):
 
     def _count_framing(self) -> None:
         self._framing += self._block
-        # Chunk extensions and trailers may have no more bytes than the body and a head together.
+        # Framing that exceeds the body by more than the maximum size of a head is refused.
         if self._framing > self._max_head:
             self._refuse(*self._too_large("chunk extensions and trailers"))
 
@@ -178,7 +178,7 @@ class RequestReader(HttpToolsProtocol):
         return HeadProblem(431, "head_too_large", f"The {subject} are larger than {self._max_head} bytes. Send fewer.")
 
     def _refuse(self, status: int, code: str, message: str) -> None:
-        """Send an error if a response is still possible, and close after earlier requests have been answered."""
+        """Send an error if a response is still possible; close the connection after earlier requests are answered."""
         running, begins = self._running, self.cycle is None or self.scope is not self.cycle.scope
         if running is None or running.response_complete:
             if begins:

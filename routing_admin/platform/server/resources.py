@@ -1,4 +1,4 @@
-"""Tune garbage collection, memory and thread switches of a serving process, and manage its file descriptors."""
+"""Tune a serving process's garbage collection, memory and thread switching, and manage its file descriptors."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from capabilities.runtime import owned
 from routing_admin.platform.garbage import collect_rarely
 
 M_ARENA_MAX = -8
-"""Option number in malloc.h: the maximum number of memory arenas."""
+"""Option number from glibc's malloc.h for the maximum number of memory arenas."""
 
 
 def settle() -> None:
     """Exempt all loaded objects from garbage collection, and limit the C library to two memory arenas.
 
-    Call this once all modules are loaded. Threads started later share the second arena, so memory freed by one thread
-    is used by the next. With a single arena, the log's writer and the event loop would wait for each other.
+    Call this once all modules are loaded. Threads that start later share the second arena, so memory that one thread
+    frees is used by the next. With a single arena, the request log's writer and the event loop would wait for each
+    other.
     """
     gc.collect()
     gc.freeze()
-    collect_rarely()  # Repeated here for worker processes, which do not start through the main program.
-    with suppress(OSError, AttributeError):  # Other C libraries than glibc have no such option.
+    collect_rarely()  # Repeat this for worker processes, which do not start through the main program.
+    with suppress(OSError, AttributeError):  # Only glibc has this option.
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
@@ -37,7 +38,7 @@ _loops = owned(list[asyncio.AbstractEventLoop])
 
 
 def note_loop() -> None:
-    """Remember the running event loop as the one that serves requests."""
+    """Remember the running event loop as a loop that serves requests."""
     _loops()[:] = [asyncio.get_running_loop()]
 
 
@@ -46,19 +47,19 @@ def count_tasks() -> int:
     return sum(len(asyncio.all_tasks(loop)) for loop in _loops())
 
 
-# The next functions set how long a computing thread keeps the interpreter while other threads wait for it.
+# The next functions set how long a computing thread keeps the GIL while other threads wait for it.
 
 SHORT_SWITCH_SECONDS = 0.001
 """Thread switch interval in seconds while threads compute pages, files or large bodies.
 
-A call releases the interpreter about ten times, and then waits this long each time. At other times Python's 5 ms apply,
-because short intervals cost 15 % of a small call's CPU under load: the log's writer takes turns with the loop more
-often.
+A small call releases the GIL about ten times, and waits up to this long each time to get it back. At other times
+Python's 5 ms apply, because short intervals cost 15 % of a small call's CPU time under load: the request log's writer
+and the event loop then take turns more often.
 """
 
 
 class _ShortSwitches:
-    """Number of threads in long computations, during which the short switch interval applies."""
+    """Counts the threads with long computations; while there are any, the short switch interval applies."""
 
     def __init__(self) -> None:
         self._count, self._usual, self._lock = 0, sys.getswitchinterval(), threading.Lock()
@@ -83,17 +84,15 @@ def short_switches() -> Iterator[None]:
         switches.change(-1)
 
 
-# The remaining functions limit file descriptors: those that the process may open, and the share for callers.
-
 MAX_DESCRIPTORS = 32_768
 RESERVED_DESCRIPTORS = 128
-"""Descriptors for databases, files, Redis and health checks."""
+"""Number of descriptors reserved for databases, files, Redis and health checks."""
 
 
 def raise_descriptor_limit() -> int:
-    """Raise the soft limit as far as the hard one and `MAX_DESCRIPTORS` allow, and return it.
+    """Raise the soft limit on descriptors as far as the hard limit and `MAX_DESCRIPTORS` allow, and return it.
 
-    Many systems start a process with 1,024, which a few callers with idle connections use up.
+    Many systems start processes with a limit of 1,024, which a few callers with idle connections can use up.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
@@ -103,18 +102,18 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptor_limit() -> int:
-    """Return how many descriptors this process may open, at most `MAX_DESCRIPTORS`."""
+    """Return how many file descriptors this process may open, at most `MAX_DESCRIPTORS`."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else min(soft, MAX_DESCRIPTORS)
 
 
 def max_connections(descriptors: int) -> int:
-    """Return how many callers may connect; each call may also need a connection to a provider."""
+    """Return how many callers may connect, given that each call may also need a connection to a provider."""
     return max((descriptors - RESERVED_DESCRIPTORS) // 2, 1)
 
 
 def find_descriptor_shortage() -> str:
-    """Return a message if the limit is too low for all requests that the settings allow, else ""."""
+    """Return a message if the limit on descriptors is too low for the requests that the settings allow, else ""."""
     limit = descriptor_limit()
     needed = settings.MAX_CALLS + settings.MAX_REQUESTS
     if max_connections(limit) >= needed:

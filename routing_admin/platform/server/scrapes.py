@@ -1,4 +1,4 @@
-"""Serve `/metrics`: next to the pages, and on its own port."""
+"""Serve `/metrics`, next to the pages and on a separate port."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_X_REAL_IP")
 
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Return metrics in Prometheus's text format to callers on this machine or with the token; others get a 403."""
+    """Return metrics in Prometheus's text format to callers on this machine or with the token, and a 403 to others."""
     if not may_read_numbers(request.META, settings.TRUSTED_PROXIES):
         return HttpResponse(FOR_OURS, status=403, content_type=TEXT)
     return HttpResponse(write_numbers(), content_type=CONTENT_TYPE)
 
 
 def is_metrics_port(scope: Mapping[str, Any]) -> bool:
-    """Return whether a request arrived at the port that serves only metrics."""
+    """Return whether a request arrived on the port that serves only metrics."""
     return settings.METRICS_PORT is not None and (scope.get("server") or ("", 0))[1] == settings.METRICS_PORT
 
 
 async def answer_scrape(scope: Any, send: Send) -> None:
-    """Answer a request at the metrics port, regardless of its `Host` header."""
+    """Answer a request on the metrics port, regardless of its `Host` header."""
     headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in scope_headers(scope).items()}
     status, kind, body = 200, CONTENT_TYPE, b""
     if scope["path"] != PATH or scope["method"] not in ("GET", "HEAD"):
         status, kind, body = 404, TEXT, NOT_METRICS.encode()
-    # No proxy is in front of this port, so forwarded headers are not trusted.
+    # No proxy is in front of the metrics port, so headers about forwarding are not trusted.
     elif not may_read_numbers({**headers, "REMOTE_ADDR": (scope.get("client") or ("",))[0]}, 0):
         status, kind, body = 403, TEXT, FOR_OURS.encode()
     else:
@@ -70,11 +70,11 @@ async def answer_scrape(scope: Any, send: Send) -> None:
 
 
 def may_read_numbers(meta: Mapping[str, Any], proxies: int) -> bool:
-    """Return whether the caller has the metrics token or runs on this machine, without a proxy in between."""
+    """Return whether the caller has the metrics token, or runs on this machine and is not an untrusted proxy."""
     token, authorization = settings.METRICS_TOKEN, meta.get("HTTP_AUTHORIZATION", "")
     if token and constant_time_compare(authorization, f"Bearer {token}"):
         return True
-    # A proxy on this machine that is not configured as trusted may forward another client's request.
+    # A proxy on this machine that is not configured as trusted may be forwarding another machine's request.
     if not proxies and any(name in meta for name in FORWARDED):
         return False
     try:

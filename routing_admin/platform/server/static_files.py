@@ -1,7 +1,7 @@
 """Serve static files under names with a hash of their content, compressed, and cached forever.
 
-collectstatic is not needed, but would produce the same names: they are made from the files in place, and a name is only
-valid while its file has that hash.
+collectstatic is not needed, but would produce the same names. The hashes are computed from the files in place, and a
+name is valid only while its file has this hash.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import Response
 
 DIGITS = 12
-"""Number of hexadecimal digits of the hash in a file name."""
+"""Number of hexadecimal digits in the hash of a file name."""
 MIN_COMPRESSED_BYTES = 200
-"""Minimum size of a file to be compressed."""
+"""Minimum size in bytes of files that are compressed."""
 YEAR = 365 * 24 * 3600
 COMPRESSIBLE = re.compile(r"text/|application/(javascript|json)|image/svg")
 ACCEPTS_GZIP = re.compile(r"\bgzip\b")
@@ -34,7 +34,7 @@ ACCEPTS_GZIP = re.compile(r"\bgzip\b")
 
 @cache
 def hashed_name(name: str) -> str:
-    """Return the name with the hash, such as `css/app.0123456789ab.css`; unchanged if there is no such file."""
+    """Return the name with the file's hash, such as `css/app.0123456789ab.css`, or the name itself without a file."""
     path = finders.find(name)
     if not isinstance(path, str):
         return name
@@ -59,7 +59,7 @@ class HashedStorage(StaticFilesStorage):
 
 
 class CompressedFile:
-    """A static text file, compressed on first request for clients that accept gzip."""
+    """A static text file, compressed at its first request by a client that accepts gzip."""
 
     def __init__(self, plain: Any, path: str) -> None:
         self.plain, self.path = plain, path
@@ -72,7 +72,7 @@ class CompressedFile:
         response = self.plain.get_response(method, request_headers)
         headers = [*response.headers, ("Vary", "Accept-Encoding")]
         file = response.file
-        # Ranges and 304 responses refer to the uncompressed file.
+        # Range requests and 304 responses refer to the uncompressed file.
         if response.status == 200 and ACCEPTS_GZIP.search(request_headers.get("HTTP_ACCEPT_ENCODING", "")):
             if file is not None:
                 file.close()
@@ -83,7 +83,7 @@ class CompressedFile:
 
 
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a package without types
-    """Serve static files in place: hashed names may be cached for a year, plain names for a minute."""
+    """Serve static files from where they are: hashed names may be cached for a year, plain names for a minute."""
 
     FOREVER = YEAR
 
@@ -95,11 +95,11 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
         return answer
 
     def add_files_from_finders(self) -> None:
-        """Register nothing at the start, which checking every file would delay."""
+        """Register no files at the start, because checking every file would delay it."""
 
     def add_requested(self, url: str) -> None:
         """Register a file under the requested URL. A hashed URL must match the file's current content."""
-        # A file has one canonical URL, but any number of others, each of which would be kept.
+        # Accept only a file's canonical URL: there is any number of other URLs, and each would stay registered.
         if not self.url_is_canonical(url):
             return
         name = url.removeprefix(self.static_prefix)

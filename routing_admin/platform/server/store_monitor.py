@@ -1,4 +1,4 @@
-"""Check periodically whether the artifact bucket responds, so that a page shows an outage before a call fails."""
+"""Check periodically whether the artifacts' bucket responds, so that a page shows an outage before calls fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAUSE_SECONDS = 5.0
 
 
 class StoreMonitor:
-    """Check the bucket in a background thread; local artifacts are not checked."""
+    """Checks the artifact bucket in a background thread; artifacts in local files are not checked."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("artifact-store", PAUSE_SECONDS, self.look, lambda: None)
@@ -31,7 +31,7 @@ class StoreMonitor:
         self._thread.stop()
 
     def look(self) -> None:
-        """Check once, and log the start and the end of an outage."""
+        """Check the bucket once, and log the start and the end of an outage."""
         store = byte_store()
         before = store.outage
         try:
@@ -48,13 +48,11 @@ class StoreMonitor:
 store_monitor = owned(StoreMonitor)
 
 
-# The next function checks how much disk space is left for the files that this installation writes.
-
 LOW_BYTES = 256 * 1024 * 1024
-"""Free bytes below which the dashboard shows a warning."""
+"""Number of free bytes below which the dashboard shows a warning."""
 
 
 def low_disk_space() -> int | None:
-    """Return the free bytes on the data directory's disk if they are low, else None."""
+    """Return the number of free bytes on the data directory's disk if it is low, or else None."""
     free = shutil.disk_usage(settings.DATA_DIR).free
     return free if free < LOW_BYTES else None

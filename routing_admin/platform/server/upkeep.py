@@ -1,7 +1,7 @@
 """Background upkeep of a serving process.
 
-It checks whether configuration and secrets are still current, creates the request log's partitions for the next days,
-and writes when keys and sessions were last used and which models refused files that they should read.
+The upkeep thread checks whether configuration and secrets are still current, creates the request log's partitions for
+the next days, and writes when keys and sessions were last used and which models refused files that they should read.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 DAYS_SECONDS = 600.0
-"""Seconds between checks of the partitions for the next days, if the request log has partitions."""
+"""Seconds between checks whether the request log has partitions for the next days."""
 PAUSE_SECONDS = 0.4
-"""Seconds between rounds. Even if one check waits for a lock in vain, the next one comes before the maximum age of a
-check has passed.
+"""Seconds between rounds. Even if one round cannot get a lock, the next one checks the configuration within the second
+in which changes must take effect.
 """
 
 
@@ -38,9 +38,9 @@ class Upkeep:
     uses: LastUses = field(default_factory=last_uses)
     refusals: RefusalBuffer = field(default_factory=refusal_buffer)
     first: list[Callable[[], object]] = field(default_factory=list)
-    """Work at the start of each round, which loads the current configuration."""
+    """Work that begins each round by loading the current configuration."""
     further: list[Callable[[], object]] = field(default_factory=list)
-    """Work of higher packages in each round, after the configuration was loaded."""
+    """Work that higher packages do in each round after the configuration has been loaded."""
     _days_due: float = float("-inf")
     _thread: RepeatingThread = field(init=False)
 
@@ -51,7 +51,7 @@ class Upkeep:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the rounds and write everything pending; a failure to write is logged."""
+        """Stop the thread and write everything pending; a failure to write is logged."""
         self._thread.stop()
         self.refusals.write()
         session_activity().write()
@@ -65,7 +65,7 @@ class Upkeep:
         read_secrets_again()
         for job in self.first:
             job()
-        # Rows that the database does not accept now are written in a later round.
+        # Rows that the database cannot accept now are written in a later round.
         with lock_timeout(LOOK_WAIT_SECONDS):
             self.uses.write()
             self.refusals.write()

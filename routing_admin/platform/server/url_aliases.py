@@ -1,4 +1,4 @@
-"""Serve URLs that clients get slightly wrong: doubled or trailing slashes, a missing or a different API version.
+"""Serve URLs that clients get slightly wrong, such as doubled or trailing slashes or another API version.
 
 The ASGI application corrects the path before it chooses a handler. When Django runs without that application, the
 middleware corrects the path.
@@ -19,15 +19,15 @@ CORRECT_PATHS = {
     "/v1beta/openai/chat/completions": CHAT,
     "/api/v1": "/api/v1/",
 }
-"""Each path that does not exist → the only existing path that it can mean."""
+"""Maps paths that do not exist to the only existing path that each can mean."""
 OF_PROGRAMS = re.compile(r"/+(?:api/+)?(?:v1(?:alpha|beta1?)?(?:/.*)?|chat/+completions/*|models/.+:[a-zA-Z]+/*)", re.S)
 GEMINI = re.compile(
     r"/(?:api/)?(?:v1\w*/)*(?:(?:projects/[^/]+/locations/[^/]+/)?publishers/[^/]+/)?"
     r"(models/.+:(?:generateContent|streamGenerateContent|countTokens))",
     re.S,
 )
-"""Pattern of paths of Gemini methods with a different version or none: google-genai uses `v1` from its third release
-on.
+"""Pattern for paths of Gemini's methods with a different API version or none; google-genai uses `v1` from its third
+major version on.
 """
 SLASHES = re.compile(r"/{2,}")
 
@@ -42,7 +42,7 @@ def resolve_path(path: str) -> str:
 
 
 class UrlAliasesMiddleware:
-    """Serve the corrected path without a redirect, which clients would follow with a GET."""
+    """Serve the corrected path instead of redirecting to it, because clients would follow a redirect with a GET."""
 
     sync_capable = True
     async_capable = False

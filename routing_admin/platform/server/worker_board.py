@@ -1,9 +1,10 @@
-"""Share metrics between the processes of one server, so that each of them can answer a scrape for all.
+"""Share metrics between the processes of one server, so that each of them can answer a scrape for all of them.
 
-Each process writes its numbers to the file of its slot, in a folder in memory that `serve` creates and removes, and
-locks the slot while it lives. When a process dies, its counts remain in the sum and its successor in the slot continues
-them; its gauges are dropped. The process that answers a scrape reports its own numbers as it last wrote them. Otherwise
-a count could be higher in one scrape than in the next, and Prometheus takes a falling counter for a restart.
+Each process takes a slot, which it locks while it lives, and writes its numbers to the slot's file, in a folder in
+memory that `serve` creates and removes. When a process ends, its counts remain in the sum, and its successor in the
+slot continues them; its gauges are dropped. The process that answers a scrape reports its own numbers as it last wrote
+them. Otherwise a count could be higher in one scrape than in the next, and Prometheus takes a falling counter for a
+restart.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ from routing_admin.platform.server.repeating_thread import RepeatingThread
 log = logging.getLogger(__name__)
 
 FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
-"""Environment variable that passes the folder to the processes that `serve` starts."""
+"""Environment variable that passes the folder's path to the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""Maximum age in seconds of other processes' numbers; if a process is killed, its counts of that time are lost."""
+"""Maximum age in seconds of other processes' numbers; if a process is killed, its counts of up to this time are lost.
+"""
 MAX_CPU_SHARE = 0.01
 
 
 class WorkerBoard:
-    """The slot of this process and the numbers of all slots; without a folder this process is the whole server."""
+    """The slot of this process, and the numbers of all slots; without a folder, this process is the whole server."""
 
     def __init__(self, sources: Sources | None = None) -> None:
         self._sources = sources
@@ -70,7 +72,7 @@ class WorkerBoard:
             self._folder = None
 
     def publish(self) -> None:
-        """Write the numbers of this process; if that raises `OSError`, the previous numbers remain."""
+        """Write this process's numbers; if this raises `OSError`, the previous numbers remain."""
         if self._folder is None:
             return
         with self._publishing:
@@ -82,7 +84,7 @@ class WorkerBoard:
             new.replace(path)
 
     def collect(self) -> tuple[list[MetricFamily], dict[str, int]]:
-        """Return the combined numbers of the server, and its running processes by slot."""
+        """Return the combined numbers of the server, and the ids of its running processes by slot."""
         with suppress(OSError):
             self.publish()
         slots = _read_slots(self._folder) if self._folder is not None else {}
@@ -98,8 +100,8 @@ class WorkerBoard:
         if time.monotonic() >= self._due:
             began = time.thread_time()
             self.publish()
-            # Publishing may use at most a hundredth of a core. With 1,500 models it takes 48 ms, so it must happen less
-            # often.
+            # Publishing may use at most a hundredth of a core. With 1,500 models it takes 48 ms, so it then happens
+            # less often.
             self._due = time.monotonic() + (time.thread_time() - began) / MAX_CPU_SHARE - PUBLISH_SECONDS
 
     def _take_slot(self, folder: Path) -> None:
@@ -122,7 +124,7 @@ board = owned(WorkerBoard)
 def shared_folder() -> Iterator[Path]:
     """Create a folder for the processes of one server, in memory if possible, and remove it at the end.
 
-    Folders of killed servers whose processes have all ended are removed first.
+    Folders that killed servers left behind are removed first, if all of their processes have ended.
     """
     memory = Path("/dev/shm")  # noqa: S108  # a disk may be full when metrics matter; only this user can read the folder
     root = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
@@ -132,7 +134,7 @@ def shared_folder() -> Iterator[Path]:
     made = Path(tempfile.mkdtemp(dir=root))
     handle = os.open(made / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
     try_lock(handle)
-    # Rename the folder once it is locked, so that no other server takes it for abandoned.
+    # Rename the folder only when it is locked, so that no other server takes it for abandoned.
     folder = made.rename(root / f"{PREFIX}{made.name}")
     os.environ[FOLDER_VARIABLE] = str(folder)
     try:

@@ -21,21 +21,19 @@ from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 DEFAULT_WAIT_SECONDS = 5.0
-"""Seconds for which pages and commands wait for a lock or a connection."""
+"""Seconds for which pages and commands wait for a lock or for a pooled connection."""
 REFUSED_WAIT_SECONDS = 1.0
-"""Seconds for which pages and commands wait for a connection while the server accepts none."""
+"""Seconds for which pages and commands wait for a pooled connection while the server accepts no connections."""
 RECONNECT_SECONDS = 5.0
-"""Maximum age in seconds of connections to a read-only server; after a failover, such connections lead to the old
-primary.
-"""
+"""Maximum age in seconds of connections to a read-only server, which may be the old primary after a failover."""
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")
-"""Parameters that the server reports when a client connects and whenever they change."""
+"""Server parameters that are `on` if the server is read-only; it reports them to clients whenever they change."""
 MIN_VERSION = (15,)
 """Oldest supported version of PostgreSQL."""
 
 
 class TextDumper(StrDumperUnknown):
-    """Dump text without the characters that PostgreSQL cannot store."""
+    """Dumps text without the characters that PostgreSQL cannot store."""
 
     def dump(self, obj: str) -> Any:
         return super().dump(storable_text(obj))
@@ -50,7 +48,7 @@ def _adapters(timezone: Any) -> AdaptersMap:
 
 @dataclass(slots=True)
 class _Refused:
-    """Holder of the error of a pool's last attempt to connect, which is None if the attempt succeeded."""
+    """Holds the error of a pool's last attempt to connect, or None if the attempt succeeded."""
 
     error: OperationalError | None = None
 
@@ -59,13 +57,13 @@ _refused = owned(_Refused)
 
 
 class PooledConnection(Connection[Any]):
-    """Pooled connection that remembers its last error, because the pool only reports that no connection is free."""
+    """Pooled connection that records connection errors, because the pool only reports that no connection is free."""
 
     made_at = 0.0
 
     @property
     def is_worth_replacing(self) -> bool:
-        """Return whether the server is read-only and the connection old enough to look for another server."""
+        """Return whether the server is read-only, and the connection is old enough to try another server."""
         if all(self.info.parameter_status(name) != "on" for name in READ_ONLY_STATES):
             return False
         return time.monotonic() - self.made_at > RECONNECT_SECONDS
@@ -87,21 +85,21 @@ class DatabaseFeatures(features.DatabaseFeatures):
 
 
 class DatabaseOperations(operations.DatabaseOperations):
-    """Django's operations, changed to remove characters that PostgreSQL cannot store from JSON."""
+    """Django's database operations, except that characters that PostgreSQL cannot store are removed from JSON."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return Jsonb(value, dumps=lambda document: write_json(document, encoder))
 
 
 class DatabaseWrapper(DjangoWrapper):
-    """Django's connection, with the lock timeout and the pool timeout of the current context."""
+    """Django's connection, with the lock and pool timeouts of the current context."""
 
     features_class = DatabaseFeatures
     ops_class = DatabaseOperations
 
     @property
     def pool(self) -> Any:
-        # A command has no pool, and fails immediately with the reason why it cannot connect.
+        # A management command has no pool, so that it fails immediately with the reason why it cannot connect.
         if not is_pooled():
             return None
         found = super().pool
@@ -134,19 +132,19 @@ class DatabaseWrapper(DjangoWrapper):
             raise OperationalError(str(refusal)) from timeout
 
     def ensure_connection(self) -> None:
-        # The server closed the connection, and the caller has already received the error, so connect again.
+        # The server has closed the connection, and the caller has already received that error, so connect again.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().ensure_connection()
 
     def close_if_unusable_or_obsolete(self) -> None:
-        # If the server closed a connection, Django would open another one only to check whether it works.
+        # If the server closed the connection, Django would open a new one only to check whether it works.
         if self.connection is not None and self.connection.closed and not self.in_atomic_block:
             self.close()
         super().close_if_unusable_or_obsolete()
 
     def create_cursor(self, name: str | None = None) -> Any:
-        # 0 means no timeout.
+        # The minimum is 1, because 0 means no timeout.
         milliseconds = max(1, int(wait_seconds(DEFAULT_WAIT_SECONDS) * 1000))
         if getattr(self.connection, "lock_timeout", None) != milliseconds and self._takes_statements():
             self.connection.execute(f"SET lock_timeout = {milliseconds}")
@@ -154,12 +152,12 @@ class DatabaseWrapper(DjangoWrapper):
         return super().create_cursor(name)
 
     def _takes_statements(self) -> bool:
-        # In a failed transaction every further statement raises an error.
+        # In a failed transaction, every further statement raises an error.
         return bool(self.connection.info.transaction_status != pq.TransactionStatus.INERROR)
 
     def _configure_connection(self, connection: Any) -> bool:
         super()._configure_connection(connection)  # type: ignore[misc]
-        # Turn off JIT: statements are short, and compiling them for many partitions takes longer than running them.
+        # Turn off JIT compilation: for short statements on many partitions it takes longer than running them.
         connection.execute("SET jit = off")
         return True
 
@@ -173,7 +171,7 @@ class DatabaseWrapper(DjangoWrapper):
 
     def _forget_wait(self) -> None:
         if self.connection is not None:
-            # A rollback also undoes the SET, so the timeout is unknown afterwards.
+            # A rollback also reverts the SET, so the connection's timeout is unknown afterwards.
             self.connection.lock_timeout = None
 
     def _close(self) -> None:

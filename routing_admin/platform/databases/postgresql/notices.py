@@ -1,4 +1,4 @@
-"""Listen for PostgreSQL notifications of configuration changes, which let processes reload sooner than by polling."""
+"""Listen for PostgreSQL notifications of configuration changes, with which processes reload sooner than by polling."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 
 CHANNEL = "routing_admin"
 WAIT_SECONDS = 1.0
-"""Maximum seconds of each wait for a notification, so that the thread notices when it should stop."""
+"""Maximum duration of each wait for a notification in seconds, so that the thread notices when it should stop."""
 RECONNECT_SECONDS = 2.0
-"""Seconds before a reconnection."""
+"""Seconds to wait before reconnecting."""
 
 
 class Listener:
-    """Call `callback` for each notification, in a thread with a connection outside the pools."""
+    """Calls `callback` for each notification, in a thread with a connection outside of the pools."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self._callback = callback

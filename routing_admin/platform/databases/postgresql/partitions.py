@@ -1,6 +1,6 @@
 """Daily partitions of the request log, created in advance and dropped in milliseconds.
 
-Days are in UTC. Rows of a day without a partition go to the default partition.
+Days are in UTC. Rows of days without a partition go to the default partition.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 DAYS_AHEAD = 3
-"""Number of days whose partitions are created in advance, in case a clock is wrong or the background upkeep is late."""
+"""Number of days for which partitions are created in advance, in case a clock is wrong or the upkeep thread is late."""
 LOCK = 0x64617973
-"""Number of the advisory lock for creating and dropping partitions."""
+"""Key of the advisory lock for creating and dropping partitions."""
 DAY_NAME = re.compile(r"_(\d{8})$")
 
 
@@ -41,7 +41,7 @@ class DailyTable:
 
 @dataclass(slots=True)
 class _Days:
-    """Start of the first and end of the last day that have partitions, as far as this process knows."""
+    """Start of the first day and end of the last day that have partitions, as far as this process knows."""
 
     bounds: tuple[datetime, datetime] | None = None
 
@@ -55,7 +55,7 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 def make_days(now: datetime) -> int:
     """Create missing partitions from yesterday to `DAYS_AHEAD` days ahead, and return their number.
 
-    This requires PostgreSQL. Raise database errors.
+    Return 0 on other databases than PostgreSQL. Raise database errors.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
@@ -76,7 +76,7 @@ def make_days(now: datetime) -> int:
 
 
 def existing_days() -> tuple[datetime, datetime] | None:
-    """Return the start of the first day with a partition and the end of the last day, if this process created any.
+    """Return the start of the first and the end of the last day with a partition, or None before `make_days` has run.
 
     Days may have been dropped since then, and the default partition may contain rows of other days.
     """
@@ -86,7 +86,7 @@ def existing_days() -> tuple[datetime, datetime] | None:
 def drop_days(before: datetime) -> int:
     """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
 
-    Return the number of deleted requests; other requests are kept for up to a day longer. Raise database errors.
+    Return the number of deleted requests. Requests of the day that contains `before` are kept. Raise database errors.
     """
     total: int = 0
     for day in _days_before(before):
@@ -130,10 +130,10 @@ def _make_day(table: DailyTable, day: date) -> None:
     bounds = [start.isoformat(), (start + timedelta(days=1)).isoformat()]
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
-        # Another process may already have created the partition.
+        # Another process may have created the partition meanwhile.
         if table.part(day) in _existing_names(cursor):
             return
-        # The partition is created as a separate table and then attached, so that writers do not wait.
+        # Create the partition as a separate table and then attach it, so that writers do not wait.
         cursor.execute(partition_statements(table, table.part(day)))
         cursor.execute(
             f"WITH late AS (DELETE FROM {table.rest} WHERE {table.moment} >= %s AND {table.moment} < %s RETURNING *) "  # noqa: S608
@@ -146,10 +146,10 @@ def _make_day(table: DailyTable, day: date) -> None:
 
 
 def partition_statements(table: DailyTable, part: str) -> str:
-    """Return the statements that create a partition's table; its own index ensures unique rows."""
+    """Return the statements that create a partition's table with its own unique index."""
     return (
         f"CREATE TABLE {part} (LIKE {table.name} INCLUDING DEFAULTS INCLUDING CONSTRAINTS); "
-        # Each partition has its own index, because no unique key spans partitions.
+        # Each partition has its own unique index, because no unique index can span partitions.
         f"CREATE UNIQUE INDEX {part}_once ON {part} ({table.unique})"
     )
 

@@ -16,10 +16,10 @@ from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 
 class Cursor(base.SQLiteCursorWrapper):
-    """Cursor that closes its statement when it fails.
+    """Cursor that closes its statement if the statement fails.
 
-    Otherwise the statement would be closed when its error is garbage-collected, in any thread. The event loop's thread
-    would block for as long as the connection waits for a lock (CPython 3.11.7, measured).
+    Otherwise the statement would be closed when its exception is garbage-collected, in whichever thread. The event
+    loop's thread would then block for as long as the connection waits for a lock (CPython 3.11.7, measured).
     """
 
     def execute(self, query: str, params: Any = None) -> Any:
@@ -61,23 +61,23 @@ def _with_storable_texts(params: Any) -> Any:
 
 
 def make_private(path: str) -> None:
-    """Create a missing database file, readable only by its owner; SQLite's other files inherit its mode."""
+    """Create a missing database file that only its owner can read; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
-    # If creating the file fails, it already exists, or SQLite will report the reason.
+    # If the file cannot be created, it already exists, or SQLite will report the reason.
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 class SqliteOperations(operations.DatabaseOperations):
-    """Django's operations, changed to store JSON as PostgreSQL does."""
+    """Django's database operations, except that JSON is stored as on PostgreSQL."""
 
     def adapt_json_value(self, value: Any, encoder: Any) -> Any:
         return write_json(value, encoder)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's connection, with the lock timeout of the current context, even while connecting."""
+    """Django's connection, with the lock timeout of the current context for every statement and while connecting."""
 
     ops_class = SqliteOperations
     _default_timeout = _current_timeout = 5.0
@@ -94,7 +94,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
-        """Start transactions in this block without the writers' lock, for code that only reads."""
+        """Start transactions in this block without taking the write lock, for code that only reads."""
         self.ensure_connection()
         mode: Any = self.transaction_mode  # type: ignore[has-type]
         self.transaction_mode = "DEFERRED"
@@ -104,7 +104,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             self.transaction_mode = mode
 
     def create_cursor(self, name: str | None = None) -> Any:
-        # The timeout may have changed since the last statement.
+        # The lock timeout may have changed since the last statement.
         seconds = wait_seconds(self._default_timeout)
         if seconds != self._current_timeout:
             self.connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
@@ -113,12 +113,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 LARGE_CACHE_SETTINGS = {"cache_size": -200_000, "wal_autocheckpoint": 8000}
-"""Settings for work on many rows, under which a page that changes repeatedly is written only once."""
+"""SQLite settings for work on many rows; with them, a page that changes repeatedly is written only once."""
 
 
 @contextmanager
 def with_large_cache(connection: Any) -> Iterator[None]:
-    """Let SQLite use more memory for work on many rows; this has no effect on other engines."""
+    """Let SQLite use more memory within the block, for work on many rows; this has no effect on other databases."""
     if connection.vendor != "sqlite":
         yield
         return
