@@ -1,4 +1,4 @@
-"""Call providers, with complete or streamed answers. The only package that imports aiohttp."""
+"""Call providers for complete or streamed answers. This is the only package that imports aiohttp."""
 
 from routing_admin.upstream.calls import Upstream, process_upstream, run_sync
 from routing_admin.upstream.streams import Stream

@@ -1,4 +1,4 @@
-"""Request bodies, with files encoded block by block, and response bodies, within limits."""
+"""Request bodies, whose files are encoded block by block, and response bodies, which are decoded within limits."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from capabilities.core.message import Blob
 from capabilities.core.wire import BodyPiece, MediaData, piece_length
 
 BLOCK = 3 * 64 * 1024
-"""Bytes of a file encoded at a time: a multiple of three, so that no padding is needed between blocks."""
+"""Number of bytes of a file that are encoded at a time: a multiple of three, so that blocks need no padding."""
 ANSWER_BYTES = 48 * 1024 * 1024
-"""Maximum bytes of a response: enough for text and an image of the default maximum artifact size in base64."""
+"""Maximum size of a response in bytes: enough for text and an image of the default maximum artifact size in base64."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
-"""Compressed bytes processed at a time; when a gzip member ends, the rest of its block is copied."""
+"""Number of compressed bytes that are decompressed at a time; when a gzip member ends, the rest of the block is copied.
+"""
 MAX_MEMBERS = 10_000
-"""Maximum members of a gzip body: enough for files compressed in parallel, and a bound on floods of empty members."""
+"""Maximum number of members in a gzip body: enough for files compressed in parallel, but a bound on empty members."""
 
 
 Blocks = tuple[bytes, ...]
-"""A body in memory, split into the blocks that are written to the connection."""
+"""A body in memory, as the sequence of blocks that are written to the connection."""
 
 
 class AnswerTooLargeError(Exception):
@@ -36,7 +37,7 @@ class BadEncodingError(Exception):
 
 
 def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
-    """Yield the body in order; files are read and encoded block by block, so memory use is constant."""
+    """Yield the blocks of a body; files are read and encoded block by block, so memory use is constant."""
     for piece in pieces:
         if isinstance(piece, MediaData):
             yield from media_blocks(piece.blob)
@@ -47,7 +48,7 @@ def request_blocks(pieces: Iterable[BodyPiece]) -> Iterator[bytes]:
 
 
 def media_blocks(blob: Blob) -> Iterator[bytes]:
-    """Yield a file in base64, whatever the sizes of its blocks."""
+    """Yield a file in base64, whatever sizes its blocks have."""
     rest = b""
     for block in blob.blocks():
         view = memoryview(rest + block if rest else block)
@@ -60,7 +61,7 @@ def media_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 class RequestBody:
-    """Request body of `length` bytes; `error` is set if reading a file failed."""
+    """A request body of `length` bytes; `error` is set if a file could not be read."""
 
     def __init__(self, pieces: Sequence[BodyPiece]) -> None:
         self._pieces = pieces
@@ -69,12 +70,12 @@ class RequestBody:
 
     @property
     def is_remote(self) -> bool:
-        """Return whether any file comes from another machine and has to be read in a thread."""
+        """Return whether any file comes from another machine, so that it must be read in a thread."""
         blobs = (piece.blob if isinstance(piece, MediaData) else piece for piece in self._pieces)
         return any(isinstance(blob, Blob) and blob.is_remote for blob in blobs)
 
     def blocks(self) -> Blocks:
-        """Return the body as blocks. Raise the error if reading a file fails."""
+        """Return the body as blocks; raise the error if a file cannot be read."""
         return tuple(request_blocks(self._pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -91,13 +92,13 @@ class RequestBody:
 
 
 class CutEncodingError(BadEncodingError):
-    """The encoded bytes end too early."""
+    """The compressed bytes end too early."""
 
 
 class Decompressor:
-    """Decode a content encoding, with a limit on the result as protection against decompression bombs.
+    """Decompresses a body, with a limit on the result as protection against decompression bombs.
 
-    gzip may have several members, one after another (RFC 1952, 2.2).
+    A gzip body may consist of several members, one after another (RFC 1952, 2.2).
     """
 
     def __init__(self, encoding: str, max_bytes: int) -> None:
@@ -109,9 +110,10 @@ class Decompressor:
         self._member: zlib._Decompress | None = None
 
     def feed(self, block: bytes) -> bytes:
-        """Return the plain bytes of a block.
+        """Return the decompressed bytes of a block.
 
-        Raise `AnswerTooLargeError` beyond the limit, `BadEncodingError` for invalid bytes or bytes after the end.
+        Raise `AnswerTooLargeError` if the limit is exceeded, `BadEncodingError` for invalid bytes or bytes after the
+        end.
         """
         if self._max_members == 0:
             self._count(block)
@@ -126,7 +128,7 @@ class Decompressor:
         return texts[0] if len(texts) == 1 else b"".join(texts)
 
     def end(self) -> None:
-        """Raise `CutEncodingError` if the encoding is incomplete; an empty body is complete."""
+        """Raise `CutEncodingError` if the compressed data is incomplete; an empty body is complete."""
         if self._member is not None and not self._member.eof:
             raise CutEncodingError
 
@@ -135,10 +137,10 @@ class Decompressor:
             if self._members == self._max_members:
                 raise BadEncodingError
             self._members += 1
-            # + 32 makes zlib detect gzip and zlib headers.
+            # `+ 32` makes zlib accept both gzip and zlib headers.
             self._member = zlib.decompressobj(zlib.MAX_WBITS | 32)
         try:
-            # Allow one byte more than the limit, which makes `_count` raise.
+            # Allow one byte more than the limit, so that `_count` raises the error.
             return self._member.decompress(packed, self._remaining + 1)
         except zlib.error as error:
             raise BadEncodingError from error
@@ -150,7 +152,7 @@ class Decompressor:
 
 
 def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
-    """Return a whole body decompressed. Raise the errors of `Decompressor`."""
+    """Return a decompressed body; raise the errors of `Decompressor`."""
     decompressor = Decompressor(encoding, max_bytes)
     text = decompressor.feed(body)
     decompressor.end()
@@ -158,7 +160,7 @@ def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
 
 
 class LineLengthGuard:
-    """Raise `AnswerTooLargeError` if a line of a stream exceeds the limit."""
+    """Raises `AnswerTooLargeError` if a line of a stream exceeds the limit."""
 
     def __init__(self) -> None:
         self._length = 0

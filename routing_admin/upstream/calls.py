@@ -1,4 +1,4 @@
-"""Call a provider, for a complete or streamed answer, from an event loop or a thread.
+"""Call a provider for a complete or streamed answer, from an event loop or a thread.
 
 Each event loop has a pool of connections per proxy, and every resolved address is checked before a connection is made.
 """
@@ -45,7 +45,7 @@ KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
 """Seconds for which a resolved host name is cached."""
 RESOLVE_SECONDS = 5.0
-"""Timeout of name resolution in seconds, which is in addition to the connect timeout."""
+"""Timeout in seconds for resolving a host name, in addition to the connect timeout."""
 
 
 async def resolve(
@@ -55,7 +55,7 @@ async def resolve(
     family: socket.AddressFamily = socket.AF_INET,
     seconds: float = RESOLVE_SECONDS,
 ) -> list[ResolveResult]:
-    """Resolve a host name. Raise `gaierror` if it takes more than `seconds`, and the resolver's own errors."""
+    """Resolve a host name; raise the resolver's errors, and `gaierror` if it takes more than `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             return await resolver.resolve(host, port, family)
@@ -76,7 +76,7 @@ class CheckedResolver(AbstractResolver):
         results = await resolve(self._inner, host, port, family)
         addresses = [result["host"] for result in results]
         refusals = [check_addresses(f"{scheme}://{host}:{port}", addresses, self._policy) for scheme in SCHEMES]
-        # The address is accepted if it is allowed for either scheme.
+        # The addresses are accepted if they are allowed for either scheme.
         if all(refusals):
             raise ForbiddenAddressError(refusals[0] or "")
         return results
@@ -86,25 +86,25 @@ class CheckedResolver(AbstractResolver):
 
 
 SCHEMES = ("https", "http")
-"""An address is accepted if it is allowed for any of these: resolvers do not know the scheme, which the check of the
-URL has already verified.
+"""Schemes for which an address may be allowed. A resolver does not know the URL's scheme, which has been checked with
+the URL.
 """
 
 
 @cache
 def default_context() -> ssl.SSLContext:
-    """Return the context that trusts certifi's certificates, one for all pools.
+    """Return the TLS context that trusts certifi's certificates, which all pools share.
 
-    Reading the certificates takes 30 ms, for which every new pool would block its event loop.
+    Reading the certificates takes 30 ms, during which each new pool would block its event loop.
     """
     return ssl.create_default_context(cafile=certifi.where())
 
 
 @dataclass(slots=True)
 class Pools:
-    """Connection pools, created when first needed and kept as long as their event loop.
+    """Connection pools, which are created when first needed and kept as long as their event loop exists.
 
-    `own_proxy` is the installation's proxy, whose address is not checked; `resolver` creates resolvers.
+    `own_proxy` is the installation's own proxy, whose address is not checked; `resolver` creates resolvers.
     """
 
     policy: OriginPolicy
@@ -112,7 +112,7 @@ class Pools:
     own_proxy: str = ""
     resolver: Callable[[], AbstractResolver] = aiohttp.ThreadedResolver
     max_open: int = CONNECTIONS
-    """Maximum number of open connections per event loop, idle ones included."""
+    """Maximum number of open connections per event loop, including idle ones."""
     _pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Pool]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
@@ -121,7 +121,7 @@ class Pools:
     )
 
     def get(self, proxy: str) -> Pool:
-        """Return the running event loop's pool for a proxy URL, which is "" for no proxy."""
+        """Return the running event loop's pool for a proxy URL, or for no proxy if the URL is empty."""
         loop = asyncio.get_running_loop()
         pools = self._pools.get(loop)
         if pools is None:
@@ -154,9 +154,9 @@ class Pools:
 T = TypeVar("T")
 
 WHOLE_ANSWERS = ("json", "html")
-"""Content types of responses that are not streams.
+"""Subtypes in the content type of complete responses.
 
-Some hosts send streams as plain text or bytes, so a response of any other type is read as a stream.
+Some hosts send streams as plain text or bytes, so a response with any other type is read as a stream.
 """
 NO_NETWORK = translatable(
     "%(origin)s is on no network: the embedded provider is asked with the request itself.", origin=EMBEDDED
@@ -164,7 +164,7 @@ NO_NETWORK = translatable(
 
 
 class Upstream:
-    """Client for providers: allowed origins, proxies, connections and the resolver."""
+    """Client for calling providers, with its allowed origins, proxies, connections and resolver."""
 
     def __init__(
         self,
@@ -181,10 +181,10 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the answer or the failure of a complete exchange; whatever a provider does, no exception is raised.
+        """Return the answer or the failure of a complete exchange; no behaviour of a provider raises an exception.
 
-        `proxy` is the provider's setting: `default`, `none` or a URL. Raise `UnreadableError` if a file of the request
-        cannot be read.
+        `proxy` is the provider's proxy setting: `default`, `none` or a URL. Raise `UnreadableError` if a file in the
+        request cannot be read.
         """
         timer = PhaseTimer(timeouts.total)
         try:
@@ -196,7 +196,7 @@ class Upstream:
     async def open(
         self, request: UpstreamRequest, protocol: WireProtocol, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Stream | Failure:
-        """Return the stream once it has content, or a failure if one occurs first. The caller must close the stream."""
+        """Return the stream once it has content, or a failure if one occurs first; the caller must close the stream."""
         timer = PhaseTimer(timeouts.total)
         outcome: Stream | Failure | None = None
         try:
@@ -209,11 +209,11 @@ class Upstream:
     def call_sync(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Do the same as `call`, for code without an event loop."""
+        """Call a provider like `call`, but from code without an event loop."""
         return run_sync(self.call(request, protocol, timeouts, proxy))
 
     def limit_connections(self, max_open: int) -> None:
-        """Limit the open connections per event loop, idle ones included.
+        """Limit the number of open connections per event loop, including idle ones.
 
         This has no effect on loops that already have connections.
         """
@@ -233,7 +233,7 @@ class Upstream:
     ) -> Stream | Failure:
         head = await self._head(request, timeouts, proxy, timer)
         if isinstance(head, Failure):
-            # Waiting for the head of a streamed response counts towards the time to first content.
+            # Waiting for the head of a streamed response is part of the time to first content, so report that timeout.
             return failure(Fault.TTFT_TIMEOUT) if head.fault is Fault.READ_TIMEOUT else head
         content_type = head.headers.get("content-type", "")
         if head.status != 200 or any(subtype in content_type for subtype in WHOLE_ANSWERS):
@@ -268,7 +268,8 @@ def _decode(protocol: AnswerDecoder, head: UpstreamResponse, body: bytes) -> Ans
     try:
         return repair_outcome(protocol.decode(head.status, head.headers, body), body)
     except Exception as error:
-        # If a bug of ours makes an answer unreadable, another candidate's answer may be readable, so return a failure.
+        # If a bug of ours makes an answer unreadable, return a failure, because another candidate's answer may be
+        # readable.
         return unreadable(error)
 
 
@@ -278,7 +279,7 @@ async def _read_unstreamed(
     body = await read_body(head, timeouts, timer)
     if isinstance(body, Failure):
         return body
-    # The response is not a stream: an error, or the complete answer from a provider that does not stream.
+    # The response is not a stream but an error, or the complete answer of a provider that does not stream.
     if head.status == 200 and not body:
         return failure(Fault.STREAM_EMPTY, 200)
     outcome = _decode(protocol, head, body)

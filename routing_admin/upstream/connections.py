@@ -1,6 +1,6 @@
-"""Connections to providers, and calls over them: aiohttp connects, pools and parses; this module writes request heads.
+"""Connections to providers, and calls over them. aiohttp connects, pools and parses; this module writes request heads.
 
-aiohttp's session creates a request and a response object per call, which costs more than connecting and parsing
+aiohttp's session would create a request and a response object per call, which costs more than connecting and parsing
 (docs/decisions/0022).
 """
 
@@ -24,7 +24,7 @@ from routing_admin.upstream.response import UpstreamResponse, end_with
 
 MAX_URL = 65_536
 CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-"""Control characters that no header may contain: they would end the line or be cut off."""
+"""Control characters that no header may contain, because they would end the line or be removed."""
 INFORMATION = range(100, 200)
 SWITCHING = 101
 LENGTH = "content-length"
@@ -34,14 +34,14 @@ STALE_CONNECTION_ERRORS = (
     ConnectionResetError,
     BrokenPipeError,
 )
-"""Errors that occur if the host closed a pooled connection before sending any byte of the response."""
+"""Errors that occur if the host has closed a pooled connection before sending any byte of the response."""
 
 
 class OpenConnections:
-    """All connections of one event loop, with or without proxies: at most `max_open`, idle ones included.
+    """All connections of one event loop, with or without proxies: at most `max_open`, including idle ones.
 
-    aiohttp's own limit counts only connections in use. Idle connections to many hosts would use up the descriptors that
-    callers need, and the system would then reset the callers' connections.
+    aiohttp's own limit counts only connections in use. Without this class, idle connections to many hosts could use up
+    the file descriptors that callers' connections need, and the system would reset those connections.
     """
 
     def __init__(self, max_open: int) -> None:
@@ -49,10 +49,10 @@ class OpenConnections:
         self.connecting = 0
         self.open: set[ProviderConnection] = set()
         self.idle: dict[ProviderConnection, None] = {}
-        """Open connections without a call, longest idle first."""
+        """Open connections that no call uses, longest idle first."""
 
     def close_idle(self) -> bool:
-        """Close the connections that were idle longest, to make room for new ones; return whether any was closed."""
+        """Close the longest idle connections to make room for new ones; return whether any connection was closed."""
         excess = max(0, len(self.open) + self.connecting - self.max_open)
         oldest = list(islice(self.idle, excess))
         for connection in oldest:
@@ -70,10 +70,10 @@ class OpenConnections:
 
 
 class ProviderConnection(ResponseHandler):
-    """Connection that knows whether it has carried a response, and resumes reading only if paused.
+    """Connection that knows whether it has been used before, and resumes reading only if reading is paused.
 
-    aiohttp resumes reading for every block taken from a body, although reading is hardly ever paused. This costs a
-    fifth of a stream's CPU time (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
+    aiohttp resumes reading after every block that is taken from a body, although reading is hardly ever paused. This
+    costs a fifth of a stream's CPU time (aiohttp 3.14, `StreamReader._read_nowait_chunk`).
     """
 
     carried = False
@@ -101,7 +101,7 @@ class ProviderConnector(aiohttp.TCPConnector):
     """Connector that creates `ProviderConnection`s, and makes room for them by closing idle connections.
 
     `_factory` and `_create_connection` are private to aiohttp, which has no public way to set the class of connections,
-    or to learn that no pooled connection can be reused. tests/upstream/test_kept_connections.py checks both.
+    or to notice that no pooled connection can be reused. tests/upstream/test_kept_connections.py checks both.
     """
 
     def __init__(self, connections: OpenConnections, **options: Any) -> None:
@@ -116,7 +116,7 @@ class ProviderConnector(aiohttp.TCPConnector):
         self.connections.connecting += 1
         try:
             if self.connections.close_idle():
-                # The loop closes the connections in its next iteration.
+                # Let the event loop close the connections, which happens in its next iteration.
                 await asyncio.sleep(0)
             return await super()._create_connection(req, traces, timeout)
         finally:
@@ -124,14 +124,14 @@ class ProviderConnector(aiohttp.TCPConnector):
 
 
 class _Opening(NamedTuple):
-    """A request's head except the body's length, and the aiohttp request by which a connection is selected."""
+    """The head of a request without the body's length, and the aiohttp request that selects the connection."""
 
     target: aiohttp.ClientRequest
     head: bytes
 
 
 class Pool:
-    """Connections of one event loop through one proxy ("" for none), and the calls over these connections."""
+    """Connections of one event loop through one proxy ("" for no proxy), and the calls over them."""
 
     def __init__(self, connector: ProviderConnector, proxy: str = "") -> None:
         self._connector = connector
@@ -143,9 +143,9 @@ class Pool:
     ) -> UpstreamResponse:
         """Send a request and return the response's head; `connect` is the connect timeout. Raise `CLIENT_ERRORS`.
 
-        A host may close a pooled connection at the moment when it is reused, without a response. The request is then
-        sent once more over a fresh connection. If that connection is closed, too, the host is at fault, and may already
-        have acted on the request, so the request is not sent a third time.
+        A host may close a pooled connection just when it is reused. The request is then sent once more over a fresh
+        connection. If the host closes that connection as well, it may already have acted on the request, so the request
+        is not sent a third time.
         """
         headers = {**request.headers, "accept-encoding": "identity"}
         opening, timeout = self._opening(request.method, request.url, tuple(headers.items())), _connect_timeout(connect)
@@ -174,7 +174,7 @@ class Pool:
             self._connections.take(protocol)
             if not (fresh and protocol.carried):
                 return connection, protocol
-            # This connection has been idle, too, and is as likely to have been closed by the host.
+            # This connection has also been idle, so the host may have closed it as well.
             connection.close()
 
     async def _exchange(
@@ -185,8 +185,8 @@ class Pool:
         def give_back() -> None:
             if connection.protocol is None or transport is None:
                 return
-            # The host answered before it read the whole request. Its unsent rest would precede the next request on this
-            # connection.
+            # The host answered before it had read the whole request. The rest of the request would precede the next
+            # request on this connection.
             if (writing is not None and not writing.done()) or transport.get_write_buffer_size():
                 close()
                 return
@@ -247,7 +247,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
     loop = asyncio.get_running_loop()
     target = aiohttp.ClientRequest(method, parse_url(address), headers=dict(headers), proxy=proxy, loop=loop)
     request_target, sent_headers = target.url.raw_path_qs, dict(target.headers)
-    # For TLS, the connector opens a tunnel through the proxy instead.
+    # With TLS, the connector opens a tunnel through the proxy instead.
     if proxy is not None and not target.is_ssl():
         request_target = str(target.url)
         if proxy.raw_user is not None:
@@ -263,7 +263,7 @@ def _open_with(proxy: URL | None, method: str, address: str, headers: tuple[tupl
 
 
 def parse_url(text: str) -> URL:
-    """Return the URL in the form that the client accepts. Raise `ValueError` for an invalid URL."""
+    """Return the URL in the form that aiohttp accepts; raise `ValueError` for an invalid URL."""
     if len(text) > MAX_URL:
         raise ValueError("the address is too long")
     return URL(text)

@@ -1,4 +1,4 @@
-"""One HTTP exchange: send a request, wait for the head of the response, and read the body within time and size."""
+"""One HTTP exchange: send a request, wait for the head of the response, and read the body within limits."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from routing_admin.upstream.connections import Pool
 from routing_admin.upstream.faults import CLIENT_ERRORS, connection_failure, failure
 from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
-# One event loop timer serves all waits of an exchange, instead of one timer per wait. A wait only changes the deadline.
-# The timer is set again if it would fire too late or has fired too early.
+# All waits of an exchange share one event loop timer. A wait only changes the deadline, and the timer is set again if
+# it would fire too late or has fired too early.
 
 AHEAD_SECONDS = 5.0
-"""Maximum delay in seconds of the timer, so that a shorter wait that follows rarely needs another timer."""
+"""Maximum delay of the timer in seconds, so that a shorter wait afterwards rarely needs another timer."""
 
 
 class WaitTooLongError(Exception):
-    """A wait timed out; `total` says whether the time for the whole exchange is over."""
+    """A wait timed out; `total` says whether the whole exchange has timed out."""
 
     def __init__(self, *, total: bool) -> None:
         super().__init__("the whole time is over" if total else "the time for this is over")
@@ -38,7 +38,7 @@ class WaitTooLongError(Exception):
 
 
 class PhaseTimer:
-    """Timeouts of one exchange: `total` seconds for all of it, and a timeout for each wait; waits do not overlap.
+    """Timeouts of one exchange: `total` seconds for the whole, and one timeout for each wait; waits do not overlap.
 
     A wait goes inside `with timer.until(...)`, which raises `WaitTooLongError` on exit if it took too long.
     """
@@ -56,17 +56,17 @@ class PhaseTimer:
         self._other_cancellations = 0
 
     def until(self, moment: float) -> Self:
-        """Return a context manager for a wait until that time on the event loop's clock."""
+        """Return a context manager for a wait until `moment`, a time by the event loop's clock."""
         self._until = min(moment, self.deadline)
         return self
 
     def within(self, seconds: float) -> Self:
-        """Return a context manager for a wait of at most that many seconds."""
+        """Return a context manager for a wait of at most `seconds`."""
         return self.until(self._loop.time() + seconds)
 
     def __enter__(self) -> None:
         self._task = task = asyncio.current_task(self._loop)
-        # Keep a timer that fires earlier; `_fire` then sets it again.
+        # Keep a timer that fires earlier, because `_fire` sets it again.
         if self._handle is None or self._fires_at > self._until:
             self._set(self._until)
         self._other_cancellations = task.cancelling() if task is not None else 0
@@ -76,7 +76,7 @@ class PhaseTimer:
         self._task, self._fired = None, False
         if kind is None or not fired or task is None:
             return
-        # Undo the cancellation, no matter what the cancelled wait raised.
+        # Undo the cancellation, whatever the cancelled wait raised.
         ended = task.uncancel() <= self._other_cancellations
         if ended and issubclass(kind, asyncio.CancelledError):
             raise WaitTooLongError(total=self._until >= self.deadline) from None
@@ -105,9 +105,9 @@ class PhaseTimer:
 KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key", "proxy-authorization")
 CODE_BYTES = 200
 MAX_SINGLE_WRITE = 4 * 1024 * 1024
-"""Bodies up to this size are written at once, larger bodies block by block, which bounds memory use."""
+"""Bodies up to this size in bytes are written at once, larger bodies block by block, which bounds memory use."""
 MIN_PROGRESS_BYTES = 1024
-"""Bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
+"""Number of bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
 
 
 async def send(
@@ -115,7 +115,7 @@ async def send(
 ) -> UpstreamResponse | Failure:
     """Send the request and wait for the head of the response.
 
-    Raise `UnreadableError` if a file of the request cannot be read.
+    Raise `UnreadableError` if a file in the request cannot be read.
     """
     content = await _content(request)
     try:
@@ -142,20 +142,20 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
     body = RequestBody(pieces)
     if body.length > MAX_SINGLE_WRITE:
         return body
-    # Reading files from another machine would block the event loop.
+    # Read files from another machine in a thread, because this would block the event loop.
     return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
 
 
 async def read_body(
     head: UpstreamResponse, timeouts: Timeouts, timer: PhaseTimer, max_bytes: int = ANSWER_BYTES
 ) -> bytes | Failure:
-    """Return the whole decompressed body, or a Failure if it is too large, too slow, cut off, or badly encoded."""
+    """Return the whole decompressed body, or a `Failure` if it is too large, too slow, truncated, or badly encoded."""
     texts: list[bytes] = []
     size, begun, rate = 0, False, None
     try:
         decompressor = Decompressor(head.headers.get("content-encoding", ""), max_bytes)
         while True:
-            # The whole body has already arrived, so no timeout is needed.
+            # If the whole body has already arrived, no timeout is needed.
             if head.content.is_eof():
                 block = await head.block()
             else:
@@ -164,8 +164,8 @@ async def read_body(
             if block:
                 texts.append(text := decompressor.feed(block))
                 size += len(text)
-                # Some providers send whitespace as a keep-alive before the answer; allow this for as long as the first
-                # content may take.
+                # Some providers send whitespace before the answer to keep the connection alive; allow this as long as
+                # the timeout for the first content has not passed.
                 begun = begun or size >= MIN_PROGRESS_BYTES or not (text.isspace() or not text)
             if not block or head.content.at_eof():
                 decompressor.end()
@@ -183,7 +183,7 @@ async def read_body(
         return failure(Fault.TOO_LARGE, head.status)
     except (BrokenBodyError, CutEncodingError) as broken:
         fault = broken.fault if isinstance(broken, BrokenBodyError) else Fault.TRUNCATED_BODY
-        # Even a truncated error response describes the error, so use it.
+        # Return even a truncated error response, because it describes the error.
         return b"".join(texts) if head.status >= 400 else failure(fault, head.status)
     except BadEncodingError:
         return failure(Fault.BAD_CONTENT_TYPE, head.status)
@@ -212,7 +212,7 @@ class _MinimumRate:
 
 
 def redact_failure(failed: Failure, request: UpstreamRequest) -> Failure:
-    """Return the failure with a short message and without the keys in the request, which providers may echo."""
+    """Return the failure with a short message, and without the request's keys, which providers may have echoed."""
     keys = [value.split(" ", 1)[-1] for name, value in request.headers.items() if name.lower() in KEY_HEADERS]
     code = summarize(failed.code, keys, CODE_BYTES) if failed.code else failed.code
     return replace(failed, message=summarize(failed.message, keys), code=code)

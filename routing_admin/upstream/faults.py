@@ -1,7 +1,7 @@
-"""Map exceptions of the HTTP client to faults by their causes, because the client wraps exceptions that it catches.
+"""Map exceptions of the HTTP client to faults by their causes, because the client wraps the exceptions that it catches.
 
-`ORDER` is the only table of such exceptions, and `CLIENT_ERRORS` are the exceptions in it. Any other exception is a bug
-of ours and propagates.
+`ORDER` lists all of these exceptions, which are also in `CLIENT_ERRORS`. Any other exception is a bug of ours and
+propagates.
 """
 
 from __future__ import annotations
@@ -65,21 +65,21 @@ ORDER: tuple[tuple[Fault, tuple[type[Exception], ...]], ...] = (
     (Fault.RESET_BEFORE_HEADERS, (OSError,)),
     (Fault.ORIGIN_REFUSED, (ValueError,)),
 )
-"""Exception types and their faults, checked from top to bottom: the first type found among the causes determines the
+"""Faults and their exception types, checked from top to bottom: the first type found among the causes determines the
 fault.
 
-The client's own types precede those of its transport. The last rows are base classes, so that types added by a new
-version also count as faults. The client raises a bare ValueError for a URL or a header that cannot be written.
+The client's own types precede those of its transport. The last rows are base classes, so that types that a new version
+adds also count as faults. The client raises a bare ValueError for a URL or a header that cannot be written.
 """
 
 CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
-"""Everything a call can raise because of a provider, the network or the configuration."""
+"""All exceptions that a provider, the network or the configuration can cause in a call."""
 
 
 def classify_error(error: BaseException) -> Fault:
     """Return the fault of a failure to connect, send or receive headers.
 
-    Raise the error again if it is not an error of the HTTP client.
+    If it is not an error of the HTTP client, raise it again.
     """
     causes = list(list_causes(error))
     if _within_handshake(causes):
@@ -91,7 +91,7 @@ def classify_error(error: BaseException) -> Fault:
 
 
 def _within_handshake(causes: list[BaseException]) -> bool:
-    # The connection was accepted but lost before it could be used, which means that the TLS handshake failed.
+    # If a connection is accepted but lost before it can be used, the TLS handshake has failed.
     connecting = any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes)
     return connecting and any(isinstance(cause, ConnectionResetError | ConnectionAbortedError) for cause in causes)
 

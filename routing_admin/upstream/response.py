@@ -1,4 +1,4 @@
-"""A response whose status and headers have arrived, and whose body is still to be read."""
+"""A response whose status and headers have arrived, and whose body has yet to be read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from capabilities.core.wire import Fault
 from routing_admin.upstream.faults import CLIENT_ERRORS, classify_error
 
 OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
-"""Faults that are reported as they are; a body broken in any other way counts as truncated."""
+"""Faults of a body that are reported as they are; a body that is broken in any other way counts as truncated."""
 READ_AFTER_END = "Connection closed."
-"""Message of the bare RuntimeError that aiohttp raises for reading after the connection was closed within the body."""
+"""Message of the plain RuntimeError that aiohttp raises when a body is read whose connection has been closed."""
 
 
 class BrokenBodyError(Exception):
@@ -37,9 +37,9 @@ class UpstreamResponse:
     give_back: Callable[[], None] = field(repr=False)
 
     async def block(self) -> bytes:
-        """Return the next bytes of the body, still encoded, or b"" at its end.
+        """Return the next bytes of the body, still compressed, or b"" at its end.
 
-        Of the errors that a provider can cause, only `BrokenBodyError` is raised.
+        Of all errors that a provider can cause, this raises only `BrokenBodyError`.
         """
         try:
             return await self.content.readany()
@@ -52,12 +52,12 @@ class UpstreamResponse:
             raise BrokenBodyError(Fault.BAD_HTTP) from error
 
     def close(self) -> None:
-        """Release the connection to the pool, or close it if the body was not read to its end."""
+        """Return the connection to the pool, or close it if the body was not read to its end."""
         self.give_back()
 
 
 def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader) -> None:
-    """Fail pending reads of the body when the connection closes; `closed` is None if it has already closed."""
+    """Let pending reads of the body fail when the connection closes; `closed` is None if it is already closed."""
 
     def fail_pending_reads(_: object) -> None:
         if not content.is_eof() and content.exception() is None:
@@ -78,6 +78,6 @@ def end_with(closed: asyncio.Future[None] | None, content: aiohttp.StreamReader)
 
 
 def note_end(closed: asyncio.Future[None]) -> None:
-    # Retrieve the exception, because asyncio would otherwise log it as never retrieved.
+    # Retrieve the exception, because asyncio would otherwise log that it was never retrieved.
     if not closed.cancelled():
         closed.exception()

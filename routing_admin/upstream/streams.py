@@ -1,6 +1,6 @@
-"""Streamed responses: after the first content no other candidate is called; the last event is a Finish or a Failure.
+"""Streamed responses. Once a stream has content, no other candidate is called. Its last event is a Finish or a Failure.
 
-Events come in batches, one for each block of bytes from the provider, so that the gateway also sends them together.
+Events are batched by the provider's blocks of bytes, so that the gateway sends them together as well.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from routing_admin.upstream.response import BrokenBodyError, UpstreamResponse
 
 DRAIN_SECONDS = 0.25
 END_SECONDS = 2.0
-"""Seconds after the finish reason to wait for the usage and the final event, which normally follow at once."""
+"""Seconds to wait after the finish reason for the usage and the final event, which normally follow immediately."""
 
 UNREADABLE = translatable("The gateway could not read this answer (%(kind)s); its own log has the details.")
 log = logging.getLogger("routing_admin.upstream.streams")
 Batch = Sequence[StreamEvent]
-"""Events that arrived together, never empty; the very last event of a stream is a `Finish` or a `Failure`."""
+"""Events that arrived together, at least one; the last event of a stream is a `Finish` or a `Failure`."""
 
 
 class Stream:
-    """Batches of a stream that has content; the last event says how it ended."""
+    """A stream that has content, in batches; its last event says how it ended."""
 
     def __init__(self, head: Batch, rest: AsyncGenerator[Batch, None] | None = None) -> None:
         self._head: Batch = head
@@ -48,7 +48,7 @@ class Stream:
         return self
 
     def __anext__(self) -> Awaitable[Batch]:
-        # Return the generator's own awaitable, because a wrapper would cost time for each of many batches.
+        # Return the generator's own awaitable, because a wrapper would cost time for every batch.
         return self._begin() if self._head or self._rest is None else anext(self._rest)
 
     async def _begin(self) -> Batch:
@@ -58,15 +58,15 @@ class Stream:
         return head
 
     async def aclose(self) -> None:
-        """Close the connection; after the end of the stream it is already closed."""
+        """Close the connection, unless it was already closed at the end of the stream."""
         if self._rest is not None:
             await self._rest.aclose()
 
 
 async def wait_for_content(batches: AsyncGenerator[Batch, None]) -> Stream | Failure:
-    """Return the stream once it has content, or a `Failure` if the stream fails or ends before that.
+    """Return the stream once it has content, or a `Failure` if the stream fails or ends before.
 
-    Reasoning is held back until then, so that another candidate can still be tried after a failed start.
+    Reasoning is held back until then, so that another candidate can still be called if the stream fails.
     """
     stream: Stream | None = None
     try:
@@ -97,13 +97,13 @@ async def _read_head(batches: AsyncGenerator[Batch, None]) -> list[StreamEvent] 
 
 
 def unreadable(error: Exception) -> Failure:
-    """Return the failure for an answer that could not be read because of a bug of ours, and log the traceback."""
+    """Return the failure for an answer that a bug of ours made unreadable, and log the traceback."""
     log.error("a provider's answer could not be read", exc_info=error)
     return Failure(Fault.BAD_SHAPE, translatable(UNREADABLE, kind=type(error).__name__), 200)
 
 
 def before_content(failed: Failure) -> Failure:
-    """Convert a failure before the first content to one after which another candidate may be called."""
+    """Convert a failure before the first content to a fault after which another candidate may be called."""
     faults_before_content = {
         Fault.STREAM_TRUNCATED: Fault.STREAM_EMPTY,
         Fault.STREAM_BROKEN: Fault.RESET_BEFORE_HEADERS,
@@ -113,7 +113,7 @@ def before_content(failed: Failure) -> Failure:
 
 
 def after_content(event: Failure) -> Failure:
-    """Convert a failure after the first content to a broken stream, whatever fault the provider reported."""
+    """Convert a failure after the first content to a broken stream, unless its fault already belongs after content."""
     if TABLE[event.fault].after_content or event.fault is Fault.DEADLINE:
         return event
     return replace(event, fault=Fault.STREAM_BROKEN, code=event.code or event.fault.value)
@@ -128,11 +128,11 @@ async def event_batches(
 ) -> AsyncGenerator[Batch, None]:
     """Yield the events of a streamed response block by block, ending with a `Finish` or a `Failure`.
 
-    `redact` is applied to a failure after the first content.
+    `redact` is applied to failures after the first content.
 
     Before the first content, every complete line restarts the timeout, including keep-alive comments. After the first
-    content only events restart it, so that comments cannot keep a dead stream open. After the finish reason the answer
-    is complete: usage and the final event are waited for briefly, and errors no longer matter.
+    content only events restart it, so that comments cannot keep a dead stream open. After the finish reason, the answer
+    is complete: only the usage and the final event are waited for, briefly, and errors no longer matter.
     """
     clock = asyncio.get_running_loop().time
     content, last_activity = False, clock()
@@ -148,8 +148,8 @@ async def event_batches(
             try:
                 events = decoder.feed(block) if isinstance(block, bytes) else _last_events(decoder, block)
             except Exception as error:
-                # If a bug of ours makes an answer unreadable, another candidate's answer may be readable, so yield a
-                # failure.
+                # If a bug of ours makes an answer unreadable, yield a failure, because another candidate's answer may
+                # be readable.
                 if content:
                     raise
                 events, block = [unreadable(error)], None
@@ -186,14 +186,14 @@ def _timeout_failure(timeout: WaitTooLongError, *, content: bool) -> Failure:
 def _last_events(decoder: StreamDecoder, failed: Failure | None) -> list[StreamEvent]:
     events = decoder.close()
     last = events[-1] if events else None
-    # A stream that breaks after its finish reason still counts as complete.
+    # A stream that breaks after its finish reason counts as complete.
     if failed is None or isinstance(last, Finish):
         return events
     return [failed.counted(last.usage) if isinstance(last, Failure) and last.usage else failed]
 
 
 class _BodyBlocks:
-    """Decompressed blocks of a response body, within the limits on size and time."""
+    """The decompressed blocks of a streamed body, within the limits on its size and on the length of its lines."""
 
     def __init__(self, head: UpstreamResponse) -> None:
         self._head = head
@@ -201,7 +201,7 @@ class _BodyBlocks:
         self._lines = LineLengthGuard()
 
     async def block(self) -> bytes | Failure | None:
-        """Return the next block, None at the end, or a `Failure` if the body is broken."""
+        """Return the next block, None at the end of the body, or a `Failure` if the body is broken."""
         try:
             if self._decompressor is None:
                 self._decompressor = Decompressor(self._head.headers.get("content-encoding", ""), STREAM_BYTES)
