@@ -1,1 +1,1 @@
-"""Write the request log after each answer, search it, and sum up usage and provider health."""
+"""Write the request log after each answer, search it, and sum up usage and the health of providers."""

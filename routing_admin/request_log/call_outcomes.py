@@ -1,6 +1,6 @@
-"""Keep the latest error and the latest success of each key and model.
+"""Keep the latest error and the latest success of each provider key and model, as a basis for alerts.
 
-The journal's thread records them after the responses.
+The request log's thread records them after the responses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from routing_admin.request_log.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The outcome of a call to a model with one of the provider's keys: when and how it ended, and with which status.
+    """The outcome of a call to a model with one of the provider's keys, with its time and HTTP status.
 
     `key` is empty if the provider has only one key.
     """
@@ -32,7 +32,7 @@ class CallOutcome:
     status: int | None = None
 
     def alert_subject(self, kind: AlertKind) -> str:
-        """Return the subject of an alert of this kind: the model, the provider, or one of its keys."""
+        """Return the subject of an alert of this kind, which is the model, the provider or one of its keys."""
         if kind is AlertKind.RETIRED_MODEL:
             return f"{self.provider}/{self.model}"
         return f"{self.provider} ({self.key})" if self.key else self.provider
@@ -55,14 +55,14 @@ KINDS_OF_CALLS = tuple(dict.fromkeys(row.alert_kind for row in TABLE.values() if
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Conditions that the latest outcomes show or resolve, each with the time of the outcome."""
+    """Conditions that the latest outcomes show, and conditions that they resolve, each with the time of the outcome."""
 
     conditions: tuple[tuple[Condition, datetime], ...]
     resolved: Mapping[tuple[AlertKind, str], datetime]
 
 
 def evaluate(outcomes: Iterable[CallOutcome]) -> Findings:
-    """Return the conditions and recoveries that the latest outcome of each subject shows.
+    """Return the conditions that the latest outcome of each subject shows or resolves.
 
     A success resolves all conditions of its subject.
     """
@@ -86,7 +86,7 @@ def _list_subjects(outcome: CallOutcome) -> Iterator[tuple[AlertKind, str]]:
     if kind is not None:
         yield kind, outcome.alert_subject(kind)
     elif outcome.outcome == OK:
-        # A success with one of several keys also counts for the provider as a whole.
+        # A success with one of several keys is also a success for the provider as a whole.
         for call_kind in KINDS_OF_CALLS:
             yield from dict.fromkeys(
                 (
@@ -101,11 +101,11 @@ def end_time(began: datetime, started_ms: float, duration_ms: float) -> datetime
 
 
 MAX_OUTCOMES = 2000
-"""Maximum number of outcomes kept in memory until they are processed, because callers may name any model."""
+"""Maximum number of outcomes that are kept in memory until they are processed, because callers may name any model."""
 
 
 class CallOutcomes:
-    """Outcomes that have not been processed yet: the latest for each provider, model, key and kind of outcome."""
+    """Outcomes that have not been processed yet, the latest for each provider, model, key and kind of outcome."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, str, str], CallOutcome] = {}
@@ -130,7 +130,7 @@ class CallOutcomes:
         return tuple(noted.values())
 
     def put_back(self, outcomes: Iterable[CallOutcome]) -> None:
-        """Put back outcomes that could not be processed yet, except those with newer ones."""
+        """Put back outcomes that could not be processed yet, unless a newer one has taken their place."""
         with self._lock:
             for outcome in outcomes:
                 self._noted.setdefault((outcome.provider, outcome.model, outcome.key, outcome.outcome), outcome)

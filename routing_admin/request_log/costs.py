@@ -1,4 +1,4 @@
-"""Cost columns of requests and attempts, at the prices valid when the request was made."""
+"""The cost columns of requests and attempts, at the prices that were valid when the request was made."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NOT_BILLED: Mapping[str, Any] = {"prompt_tokens": None, "completion_tokens": Non
 
 
 def cost_columns(entry: Entry) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]]]:
-    """Return the cost columns of the request and, for each attempt including failed ones, its tokens and cost.
+    """Return the cost columns of a request and, for each of its attempts, the columns with tokens and cost.
 
-    Values are None if no model answered, tokens were not counted, or the model has no price.
+    Failed attempts may also have a cost. Values are None if tokens were not counted or the model has no price.
     """
     if entry.costs is None:
         entry.costs = _find_costs(entry)
@@ -57,19 +57,19 @@ def _attempt(attempt: Attempt, facts: RequestFacts, answer: Usage | None, cost: 
 
 
 SPENDING_COLUMNS = ("prompt_tokens", "completion_tokens", "cost_nanos")
-"""Columns that the rows of requests and of attempts have in common."""
+"""Columns that the rows of requests and the rows of attempts have in common."""
 
 
 def list_waste(
     request: Mapping[str, Any], attempts: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[Mapping[str, Any], Sequence[int]]]:
-    """Yield each attempt with the tokens and cost that it wasted, in the order of `SPENDING_COLUMNS`.
+    """Yield each attempt that wasted tokens or money, with the wasted amounts in the order of `SPENDING_COLUMNS`.
 
-    Tokens and cost of the answer itself are not wasted, but providers also bill failed calls. The arguments are the
-    columns of a request's row and of its attempts' rows.
+    Tokens and cost of the answer are not wasted, but providers also bill failed calls. The arguments are the columns of
+    a request's row and of the rows of its attempts.
     """
     for at, row in enumerate(attempts, 1):
-        # Only the last attempt can have produced the answer.
+        # Only the last attempt may have produced the answer.
         answer = request if request["provider"] and at == len(attempts) else {}
         spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENDING_COLUMNS]
         if any(spent):
@@ -77,7 +77,7 @@ def list_waste(
 
 
 def sum_waste(request: RequestLog, attempts: Sequence[AttemptLog]) -> dict[str, int]:
-    """Return the cost of calls without an answer by currency, in billionths of its unit."""
+    """Return the cost of failed calls by currency, in billionths of the currency's unit."""
     found: dict[str, int] = {}
     for row, (*_tokens, nanos) in list_waste(vars(request), [vars(attempt) for attempt in attempts]):
         if nanos:

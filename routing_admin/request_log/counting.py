@@ -1,4 +1,4 @@
-"""Count each log entry in the metrics, exactly once, after the journal has written it."""
+"""Count each log entry in the metrics exactly once, after it has been written."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from routing_admin.platform.server.metrics import CALL_LABELS, OTHER, MetricFami
 from routing_admin.request_log.costs import cost_columns
 from routing_admin.request_log.entries import Entry, find_answering
 
-# Names in metrics and sums. Callers can make up names, so only configured routes and models are counted under their
-# names; all others are counted together. The names come from the newest configuration, so a model that has just been
-# added is counted by name immediately.
+# Callers can make up names, so metrics and sums count only configured routes and models under their names, and all
+# others together. The names come from the newest configuration, so a model that has just been added is immediately
+# counted under its name.
 
 
 class CountedNames:
-    """The names in one configuration; any other name is counted as `other`."""
+    """The names in one configuration. Any other name is counted as `other`."""
 
     def __init__(self, configuration: Configuration, other: str, agents: tuple[str, ...] = ()) -> None:
         self._other, self.agents = other, agents
@@ -53,7 +53,7 @@ class CountedNames:
         return name if name in self.agents else self._other
 
     def is_known(self, route: str, provider: str, model: str) -> bool:
-        """Return whether any of these names is configured and therefore appears in the metrics."""
+        """Return whether the route, the provider and the model all appear in the metrics under their own names."""
         return self.route(route) == route and self.model_labels(provider, model) == (provider, model)
 
 
@@ -76,7 +76,7 @@ _names_of: Callable[[Snapshot, str], CountedNames] = lru_cache(maxsize=4)(_build
 
 
 def current_names(other: str) -> CountedNames:
-    """Return the names in the newest configuration. Raise an error if no configuration could ever be read."""
+    """Return the names in the newest configuration; raise an error if no configuration has ever been read."""
     return _names_of(snapshot.current(), other)
 
 
@@ -91,14 +91,14 @@ KINDS = {
     "output_image": "completion_image_tokens",
     "reasoning": "reasoning_tokens",
 }
-"""Maps token types in the metrics to fields of `Usage`."""
+"""Maps the metrics' token types to fields of `Usage`."""
 _read_counts = attrgetter(*KINDS.values())
 OPERATIONS = {"v1/embeddings": "embeddings", "v1/completions": "text_completion", "v1/images": "generate_content"}
 """Maps surfaces to OpenTelemetry's operation names; all other surfaces are `chat`."""
 
 
 NAMED = frozenset({"agent", "route", "provider", "model", *CALL_LABELS})
-"""Labels whose values are configured names."""
+"""Labels whose values are names in the configuration."""
 
 
 def metric_operation(surface: str) -> str:
@@ -106,7 +106,7 @@ def metric_operation(surface: str) -> str:
 
 
 def count_entries(entries: Iterable[Entry]) -> None:
-    """Add requests, attempts, tokens and costs to this process's metrics."""
+    """Count the requests, attempts, tokens and costs of log entries in this process's metrics."""
     names = _names()
     for entry in entries:
         _count(entry, names)
@@ -115,12 +115,12 @@ def count_entries(entries: Iterable[Entry]) -> None:
 def _names() -> CountedNames:
     try:
         return current_names(OTHER)
-    except Exception:  # No configuration was ever loaded, which has been logged.
+    except Exception:  # No configuration has ever been loaded; the reason has been logged.
         return CountedNames(EMPTY, OTHER)
 
 
 def without_former_names(family: MetricFamily) -> MetricFamily:
-    """Return a metric family without the series of routes, providers and models that are no longer configured."""
+    """Return a metric family without the series for routes, providers and models that are no longer configured."""
     if NAMED.isdisjoint(family.labels):
         return family
     names, columns = _names(), family.labels
@@ -150,7 +150,7 @@ def _count(entry: Entry, names: CountedNames) -> None:
             error = "" if attempt.outcome == OK else attempt.outcome
             request_metrics().observe_call(operation, *model_labels, error, attempt.duration_ms / 1000)
         for call in attempt.tries:
-            if call.usage is not None:  # The attempt was billed although it gave no answer.
+            if call.usage is not None:  # The provider billed the call although it gave no answer.
                 request_metrics().count_tokens(route, operation, *model_labels, _tokens_by_type(call.usage))
     answered = find_answering(entry)
     if answered is not None:
@@ -165,7 +165,7 @@ def _count(entry: Entry, names: CountedNames) -> None:
 def _count_costs(entry: Entry, names: CountedNames) -> None:
     try:
         rows = cost_columns(entry)[1]
-    except Exception:  # Prices cannot be read, which has been logged.
+    except Exception:  # Prices cannot be read; the reason has been logged.
         return
     for attempt, row in zip(entry.attempts, rows, strict=True):
         if row["cost_nanos"]:

@@ -1,4 +1,4 @@
-"""Evaluate a fire drill from the log: the calls it affected, who answered them, which failed, and the added delay."""
+"""Evaluate a fire drill from the log: which calls it affected, who answered them, which failed, and the added delay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECENT = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class UnansweredCall:
-    """A request that got no answer, and its task type."""
+    """A request without an answer, and its task type."""
 
     id: str
     task_type: str
@@ -34,10 +34,10 @@ class UnansweredCall:
 
 @dataclass(frozen=True, slots=True)
 class DrillResult:
-    """How many calls a drill affected, which providers answered them, and which got no answer.
+    """How many calls a fire drill affected, how many of them each provider answered, and how many got no answer.
 
-    `others` were cancelled by their callers or rejected for their contents. `delay_ms` is the median answer time minus
-    the provider's own median in the hour before, None if either is missing.
+    `others` is the number of calls that callers cancelled or that were rejected for their content. `delay_ms` is the
+    median answer time minus the provider's own median in the hour before, None if either is unknown.
     """
 
     met: int = 0
@@ -81,7 +81,7 @@ COLUMNS = (
 
 
 def find_result(provider: str, started_at: datetime, ends_at: datetime) -> DrillResult:
-    """Return the result of the provider's drill within the given period. Makes two queries."""
+    """Return the result of the provider's fire drill in the given period, with two queries."""
     attempts = AttemptLog.objects.filter(provider=provider, outcome=Fault.FIRE_DRILL, at__gte=started_at)
     rows = attempts.filter(at__lte=ends_at).order_by("-at").values_list(*COLUMNS)
     calls = {
@@ -98,9 +98,9 @@ def _list_durations(rows: QuerySet[AttemptLog]) -> list[float]:
 
 
 def judge_drill(calls: Iterable[_AffectedCall], usual_times: Sequence[float]) -> DrillResult:
-    """Return the result of the calls that a drill affected, newest first.
+    """Return the result of a fire drill from the calls that it affected, newest first.
 
-    `usual_times` are the provider's own answer times, sorted.
+    `usual_times` contains the provider's own answer times, sorted.
     """
     found = list(calls)
     ends = [request_ending(call.outcome) for call in found]

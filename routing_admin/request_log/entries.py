@@ -1,7 +1,7 @@
-"""Log entries: facts that are recorded while a request runs, and the columns made from these facts afterwards.
+"""Log entries: facts that are recorded during a request, and the columns that are made from them afterwards.
 
-Unless recording is on, entries hold no content, only names, ids, times and outcomes. Recording facts must not delay the
-request noticeably; the journal's thread makes the columns.
+Unless request bodies are recorded, entries contain no content, only names, ids, times and outcomes. Recording facts
+must not delay the request noticeably, so the columns are made later in the journal's thread.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from routing_admin.request_log.sent_files import SentFile, delivery_column, sent
 
 MAX_NAMES = 100
 ERROR_BYTES = 2048
-"""Maximum number of bytes of an error message that are stored."""
+"""Maximum number of bytes of an error message that are stored in the log."""
 
 
 @dataclass(slots=True)
 class RequestFacts:
-    """Facts about a request apart from its attempts; times in milliseconds, `began` in wall-clock time.
+    """Facts about a request apart from its attempts. Durations are in milliseconds; `began` is wall-clock time.
 
-    `begun_ms` is when keep-alive comments started the response, None if they did not. `path` and `trace` (the caller's
-    trace headers) are only set if traces are exported. `choice` has the number of this answer among several to one
-    request, the number of answers, and the id of the first.
+    `begun_ms` is the time after which keep-alive comments started the response, None if they did not. `path` and
+    `trace` (the caller's trace headers) are set only if traces are exported. If the request asked for several answers,
+    `choice` contains this answer's number, the number of answers, and the id of the first answer's request.
     """
 
     id: str
@@ -78,10 +78,10 @@ class RequestFacts:
 
 @dataclass(slots=True)
 class Entry:
-    """A request waiting to be written.
+    """A finished request that has yet to be written to the log.
 
-    `sent` holds the files that each candidate was sent, by the candidate's position. `costs` caches the cost columns,
-    so that rows and metrics use the same prices.
+    `sent` maps each candidate's position to the files that were sent to it. `costs` caches the cost columns, so that
+    rows and metrics use the same prices.
     """
 
     facts: RequestFacts
@@ -97,9 +97,9 @@ def build_entry(
     prepared: Mapping[int, Prepared] | None = None,
     chat: ChatRequest | None = None,
 ) -> Entry:
-    """Return the entry for a request, without its text and the bytes of its files.
+    """Return the log entry for a request, without its text and the bytes of its files.
 
-    `prepared` is what each candidate was sent. `chat` is the canonical request; digests of the chat are kept if files
+    `prepared` is what was sent to each candidate. `chat` is the canonical request, of which digests are kept if files
     were sent.
     """
     sent = (
@@ -118,7 +118,7 @@ def bare_entry(entry: Entry) -> Entry:
 
 
 def request_columns(entry: Entry) -> dict[str, Any]:
-    """Return the columns of a request's row, by field name."""
+    """Return the columns of a request's row by field name."""
     facts, attempts = entry.facts, entry.attempts
     answered = find_answering(entry)
     return {
@@ -143,7 +143,7 @@ def request_columns(entry: Entry) -> dict[str, Any]:
         "provider": answered.provider[:120] if answered else "",
         "model": answered.model[:200] if answered else "",
         "chain": [attempt_chip(attempt) for attempt in attempts] or replay_chips(facts.replay_of),
-        # A stream that broke after its first content has an answering attempt, but was not answered.
+        # A stream that broke after its first content has an answering attempt, but does not count as answered.
         "fell_back": answered is not None and facts.outcome == OK and len(attempts) > 1,
         "duration_ms": facts.duration_ms,
         "first_content_ms": facts.first_content_ms,
@@ -175,7 +175,7 @@ TOKEN_DETAILS: Mapping[str, str] = {
     "webSearchRequests": "web_search_requests",
     "webFetchRequests": "web_fetch_requests",
 }
-"""Names, in the log and the API, of the `Usage` fields that break down tokens and count web tool calls."""
+"""Maps names in the log and the API to the `Usage` fields with token details and with counts of web tool calls."""
 
 _read_details = attrgetter(*TOKEN_DETAILS.values())
 
@@ -210,7 +210,7 @@ def _prefix_column(entry: Entry) -> dict[str, Any] | None:
     digest = entry.conversation
     if digest is None:
         return None
-    # Prompt prefixes are compared per candidate, so the digest covers the text that replaced the file for this
+    # Prompt prefixes are compared per candidate, so store the digests of the texts that replaced files for each
     # candidate.
     texts = {str(at): [file.digest for file in files] for at, files in entry.sent.items()}
     return {"continues": digest.continues, "opening": digest.opening, "past": digest.past, "words": texts}
@@ -222,13 +222,13 @@ def _media(media: Media) -> dict[str, Any]:
         "mimeType": media.mime_type,
         "size": media.size,
         "artifactId": media.artifact_id,
-        # A file's URL may contain a secret, so it is not logged.
+        # The URL of a file may contain a secret, so do not log it.
         "elsewhere": media.url is not None,
     }
 
 
 def find_answering(entry: Entry) -> Attempt | None:
-    """Return the attempt that answered, even if it sent only the start of a stream, or None if no attempt did."""
+    """Return the attempt that answered, even if it returned only the start of a stream, or None if no attempt did."""
     facts, last = entry.facts, entry.attempts[-1] if entry.attempts else None
     if last is None or last.outcome == CANCELLED:
         return None
@@ -236,11 +236,11 @@ def find_answering(entry: Entry) -> Attempt | None:
 
 
 def attempt_columns(entry: Entry) -> list[dict[str, Any]]:
-    """Return the columns of the attempts' rows, in the order of the chain."""
+    """Return the columns of the attempts' rows, in the order of the attempts."""
     rows = [_attempt(entry, at, attempt) for at, attempt in enumerate(entry.attempts)]
     first = entry.facts.first_content_ms
     if first is not None and find_answering(entry) is not None:
-        # The time is converted: relative to the attempt instead of to the request.
+        # Make the time relative to the start of the attempt instead of the request.
         rows[-1]["first_content_ms"] = first - entry.attempts[-1].started_ms
     return rows
 
@@ -277,7 +277,7 @@ def _attempt(entry: Entry, at: int, attempt: Attempt) -> dict[str, Any]:
 
 
 def list_first(names: Sequence[str]) -> list[str]:
-    """Return the first `MAX_NAMES` names and how many more there are; callers choose the number of names."""
+    """Return the first `MAX_NAMES` names and the number of further names, because callers may send any number."""
     surplus = len(names) - MAX_NAMES
     return [*names[:MAX_NAMES], f"… (+{surplus})"] if surplus > 0 else list(names)
 
@@ -291,7 +291,7 @@ def replay_chips(request_id: str) -> list[dict[str, Any]]:
 
 
 def attempt_chip(attempt: Attempt) -> dict[str, Any]:
-    """Return an attempt as lists show it: candidate, code, colour, and the number of tries if there was more than one.
+    """Return an attempt for display in lists: candidate, code, colour, and the number of tries if there were several.
 
     The code is a status such as `429` or an outcome.
     """
@@ -304,8 +304,6 @@ def attempt_chip(attempt: Attempt) -> dict[str, Any]:
     return {**chip, "tries": attempt.retry_attempts + 1} if attempt.retry_attempts else chip
 
 
-# What the model name in a request referred to: a task route, a model service, a provider's model, or an unknown name.
-
 KINDS: Mapping[str, str | Promise] = {
     "route": pgettext_lazy("asked for", "route"),
     "service": pgettext_lazy("asked for", "service"),
@@ -317,7 +315,7 @@ KINDS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class RequestedTarget:
-    """The requested name, its kind, and the name of the route that it led to, if that is different."""
+    """The requested model name, its kind (`KINDS`), and the name of the route that it led to, if that is different."""
 
     name: str
     kind: str
@@ -329,7 +327,7 @@ class RequestedTarget:
 
 
 def requested_target(row: RequestLog) -> RequestedTarget:
-    """Return what lists show first for a request: the requested name, or the request's id if no name was read."""
+    """Return what lists show first for a request: the requested name, or the request's id if no name is known."""
     name = row.asked_model.removeprefix(TASK)
     if row.task_type:
         task_type = row.task_type if name not in ("", AUTO, row.task_type) else ""
@@ -341,13 +339,13 @@ def requested_target(row: RequestLog) -> RequestedTarget:
     return RequestedTarget(name, "model" if "/" in name else "service")
 
 
-# Statements insert one of a few fixed numbers of rows, because each number needs its own prepared statement.
+# Each INSERT statement has one of a few fixed numbers of rows, because each number needs its own prepared statement.
 
 Row = TypeVar("Row")
 
 
 def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """Yield the rows in order, in chunks of the largest size that they fill; a smaller rest is a single chunk."""
+    """Yield the rows in order, in chunks of the largest size that they fill; a smaller remainder is one chunk."""
     at = 0
     while at < len(rows):
         left = len(rows) - at
@@ -356,7 +354,7 @@ def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Ro
         at += size
 
 
-# Files that models refused although they are configured to read them. They are determined when the request is logged.
+# The remaining functions find files that models refused although they are configured to read them.
 
 MISMATCH = Fault.CAPABILITY_MISMATCH.value
 
@@ -370,7 +368,7 @@ def note_refused_files(entries: Iterable[Entry]) -> None:
 
 
 def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
-    """Yield the files whose content a model does not accept, according to the provider's error."""
+    """Yield the files that a model does not accept according to its provider's error."""
     for at, attempt in enumerate(entry.attempts):
         status = next(
             (call.status_code for call in attempt.tries if call.outcome == MISMATCH and call.status_code), None
@@ -383,8 +381,8 @@ def find_refused_files(entry: Entry) -> Iterator[RefusedFile]:
 
 
 def _refused_kinds(attempt: Attempt, files: Iterable[SentFile]) -> frozenset[str]:
-    # If the attempt was abandoned, the refused files are those that need the capability named by the provider or,
-    # without a name, all files sent unchanged. If the attempt continued, they are the files that were then described
+    # If the attempt failed, the refused files are those that need the capability that the provider named, or all files
+    # whose content was sent if it named none. If the attempt continued, they are the files that were then described
     # instead.
     gave_up = attempt.outcome == MISMATCH
     if gave_up and attempt.param:

@@ -1,6 +1,6 @@
-"""Provider health in the last hour, and request counts and first-content times of the last day.
+"""Health of providers in the last hour, and request counts and times to first content of the last day.
 
-A few queries over the log's indexes fetch the numbers, and functions without queries evaluate them.
+A few queries on the log's indexes fetch the numbers, and functions without queries evaluate them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_start
 
 BARS = DAY_HOURS + 1
-"""Number of clock hours that a window of 24 hours touches, including the current hour."""
+"""Number of clock hours that a window of 24 hours overlaps, including the current hour."""
 BUCKETS = 12
-"""Number of five-minute buckets in the hour that a provider's health covers."""
+"""Number of five-minute buckets in the hour for which a provider's health is shown."""
 
 MAX_SAMPLES = 5000
-"""Maximum number of attempts read from the last hour, starting with the newest."""
+"""Maximum number of attempts that are read from the last hour, starting with the newest."""
 
 SLOW_MS = 10_000.0
 """A provider counts as slow if its median time to first content exceeds this number of milliseconds."""
@@ -36,7 +36,7 @@ SLOW_MS = 10_000.0
 FAILED_AFTER = 3
 """A provider counts as failed if this many calls in a row failed, or all calls if there were fewer."""
 FAILED = ("down", "rejected", "failing")
-"""Ways in which a provider fails: it does not answer, it refuses the key, or it answers with errors."""
+"""Ways in which a provider fails: it does not respond, it refuses the key, or it returns errors."""
 
 NEUTRAL_OUTCOMES = frozenset(
     {*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS}
@@ -44,12 +44,12 @@ NEUTRAL_OUTCOMES = frozenset(
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
-"""Maximum number of streamed answers per hour whose time to first content is read, starting with the newest."""
+"""Maximum number of streamed answers per hour whose time to first content is read, starting with the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A call's time, its outcome, and the milliseconds until its first content or, without content, its end."""
+    """A call's time, its outcome, and the milliseconds until its first content, or until its end without content."""
 
     at: datetime
     outcome: str
@@ -60,8 +60,8 @@ class Sample:
 class Health:
     """The health of a provider in the last hour; times are in milliseconds.
 
-    `status` is ok, slow or unknown, or, if its newest calls failed, one of `FAILED`. `answered` is the time of the
-    newest answer, and `failure` the newest failure.
+    `status` is ok, slow or unknown, or one of `FAILED` if the newest calls failed. `answered` is the time of the newest
+    answer, and `failure` is the newest failure.
     """
 
     status: str = "unknown"
@@ -78,7 +78,7 @@ class Health:
 
 
 def judge(samples: Sequence[Sample], now: datetime) -> Health:
-    """Return the health that the samples of one provider show; the samples are sorted newest first."""
+    """Return the health of the provider to which these samples belong; the samples are sorted newest first."""
     if not samples:
         return Health()
     answered = sorted(sample.ms for sample in samples if sample.outcome == OK)
@@ -98,7 +98,7 @@ def judge(samples: Sequence[Sample], now: datetime) -> Health:
 
 
 def name_failure(outcome: str) -> str:
-    """Return one of `FAILED`, given how a call to a provider, or a test of the provider, ended."""
+    """Return the value of `FAILED` for the outcome of a call to a provider or of a test of the provider."""
     row = TABLE.get(outcome)
     if row is None:
         return "failing"
@@ -114,9 +114,9 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), provider: str = "") -> dict[str, Health]:
-    """Return the health of every provider called in the last hour, or of the named provider, by name; one query.
+    """Return the health of each provider called in the last hour, or only of the named provider, with one query.
 
-    `models` are the configured models with their providers. A 404 for any other model does not count against its
+    `models` contains the configured pairs of provider and model. A 404 for any other model does not count against its
     provider.
     """
     columns = ("provider", "model", "moment", "outcome", "first_content_ms", "duration_ms")
@@ -132,14 +132,14 @@ def provider_health(now: datetime, models: Collection[tuple[str, str]] = (), pro
 
 
 def _read_moment(text: str) -> datetime:
-    # Times are read as text, which takes a tenth of the time that the ORM needs.
+    # Read times as text, which takes a tenth of the time that the ORM needs for them.
     found = datetime.fromisoformat(text)
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """Hourly counts for 24 hours and the current hour: requests, fallbacks and failures."""
+    """Counts of requests, fallbacks and failures for each of 24 hours and the current hour."""
 
     requests: tuple[int, ...] = (0,) * BARS
     fell_back: tuple[int, ...] = (0,) * BARS
@@ -154,13 +154,13 @@ class Day:
         return sum(self.requests)
 
     def share(self, part: Sequence[int]) -> float | None:
-        """Return `part` as a percentage of all requests, or None if there were no requests."""
+        """Return the sum of `part` as a percentage of all requests, or None if there were no requests."""
         return 100 * sum(part) / self.total if self.total else None
 
 
 @dataclass(frozen=True, slots=True)
 class FirstContent:
-    """Milliseconds until the first content of streamed answers: percentiles, and the median of each hour.
+    """Times to first content of streamed answers in milliseconds: percentiles, and the median of each hour.
 
     Percentiles are None if nothing was streamed. The last hour is the current hour.
     """
@@ -171,9 +171,9 @@ class FirstContent:
 
 
 def first_content(now: datetime) -> FirstContent:
-    """Return the time to first content over the last 24 hours.
+    """Return the times to first content in the last 24 hours, with one query.
 
-    Only the newest streams of each hour are read, which limits the cost of the only query.
+    Only the newest streams of each hour are read, which limits the cost of the query.
     """
     hours: dict[int, list[float]] = {}
     for index, ms in _newest_streams(window_start(now)):
@@ -208,19 +208,19 @@ SELECT
     AND ending = 'failed')
 FROM hour ORDER BY start
 """
-"""Query with one index range per hour and count; grouping the same rows would take three times as long."""
+"""Query that reads one index range for each hour and count; grouping the same rows takes three times as long."""
 DAYS = "AND started_at >= %s AND started_at < %s"
-"""Condition on the whole time of all hours, used on PostgreSQL only.
+"""Condition on the whole period, which is used only on PostgreSQL.
 
-Without it PostgreSQL plans for the tables of all days; SQLite would search the index by this condition instead of by
-each hour's.
+Without it, PostgreSQL plans for the partitions of all days; with it, SQLite would search the index for the whole period
+instead of for each hour.
 """
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """Return the last 24 hours (`window_start`) and the 24 hours before.
+    """Return the counts of the last 24 hours (`window_start`) and of the 24 hours before.
 
-    This takes one query, which reads only indexes.
+    This takes one query that reads only indexes.
     """
     connection = connections[LOGS]
     start, hours = window_start(now) - DAY, DAY_HOURS + BARS

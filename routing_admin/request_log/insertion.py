@@ -1,6 +1,6 @@
-"""Insert log entries with a few prepared statements per table; the ORM would take several times as long.
+"""Insert log entries with a few prepared statements per table, because the ORM would take several times as long.
 
-The rows contain the same values that the ORM would have written.
+The rows contain the same values that the ORM would write.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ log = logging.getLogger("routing_admin.request_log.insertion")
 
 Columns = Mapping[str, Any]
 Row = tuple[Columns, Sequence[Columns]]
-"""A request with its attempts."""
+"""The columns of a request, and the columns of each of its attempts."""
 Rows = Sequence[Row]
 
 
 def write(entries: Iterable[Entry]) -> None:
     """Write entries in one transaction.
 
-    An entry whose id is taken gets a random suffix, so nothing is overwritten. Database errors are raised, and no entry
-    is written in that case.
+    An entry whose id is already in the log gets a random suffix, so nothing is overwritten. If a database error is
+    raised, no entry has been written.
     """
     write_rows(build_rows(entries))
 
 
 def build_rows(entries: Iterable[Entry]) -> Rows:
-    """Return entries as rows.
+    """Convert log entries to rows.
 
-    If a provider's values cannot be converted, the row contains only the gateway's own values.
+    If a provider's values cannot be converted, the row contains only the gateway's own ones.
     """
     return [_build_row(entry) for entry in entries]
 
@@ -66,7 +66,7 @@ def _build_columns(entry: Entry) -> Row:
 
 
 def write_rows(rows: Rows) -> None:
-    """Write rows to the log, in the same way as `write`."""
+    """Write rows to the log in one transaction, like `write`."""
     if connections[LOGS].vendor == POSTGRESQL:
         rows = _unlike_other_days(rows)
     try:
@@ -79,25 +79,25 @@ def write_rows(rows: Rows) -> None:
 
 
 GENERATED_ID = re.compile(r"req_[0-9a-f]{24}")
-"""Pattern of ids that were generated here instead of chosen by callers. No two requests have the same generated id."""
+"""Pattern of request ids that this program generated. Unlike ids that callers choose, these are unique."""
 
 
 def _unlike_other_days(rows: Rows) -> Rows:
-    # With one table per day, the primary key does not keep ids unique across days.
+    # Each day has its own table, so the primary key does not keep ids unique across days.
     chosen = [request["id"] for request, _ in rows if not GENERATED_ID.fullmatch(request["id"])]
     taken = chosen and RequestLog.objects.using(LOGS).filter(pk__in=chosen).exists()
     return _under_free_ids(rows) if taken else rows
 
 
 def write_missing(rows: Rows) -> None:
-    """Write rows, skipping those that the table already has."""
+    """Write rows, but skip rows that are already in the log."""
     with transaction.atomic(using=LOGS):
         existing_ids = _stored_ids(rows)
         write_rows([complete(row) for row in rows if (row[0]["id"], str(row[0]["started_at"])) not in existing_ids])
 
 
 def complete(row: Row) -> Row:
-    """Return the row with defaults for missing columns, because an earlier version may have spooled the row."""
+    """Return the row with defaults for missing columns: an earlier version of the program may have spooled the row."""
     request, attempts = row
     values = {**_defaults(RequestLog), **request, "ending": request_ending(request["outcome"]).value}
     return values, [{**_defaults(AttemptLog), **attempt} for attempt in attempts]
@@ -109,7 +109,7 @@ def _defaults(model: type[Model]) -> dict[str, Any]:
 
 
 def _stored_ids(rows: Rows) -> set[tuple[str, str]]:
-    # Another request may have the same id, so the times are compared as well.
+    # Another request may have the same id, so compare the times as well.
     found = RequestLog.objects.using(LOGS).filter(pk__in=[request["id"] for request, _ in rows])
     return {(key, str(began)) for key, began in found.values_list("pk", "started_at")}
 
@@ -117,7 +117,7 @@ def _stored_ids(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
-    # Sums are updated in the same transaction, so that each request is counted once.
+    # Update the sums in the same transaction, so that each request is counted exactly once.
     add_usage(rows)
 
 
@@ -135,16 +135,16 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""Rows per statement; a smaller rest has its own statement.
+"""Numbers of rows per statement; a smaller remainder gets a statement of its own.
 
-During each statement, another thread may take the interpreter lock, and the writer then waits for it. With one row per
-statement, a busy process would write only a few hundred rows a second.
+During each statement, another thread may take the GIL, for which the writer then has to wait. With one row per
+statement, a busy process would write only a few hundred rows per second.
 """
 
 
 @cache
 def _fields(model: type[Model]) -> Sequence[Field[Any, Any]]:
-    # The database fills in the automatic key.
+    # Omit the automatic primary key, which the database fills in.
     return [field for field in model._meta.concrete_fields if field is not model._meta.auto_field]
 
 
@@ -166,8 +166,8 @@ def _statement(model: type[Model], names: tuple[str, ...], rows: int) -> str:
 
 
 def _columns(connection: Any, model: type[Model], rows: Sequence[Columns]) -> dict[str, list[Any]]:
-    # A column that is empty in all rows is left out and becomes NULL: most rows fill two thirds of their columns, and
-    # each value passed to the driver costs time.
+    # Omit columns that are empty in all rows, which the database sets to NULL: most rows fill two thirds of their
+    # columns, and each value that is passed to the driver costs time.
     adapters, columns = _adapters(connection), dict[str, list[Any]]()
     for field in _fields(model):
         values = [row[field.attname] for row in rows]
@@ -192,7 +192,7 @@ def _utc_text(moment: datetime) -> str:
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON; lone surrogates and huge integers need Python's own JSON module."""
+    """Return a value as JSON; values with lone surrogates or huge integers require Python's own JSON module."""
     try:
         text = orjson.dumps(value).decode()
     except TypeError:
@@ -205,4 +205,4 @@ SQLITE_ADAPTERS: Mapping[type, Callable[[Any], Any]] = {
     DateTimeField: _utc_text,
     BooleanField: int,
 }
-"""Functions that convert values for SQLite. Its driver accepts a bool, but looks up an adapter for each one."""
+"""Functions that convert values for SQLite. Its driver accepts booleans, but looks up an adapter for each of them."""

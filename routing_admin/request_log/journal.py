@@ -1,8 +1,8 @@
 """Write the request log in batches, in a background thread that never fails or delays a request.
 
-`record` only appends to a queue; routing_admin/runtime.py starts the writer with the server. Code that reads what was
-just recorded calls `flush` first. Rows that the database does not accept immediately are kept in files (`Spool`) and
-retried.
+`record` only appends to a queue; routing_admin/runtime.py starts the writer with the server. Code that must see the
+newest requests calls `flush` before it reads the log. Rows that the database does not accept immediately are kept in
+files (`Spool`) and written later.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ log = logging.getLogger("routing_admin.request_log.journal")
 QUEUE = 10_000
 """Maximum number of entries in memory; further entries are dropped and counted.
 
-The queue only fills up while the disk is full.
+The queue fills up only if the database accepts no rows and the disk is full.
 """
 BATCH = 200
 PAUSE_SECONDS = 0.09
-"""Time that the first entry of a batch waits for more entries. The entry is in the log within 0.1 seconds."""
+"""Seconds for which the first entry of a batch waits for further entries, so that it is in the log within 0.1 seconds.
+"""
 LOCK_SECONDS = 0.1
-"""Lock timeout of a batch in seconds, after which the batch is written to disk instead."""
+"""Lock timeout in seconds for writing a batch, after which the batch is written to disk instead."""
 RETRY_SECONDS = 1.0
-"""Delay between attempts to move entries from disk to the database, in seconds."""
+"""Seconds between attempts to move entries from disk to the database."""
 
 
 def spool_folder() -> Path:
@@ -56,12 +57,12 @@ def spool_folder() -> Path:
 
 @dataclass(slots=True)
 class Journal:
-    """Queue of log entries and the thread that writes them.
+    """A queue of log entries, and the thread that writes them.
 
-    `behind_since` is when the database first failed to accept an entry, None while it accepts all. `disk_is_full` says
-    that entries which the database did not accept cannot be written to disk either and are held in memory. `lost`
-    counts lost entries, the last one at `lost_at`. `repaired` counts entries stored without values that the database
-    rejected.
+    `behind_since` is the time when the database first did not accept an entry, None while it accepts all entries. With
+    `disk_is_full`, entries that the database did not accept could not be written to disk either, and are kept in
+    memory. `lost` is the number of lost entries, the last of which was lost at `lost_at`. `repaired` is the number of
+    entries that were stored without the values that the database rejected.
     """
 
     waiting: deque[Entry] = field(default_factory=deque)
@@ -80,7 +81,7 @@ class Journal:
     _thread: RepeatingThread = field(init=False)
 
     def __post_init__(self) -> None:
-        # Nothing is written before `start` or `flush` is called.
+        # The thread writes nothing before `start` or `flush` is called.
         self._thread = RepeatingThread("journal", PAUSE_SECONDS, self.flush, close_connection, on_demand=True)
 
     @property
@@ -90,8 +91,8 @@ class Journal:
         return self._spool
 
     def waiting_seconds(self) -> float:
-        """Return how long the oldest unwritten request has been waiting; 0 if there is none."""
-        # If the queue is empty, the writer may just have taken an entry.
+        """Return for how many seconds the oldest unwritten request has been waiting, or 0 if there is none."""
+        # The writer may just have emptied the queue.
         with suppress(IndexError):
             oldest = self.waiting[0].facts
             ended = oldest.began + timedelta(milliseconds=oldest.duration_ms)
@@ -103,7 +104,7 @@ class Journal:
         """Queue an entry; never blocks and never raises."""
         if len(self.waiting) >= QUEUE:
             self._count_lost(1)
-            # This is logged only once here; `flush` logs the number of lost requests.
+            # Log this only once; `flush` logs the number of lost requests.
             if not self._overflowed:
                 log.error("%s requests wait in memory: until they are written, further ones are lost", QUEUE)
             self._overflowed += 1
@@ -112,15 +113,15 @@ class Journal:
         self._thread.demand()
 
     def flush(self) -> None:
-        """Write all queued entries now: to the log or, while the database is locked or unavailable, to disk.
+        """Write all queued entries now, to the log or, if the database is locked or unavailable, to disk.
 
-        Entries that cannot be stored at all are counted as lost, and the server's log names them.
+        Entries that cannot be stored at all are counted as lost and listed in the server's log.
         """
         with self._writing, lock_timeout(LOCK_SECONDS):
             if self.behind_since is not None and time.monotonic() >= self._retry_at:
                 self._drain()
             while self.waiting:
-                # The batch counts as waiting until `_dequeue` removes it from the queue.
+                # Until `_dequeue` removes the batch from the queue, its entries count as waiting.
                 batch = self._next_batch()
                 if not self._write(batch):
                     break
@@ -134,7 +135,7 @@ class Journal:
             self._refused.clear()
 
     def start(self) -> None:
-        """Start the writer, once per process. It first writes the entries that an earlier process left on disk."""
+        """Start the writer thread once per process. It first writes entries that an earlier process left on disk."""
         if self.spool.waiting():
             self._fall_behind()
         self._thread.start()
@@ -142,9 +143,9 @@ class Journal:
             self._thread.demand()
 
     def stop(self) -> None:
-        """Write the queued entries and stop the writer."""
+        """Write the queued entries and stop the writer thread."""
         self._thread.stop()
-        # This flush tries the database once more, whatever failed before.
+        # Let this flush try the database once more, whatever has failed before.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -153,7 +154,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        # Entries are read by index, because the deque grows meanwhile, which its iterators do not allow.
+        # Read entries by index, because a deque's iterator does not allow the deque to grow meanwhile.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _dequeue(self, batch: Sequence[Entry]) -> None:
@@ -162,7 +163,7 @@ class Journal:
         _notify(batch)
 
     def _write(self, batch: Sequence[Entry]) -> bool:
-        # While the database is behind, batches go to disk without trying the database.
+        # While the database is behind, write batches to disk without trying the database.
         stored = (self.behind_since is None and self._insert(batch)) or self._keep(batch)
         if stored:
             self._dequeue(batch)
@@ -191,9 +192,10 @@ class Journal:
     def _store(
         self, rows: Rows, write: Callable[[Rows], None], write_again: Callable[[Rows], None] = write_missing
     ) -> None:
-        """Write rows, halving a batch with a rejected value until one row is left, which is then repaired.
+        """Write rows. A batch with a rejected value is halved until a single row is left, which is then repaired.
 
-        Errors that are not due to a row's values are raised; on the next attempt, rows already written are skipped.
+        Errors that are not due to a row's values are raised; the next attempt skips rows that have already been
+        written.
         """
         try:
             write(rows)
@@ -220,7 +222,7 @@ class Journal:
             log.error("%s had values that the log cannot hold (%s): it is logged without them", subject, reason)
 
     def _drop(self, subject: str, reason: str) -> None:
-        # After an outage a file is read from its start again, so the same row may be rejected twice.
+        # After an outage, a file is read from the start again, so the same row may be rejected twice.
         if subject not in self._refused:
             self._refused.add(subject)
             self._count_lost(1)
@@ -235,16 +237,16 @@ class Journal:
         self.behind_since = self.behind_since or datetime.now(UTC)
         if error is not None:
             self._outage.note(error)
-            # The next attempt may reach another server.
+            # The next attempt should open a new connection, which may lead to another server.
             drop_connections()
 
     def _drain(self) -> None:
         try:
             self.spool.drain(self._write_kept, lambda line: self._drop(line, "it is damaged"))
-        except Exception as error:  # The file is left on disk.
+        except Exception as error:  # The rows remain in their file.
             self._fall_behind(error)
             return
-        # The log is up to date only after it has accepted the files on disk and a batch from memory.
+        # The log is up to date only when the database has accepted the files on disk and a batch from memory.
         batch = self._next_batch()
         if batch and not self._insert(batch):
             return
@@ -257,7 +259,7 @@ class Journal:
 
 
 def _notify(batch: Sequence[Entry]) -> None:
-    # Each observer is independent: if one fails, the others still get the batch.
+    # If one observer fails, the others must still receive the batch.
     for observe in (count_entries, call_outcomes().note, note_refused_files, kept_answers().write, tracing().export):
         try:
             observe(batch)

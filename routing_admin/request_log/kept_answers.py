@@ -1,11 +1,11 @@
-"""Store answers that `item_reference` and `previous_response_id` may name, per agent, for all processes.
+"""Store answers to which `item_reference` and `previous_response_id` may refer, per agent and for all processes.
 
-The items of an answer are in one row, under the key that their ids begin with. Each item with another id, such as an
-item of OpenAI's own tools, has an additional row. A further row has the answer's input: only the items of its own
-request, and the keys of the answers that it continues, so a conversation grows only by what is new in each turn.
+The items of an answer are in one row, under the key that their ids contain. Each item with another id, such as an item
+of OpenAI's own tools, has an additional row. A further row contains the answer's input: only the items of its own
+request, and the keys of the answers that it continues, so each turn adds only what is new.
 
-Rows are held in memory until the request log is written, so answers do not wait for them. Like outcomes of calls with
-an idempotency key, rows are encrypted and found by keyed digests. The oldest rows are deleted when space runs out.
+Rows are kept in memory until the request log is written, so answers do not wait for them. Like outcomes of calls with
+an idempotency key, rows are encrypted, and are found by keyed digests. The oldest rows are deleted when space runs out.
 """
 
 from __future__ import annotations
@@ -36,42 +36,44 @@ from routing_admin.platform.databases.router import LOGS
 log = logging.getLogger(__name__)
 
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""Maximum stored bytes of one agent's answers or of its inputs, and of those of all agents together."""
+"""Maximum number of stored bytes for one agent's answers and again for its inputs, and for all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Maximum number of bytes of a stored answer, and of a stored input."""
+"""Maximum number of bytes of a stored answer or of a stored input."""
 MAX_TURNS = 100
-"""Maximum number of earlier answers to which an input refers; in a longer conversation the next input is stored whole.
+"""Maximum number of earlier answers to which an input refers; in a longer conversation, the next input is stored whole.
 """
 WAITING_BYTES = 32 * 1024 * 1024
-"""Maximum number of bytes that are held in memory until they are written."""
+"""Maximum number of bytes that are kept in memory until they are written."""
 CHECK_SHARE = 16
-"""The stored bytes are added up whenever a process has written this fraction (1/16) of a limit."""
+"""A process checks a limit on stored bytes whenever it has written this fraction (1/16) of the limit."""
 ROWS = 200
-"""Number of rows per statement, and maximum number of expired rows deleted with each write."""
+"""Number of rows per statement, and maximum number of expired rows that are deleted with each write."""
 
 INPUT = "input "
-"""Prefix that turns an answer's key into the key of the row with the answer's input."""
+"""Prefix that turns an answer's key into the name of the row with the answer's input."""
 OURS, MAX_ID = re.compile(r"[a-z]+_[0-9a-f]{26,28}"), 256
-"""Pattern of ids that contain their answer's key. Any other id, up to this length, has a row of its own."""
+"""Pattern of item ids that contain their answer's key. An item with any other id, up to this length, has a row of its
+own.
+"""
 
 Key = tuple[str, str]
-"""An agent and a name, which is an answer's key, `INPUT` plus that key, or an item's id."""
+"""An agent and a name: an answer's key, `INPUT` plus such a key, or an item's id."""
 
 
 class KeptTooLargeError(ValueError):
-    """The referenced answers have more bytes than one request may contain."""
+    """The referenced answers are larger than a request may be."""
 
 
 @value_class
 class Turn:
-    """The input of a request as JSON, and the keys of the answers that it continues, oldest first."""
+    """The input of a request as JSON, and the keys of the answers that the request continues, oldest first."""
 
     before: tuple[str, ...]
     input: bytes
 
     @classmethod
     def of(cls, items: Sequence[Any], before: Sequence[str] = (), new: int | None = None) -> Turn | None:
-        """Return the turn of an input whose last `new` items are new in this turn; None if it is too large."""
+        """Return the turn for an input whose last `new` items are new, or None if the turn is too large."""
         is_long = len(before) >= MAX_TURNS
         try:
             data = orjson.dumps(items if is_long or new is None else items[len(items) - new :])
@@ -92,7 +94,7 @@ _NOTHING = _Kept(datetime.min.replace(tzinfo=UTC), b"")
 
 @dataclass(slots=True)
 class KeptAnswers:
-    """Answers of this process that are not written yet, and the bytes written since the limits were last checked."""
+    """This process's answers that are not written yet, and the bytes written since the limits were last checked."""
 
     _waiting: dict[Key, _Kept] = field(default_factory=dict)
     _bytes: int = 0
@@ -128,7 +130,7 @@ class KeptAnswers:
         self._bytes -= len(found.data) if found else 0
 
     def find_conversation(self, agent: str, key: str, max_bytes: int) -> tuple[list[str], list[Any]] | None:
-        """Return the keys of an agent's answers up to the given answer, and all items of the conversation.
+        """Return the keys of the conversation's answers up to the given answer, and all items of the conversation.
 
         Return None if one of the answers is not stored. Raise the same errors as `find`.
         """
@@ -144,7 +146,7 @@ class KeptAnswers:
         return keys, [item for answer_key in keys for item in (*found[INPUT + answer_key]["input"], *found[answer_key])]
 
     def find(self, agent: str, keys: Iterable[str], max_bytes: int) -> dict[str, Any]:
-        """Return what is stored for an agent under these names: items by the key of their answer, or by their own id.
+        """Return what is stored for an agent under each of these names (see `Key`).
 
         Raise `KeptTooLargeError` and database errors.
         """
@@ -156,7 +158,7 @@ class KeptAnswers:
         by_digest = {_digest(agent, key): key for key in requested - data.keys()}
         for names in _batches(list(by_digest)):
             rows = KeptAnswer.objects.filter(pk__in=names, expires_at__gt=now)
-            # Decrypt one row at a time, so that no more is decrypted than the request may have.
+            # Decrypt one row at a time, so that no more is decrypted than the request may contain.
             for digest, ciphertext in rows.values_list("pk", "ciphertext").iterator(chunk_size=1):
                 opened = _open(ciphertext, left)
                 if opened is not None:
@@ -169,7 +171,7 @@ class KeptAnswers:
         return {key: orjson.loads(content) for key, content in data.items()}
 
     def write(self, _batch: object = None) -> None:
-        """Write queued answers. Answers that the database does not accept remain queued."""
+        """Write the queued answers; answers that the database does not accept remain queued."""
         with self._writing:
             with self._lock:
                 waiting = dict(self._waiting)
@@ -182,7 +184,7 @@ class KeptAnswers:
                 return
             with self._lock:
                 for key, entry in waiting.items():
-                    # The queued answer may have been replaced while it was written.
+                    # A newer version of the answer may have been queued during the write.
                     if self._waiting.get(key) is entry:
                         self._drop(key)
 
@@ -211,7 +213,7 @@ class KeptAnswers:
                 batch_size=ROWS,
             )
             for (agent, _), entry in waiting.items():
-                # A conversation's earlier answers are kept as long as its newest answer.
+                # Keep a conversation's earlier answers as long as its newest answer.
                 renewed = sorted(_digest(agent, name) for key in entry.before for name in (key, INPUT + key))
                 for batch in _batches(renewed):
                     KeptAnswer.objects.filter(pk__in=batch, expires_at__lt=entry.ends).update(expires_at=entry.ends)
@@ -229,17 +231,18 @@ def _digest(agent: str, key: str) -> str:
 
 
 def _owner(agent: str, name: str) -> str:
-    # Inputs have a separate limit, because answers are small and are referenced by item.
+    # Inputs have a separate limit, so that they do not displace answers, which are small and may be referenced item by
+    # item.
     kind = "input" if name.startswith(INPUT) else "item_reference"
     return sign_permanently(f"{kind}\n{agent}".encode())
 
 
 def _open(ciphertext: bytes | memoryview, max_bytes: int) -> bytes | None:
     try:
-        # Reading one byte more than allowed shows the caller that the limit is exceeded.
+        # Read one byte more than allowed, so that the caller notices an exceeded limit.
         return zlib.decompressobj().decompress(cipher().decrypt(bytes(ciphertext)), max(max_bytes, 0) + 1)
     except InvalidToken:
-        # The row was encrypted with a key that has been removed.
+        # The row was encrypted with a key that has since been removed.
         return None
 
 

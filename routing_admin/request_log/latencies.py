@@ -1,7 +1,7 @@
 """Histograms of the times to the first content and to the end of answered requests.
 
-Times are counted in milliseconds to two digits, so that a percentile is off by at most 5 %. Roll-ups hold the
-histograms of ended hours and days, by agent and route; the rest is counted from rows.
+Times are rounded down to two significant digits of milliseconds, so that a percentile is off by at most 5 %. Roll-ups
+contain the histograms of ended hours and days, by agent and route; other times are counted from rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from routing_admin.models import RequestLog
 
 
 class Latency(StrEnum):
-    """A measured time of an answered request; the value is the name of its column."""
+    """A time that is measured for answered requests; the value is the name of its column."""
 
     FIRST = "first_content_ms"
     WHOLE = "duration_ms"
 
 
 Histogram = Counter[int]
-"""Maps the lower end of each bucket, in milliseconds, to the number of requests in it."""
+"""Maps the lower end of each bucket in milliseconds to the number of requests in the bucket."""
 LAST_BUCKET = 100_000_000
-"""The last bucket, which counts all times of more than a day."""
+"""Lower end of the last bucket, which contains all times of more than a day."""
 
 
 class _Truncated(Func):
@@ -40,7 +40,7 @@ class _Truncated(Func):
 
 
 def bucket_expression(latency: Latency) -> Case:
-    """Return the SQL expression for the bucket that a request's time is in."""
+    """Return the SQL expression for the bucket that contains a request's time."""
     scales = [10**power for power in range(len(str(LAST_BUCKET)) - 2)]
     return Case(
         *(
@@ -53,7 +53,7 @@ def bucket_expression(latency: Latency) -> Case:
 
 
 def quantile(histogram: Histogram, share: float) -> float:
-    """Return the nearest-rank quantile of a non-empty histogram, as the middle of the quantile's bucket."""
+    """Return the nearest-rank quantile of a non-empty histogram, as the middle of its bucket."""
     rank, count = max(1, math.ceil(histogram.total() * share)), 0
     for bucket in sorted(histogram):
         count += histogram[bucket]
@@ -64,17 +64,17 @@ def quantile(histogram: Histogram, share: float) -> float:
 
 
 def select_timed(rows: QuerySet[RequestLog], latency: Latency) -> QuerySet[RequestLog]:
-    """Return a query for the answered requests that have this time, in no particular order."""
+    """Return an unordered query for the answered requests for which this time was measured."""
     return rows.filter(ending=RequestEnding.ANSWERED, **{f"{latency}__isnull": False}).order_by()
 
 
 RollupKey = tuple[str, str]
-"""A dimension of the roll-ups and one of its values, such as an agent's name."""
+"""A dimension of the roll-ups and one of its values, such as an agent's id."""
 ALL: RollupKey = ("", "")
 
 
 def count_latencies(start: datetime, stop: datetime) -> dict[RollupKey, dict[str, Histogram]]:
-    """Return latency histograms of the requests between two times: overall, per agent, and per route.
+    """Return latency histograms of the requests between two times, for all of them and per agent and per route.
 
     This takes two queries.
     """

@@ -1,7 +1,7 @@
-"""Latencies over time, of the requests that a search matches.
+"""Latencies over time of the requests that a search matches.
 
-Ended hours and days come from roll-ups if the search is for an agent, for a route or for everything. The rest, and any
-other search, is counted from rows, as far back as charts of requests go (`volume.bounded_start`).
+If the search is for one agent, for one route or for all requests, ended hours and days come from roll-ups. Other times
+and other searches are counted from rows, as far back as the charts of requests (`volume.bounded_start`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from routing_admin.request_log.volume import ANSWERS, SUMMED_STATUSES, bounded_s
 
 @dataclass(frozen=True, slots=True)
 class LatencySeries:
-    """Histograms of the requests from `since` on, by the start of their minute, hour or day."""
+    """Histograms of the requests since `since`, by the start of their minute, hour or day."""
 
     since: datetime
     points: Mapping[datetime, Histogram]
@@ -35,7 +35,7 @@ class LatencySeries:
 def read_latencies(
     search: Search, latency: Latency, start: datetime, stop: datetime, now: datetime, *, by_minute: bool
 ) -> LatencySeries:
-    """Return the latencies of answered requests between two times; at most thirteen queries."""
+    """Return the latencies of answered requests between two times, with at most thirteen queries."""
     points: dict[datetime, Histogram] = defaultdict(Counter)
     left: Sequence[Range] = [(start, stop)]
     place = None if by_minute else _find_rollup_key(search)
@@ -66,7 +66,7 @@ def _read_rollups(
     parts = split_range(start, stop, now, list_folded)
     rows = UsageRollup.objects.filter(in_any(parts.starts), dimension=place[0], value=place[1])
     for at, latencies in rows.values_list("start", "latencies"):
-        # With several currencies there is a row for each, but only one of them has the histograms.
+        # There is one row for each currency, but only one of these rows contains the histograms.
         counts = (latencies or {}).get(latency.value, {})
         found.setdefault(at, Counter()).update({int(bucket): count for bucket, count in counts.items()})
     return found, parts.rest
@@ -75,8 +75,8 @@ def _read_rollups(
 def read_rows(
     latency: Latency, search: Search, times: Range, now: datetime, by_minute: bool
 ) -> dict[datetime, Histogram]:
-    """Return the histograms of the matching rows between two times, by minute or hour. This takes one query."""
-    # Times are grouped as text, in UTC: an hour has 13 characters, and a minute has 16.
+    """Return the histograms of matching rows between two times, by minute or by hour, with one query."""
+    # Group times by the start of their text in UTC: up to the hour it has 13 characters, up to the minute 16.
     place = Left(Cast("started_at", CharField()), 16 if by_minute else 13)
     rows = filter_rows(search, now).filter(started_at__gte=times[0], started_at__lt=times[1])
     counted = select_timed(rows, latency).annotate(place=place).values_list("place", bucket_expression(latency))

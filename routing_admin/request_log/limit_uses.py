@@ -1,4 +1,4 @@
-"""Usage of the limits of agents, keys, teams and projects, and calls that a money budget could not count."""
+"""How much of their limits agents, keys, teams and projects have used, and calls that money budgets could not count."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PREFIXES = {
     "team": label_holder_id(LabelKind.TEAM, ""),
     "project": label_holder_id(LabelKind.PROJECT, ""),
 }
-"""Id prefixes of the limit holders whose calls are in the sums. Keys and end users have no sums."""
+"""Maps columns of the usage sums to the id prefix of limit holders; keys and end users have no sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """The usage of one limit: `used` of `limit`, and when it resets, which is None for a limit on running calls.
+    """The use of one limit: `used` of `limit`, and the time of its reset, None for a limit on concurrent calls.
 
     Money is in billionths of `currency`, which is empty for everything else. `uncounted` is the number of calls since
     the last reset that a money budget allowed although their price was unknown.
@@ -60,9 +60,9 @@ class LimitUse:
 
 
 def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Sequence[LimitUse]]:
-    """Return each holder's usage of each of its limits, in the order of `Meter`.
+    """Return how much each holder has used of each of its limits, in the order of `Meter`.
 
-    This takes one query, or none without limits.
+    Without any limits, no query is made.
     """
     counted = {
         holder: holder_limits
@@ -91,9 +91,9 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
 def count_uncounted(
     limits: Mapping[str, AgentLimits | None], exchange: ExchangeTable
 ) -> Mapping[tuple[str, Meter], int]:
-    """Return how many calls were allowed uncounted in the current window, by holder and limit.
+    """Return how many calls money budgets allowed without counting them in the current window, by holder and limit.
 
-    One query per type of holder that has a money budget and allows such calls.
+    This takes one query for each type of holder with a money budget that allows such calls.
     """
     allowing = {
         holder: holder_limits
@@ -114,7 +114,7 @@ def count_uncounted(
 
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
-    """Return the result of `count_uncounted` for every agent, team and project with a budget."""
+    """Return `count_uncounted` for all agents, teams and projects with a budget."""
     limits = {agent_holder_id(agent.id): parse_limits(agent.limits) for agent in configuration.agents}
     for label, label_limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")

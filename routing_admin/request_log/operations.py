@@ -19,13 +19,13 @@ OPERATION_NAMES: Mapping[str, str | Promise] = {
     "v1/image-edits": gettext_lazy("Image editing"),
     "v1/image-variations": gettext_lazy("Image variation"),
 }
-"""Maps each surface to its operation's name; chats have none."""
+"""Maps each surface to the name of its operation; chats have none."""
 
 DESCRIBE = "describe"
-"""Surface of calls by the gateway itself, in which a model describes a file that another cannot read."""
+"""Surface of calls that the gateway makes itself, so that a model describes a file that another model cannot read."""
 DESCRIPTION_NAME = gettext_lazy("Description of a file")
 
 
 def operation_name(surface: str) -> str:
-    """Return the name of the surface's operation, or "" for a chat."""
+    """Return the name of a surface's operation, or "" for a chat."""
     return str(DESCRIPTION_NAME if surface == DESCRIBE else OPERATION_NAMES.get(surface, ""))

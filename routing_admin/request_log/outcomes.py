@@ -1,7 +1,7 @@
-"""Store outcomes of calls with an idempotency key, for a day, and decide which process answers a call.
+"""Store outcomes of calls with an idempotency key for a day, and decide which process answers such a call.
 
-Inserting a row claims a key, so only one process answers. The claim is renewed while the call runs.
-If its process is killed, the lease expires, and the next call with the key takes over.
+A process claims a key by inserting a row, so only one process answers. The claim is renewed while the call runs. If the
+process is killed, the lease expires, and the next call with the key takes the claim over.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)
-"""Time for which repeated calls with a key get the same outcome, from the start of the first call."""
+"""Time after the start of the first call for which repeated calls with its key get the same outcome."""
 LEASE = timedelta(seconds=60)
 """Time for which a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
-"""Maximum number of bytes of a stored body."""
+"""Maximum number of bytes of a response body that is stored."""
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts to claim a key that other calls claim and release at the same time."""
+"""Maximum number of attempts to claim a key while other calls claim and release it."""
 SWEEP = 100
-"""Number of expired outcomes deleted with each new claim, for installations that never run `prune`."""
+"""Number of expired outcomes that are deleted with each new claim, for installations that never run `prune`."""
 
 
 class ClaimRefusal(StrEnum):
-    """Why a call with an idempotency key can neither be answered nor replayed."""
+    """Reason why a call with an idempotency key can be neither answered nor replayed."""
 
     OTHER_CALL = "other_call"
     RUNNING = "running"
@@ -47,7 +47,7 @@ class ClaimRefusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConflictingCall:
-    """The call that owns the key, and why it conflicts."""
+    """The call that holds the key, and the reason for the conflict."""
 
     reason: ClaimRefusal
     request_id: str
@@ -55,7 +55,7 @@ class ConflictingCall:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to answer the call with a key; `holder` is a random token that identifies the claim."""
+    """The right to answer the call with an idempotency key; `holder` is a random token that identifies the claim."""
 
     digest: str
     holder: str
@@ -63,7 +63,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """The response to a call; `streamed` says that its body was a stream of events."""
+    """The response to a call; `streamed` says whether its body was a stream of events."""
 
     status: int
     headers: Mapping[str, str]
@@ -73,7 +73,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutcome:
-    """The outcome of an earlier call with the same key, the call's request id, and its facts from the log."""
+    """The outcome of an earlier call with the same key, with that call's request id and its facts from the log."""
 
     outcome: CallOutcome
     request_id: str
@@ -81,14 +81,14 @@ class StoredOutcome:
 
 
 def digest_parts(*parts: str) -> str:
-    """Return a keyed digest of the strings. It is not reversible, and is always the same in this installation."""
+    """Return a keyed digest of the strings, which is irreversible and always the same within an installation."""
     return sign_permanently("\n".join(parts).encode())
 
 
 def claim_key(
     digest: str, fingerprint: str, request_id: str, now: datetime | None = None
 ) -> Claim | StoredOutcome | ConflictingCall:
-    """Return the right to answer the call, or the outcome or conflict of the call that owns the key.
+    """Return the right to answer the call, or the outcome of the call that holds the key, or the conflict with it.
 
     Raise database errors.
     """
@@ -100,11 +100,11 @@ def claim_key(
         if _insert(claim, fingerprint, request_id, now):
             return claim
         row = IdempotencyRecord.objects.filter(pk=digest).first()
-        # The key was released meanwhile, so try to claim it again.
+        # The key has been released meanwhile, so try again to claim it.
         if row is None:
             continue
         if row.expires_at <= now:
-            # Filter by the holder, so that a newer claim on the key is not deleted.
+            # Filter by the holder, so that a newer claim to the key is not deleted.
             IdempotencyRecord.objects.filter(pk=digest, holder=row.holder).delete()
         elif row.fingerprint != fingerprint:
             return ConflictingCall(ClaimRefusal.OTHER_CALL, row.request_id)
@@ -118,12 +118,12 @@ def claim_key(
 
 
 def renew_claim(claim: Claim) -> bool:
-    """Extend the lease. Return False if another call has taken over."""
+    """Extend the lease of a claim; return False if another call has taken it over."""
     return bool(_running(claim).update(held_until=timezone.now() + LEASE))
 
 
 def release_key(claim: Claim) -> None:
-    """Delete the claim of a call that ended without an outcome to store.
+    """Delete the claim of a call that has ended without an outcome to store.
 
     The next call with the key is then answered.
     """
@@ -131,7 +131,7 @@ def release_key(claim: Claim) -> None:
 
 
 def store_outcome(claim: Claim, outcome: CallOutcome) -> bool:
-    """Store the outcome, encrypted. Return False if the body is too large; then only the status is stored."""
+    """Store the outcome in encrypted form. If its body is too large, store only the status and return False."""
     fits = len(outcome.body) <= OUTCOME_BYTES
     _running(claim).update(status=outcome.status, ciphertext=_seal(outcome) if fits else None)
     return fits
@@ -158,7 +158,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    # If several calls do this at the same time, the filter lets only one of them succeed.
+    # If several calls try this at the same time, the filter lets only one of them succeed.
     abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))
@@ -181,7 +181,7 @@ def _open(row: IdempotencyRecord) -> StoredOutcome | ConflictingCall:
     try:
         head, _, body = zlib.decompress(cipher().decrypt(bytes(row.ciphertext))).partition(b"\n")
     except InvalidToken:
-        # The outcome was encrypted with a key that has been removed.
+        # The outcome was encrypted with a key that has since been removed.
         return ConflictingCall(ClaimRefusal.NOT_STORED, row.request_id)
     status, headers, streamed = orjson.loads(head)
     return StoredOutcome(CallOutcome(status, headers, body, streamed), row.request_id, _read_facts(row.request_id))
@@ -192,7 +192,7 @@ def _read_facts(request_id: str) -> Mapping[str, Any]:
     rows = RequestLog.objects.filter(pk=request_id).values(*names)
     facts = rows.first()
     if facts is None:
-        # The call may have just ended, so its log entry may still be in the queue.
+        # The call may have ended just now, so its log entry may still be in the queue.
         journal().flush()
         facts = rows.first()
     return facts or {}

@@ -1,6 +1,6 @@
-"""Request bodies for the log, if recording is on, and digests that identify a conversation.
+"""Request bodies for the log, if they are recorded, and digests that identify a conversation.
 
-Text is stored with everything that looks like a key removed. Of files only metadata is stored, never bytes.
+Text is stored without anything that looks like a key. Of files, only metadata is stored, never bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
-"""Maximum number of text bytes that are stored of a request; newer messages have priority."""
+"""Maximum number of bytes of a request's text that are stored; newer messages have priority."""
 MESSAGE_COST = 200
-"""Number of bytes counted for each message and part in addition to its text."""
+"""Number of bytes that count for each message and part in addition to its text."""
 
 
 @dataclass(slots=True)
 class ByteBudget:
-    """The number of bytes left for text, and whether any text was cut."""
+    """The number of bytes that are left for text, and whether any text has been cut."""
 
     remaining: int = BODY_BYTES
     cut: bool = False
@@ -55,7 +55,7 @@ def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, An
     space = ByteBudget()
     answered = {"answer": _answer(answer, space)} if answer else {}
     messages: list[dict[str, Any]] = []
-    # Newest messages come first, so that the oldest are left out if the space runs out.
+    # Begin with the newest message, so that the oldest messages are omitted if the space runs out.
     for message in reversed(chat.messages):
         if space.remaining < MESSAGE_COST:
             break
@@ -70,7 +70,7 @@ def record_body(chat: ChatRequest, answer: Answer | None = None) -> dict[str, An
 def clean_body(body: Any) -> Any:
     """Return the body without keys and base64.
 
-    The search for keys takes too long for the event loop.
+    Call this in a thread, because the search for keys takes too long for the event loop.
     """
     if isinstance(body, dict):
         return {name: clean_body(value) for name, value in body.items()}
@@ -94,7 +94,7 @@ def _answer(answer: Answer, space: ByteBudget) -> dict[str, Any]:
 
 
 def read_question(body: Any) -> tuple[str, list[str]]:
-    """Return the text of the last user message in a recorded body, and the ids of its artifacts."""
+    """Return the text of the last user message in a recorded body, and the ids of the artifacts in it."""
     messages = body.get("messages") if isinstance(body, dict) else None
     question: dict[str, Any] = next(
         (message for message in reversed(messages or []) if message.get("role") == Role.USER.value), {}
@@ -153,19 +153,19 @@ def _parameters(chat: ChatRequest) -> dict[str, Any]:
     return {key: value for key, value in parameters.items() if value is not None}
 
 
-# Digests identify a conversation in the log without its text. Only requests with files have them, because a request
-# without files is sent in the same way to every model.
+# Digests identify a conversation in the log without its text. Only requests with files need them, because a request
+# without files is sent to every model in the same form.
 
 DIGEST_BYTES = 8
 END_BYTES = 64
-"""Number of bytes compared at the start and at the end of a file sent inline, in addition to its size."""
+"""Number of bytes at the start and at the end of a file in a request that, besides its size, identify the file."""
 
 
 class ConversationDigest(NamedTuple):
-    """Digests of a request's messages, and of its messages up to the end of the request that it continues, if any.
+    """Digests of all messages of a request, and of the messages that belong to the earlier request that it continues.
 
-    `opening` covers the tools and the system messages before the first answer, which precede the conversation. `past`
-    is the number of messages in the earlier request.
+    `continues` is None if there is no earlier request. `opening` covers the tools and the system messages before the
+    first answer, which precede the conversation. `past` is the number of messages in the earlier request.
     """
 
     whole: int
@@ -194,7 +194,7 @@ def _number(digest: bytes) -> int:
 
 
 def _identity(message: Message) -> bytes:
-    # A model's reasoning is left out of the digest, because many callers do not send it back.
+    # Omit a model's reasoning from the digest, because many callers do not send it back.
     parts = [_part_identity(part) for part in message.parts]
     calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
     return repr((message.role.value, parts, calls, message.tool_call_id)).encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Collect facts about a request until it ends, then pass one log entry to the journal."""
+"""Collect facts about a request until the request ends, and then pass one log entry to the journal."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from routing_admin.request_log.recorded_bodies import record_body
 
 TRACE_HEADERS = ("traceparent", "tracestate")
 ABANDONED_STATUS = 499
-"""Logged status if the caller disconnected before the answer; it is never sent."""
+"""Status that is logged, but never sent, if the caller disconnects before the answer."""
 
 
 class RequestRecorder:
-    """Collects the facts about one request; `end` writes the log entry, once."""
+    """Collects the facts about one request; `end` writes the log entry exactly once."""
 
     __slots__ = ("_began", "_chat", "_ended", "_facts", "_journal", "_words")
 
@@ -39,13 +39,13 @@ class RequestRecorder:
         self._chat: ChatRequest | None = None
 
     def beside(self, request_id: str, surface: str) -> RequestRecorder:
-        """Return a recorder for a request made on behalf of this one, with the same agent, key and labels."""
+        """Return a recorder for another request on behalf of this one, with the same agent, key and labels."""
         recorder = RequestRecorder(request_id, surface, self._journal)
         recorder.add_facts(agent=self._facts.agent, key=self._facts.key, labels=self._facts.labels)
         return recorder
 
     def add_facts(self, **facts: Any) -> None:
-        # After the end, the facts belong to the queued entry, so they must not change.
+        # After the end, the facts belong to the queued log entry, so they must not change.
         if not self._ended:
             self._set(facts)
 
@@ -61,8 +61,7 @@ class RequestRecorder:
     ) -> None:
         """Add the request's plan.
 
-        `words` is the request if its text is to be recorded, `chat` the request from which digests of its files are
-        made.
+        `words` is the request if its text is recorded, `chat` the request if digests of the conversation are recorded.
         """
         self._words, self._chat = words, chat
         self.add_facts(
@@ -70,7 +69,7 @@ class RequestRecorder:
         )
 
     def add_trace(self, path: str, headers: Mapping[str, str]) -> None:
-        """Add the path and the caller's trace headers, for exported traces."""
+        """Add the path and the caller's trace headers, which exported traces contain."""
         trace = {name: headers[name] for name in TRACE_HEADERS if name in headers}
         self.add_facts(path=path, trace=trace)
 
@@ -78,7 +77,7 @@ class RequestRecorder:
         self.add_facts(first_content_ms=self.elapsed_ms())
 
     def mark_early_begin(self) -> None:
-        """Record that the response has started without content; its status is 200 whatever follows."""
+        """Record that the response has started before any content, so that its status is 200 whatever follows."""
         self.add_facts(begun_ms=self.elapsed_ms())
 
     def elapsed_ms(self) -> float:
@@ -93,7 +92,7 @@ class RequestRecorder:
     ) -> None:
         """Queue the log entry; only the first call has an effect.
 
-        `prepared` is what each candidate was sent, by position.
+        `prepared` maps each candidate's position to what was sent to it.
         """
         if self._ended:
             return
@@ -102,7 +101,7 @@ class RequestRecorder:
             facts["body"] = record_body(self._words, answer)
         self._facts.duration_ms = self.elapsed_ms()
         self._set(facts)
-        # The response has already begun, so its status has been sent.
+        # If the response has started, its status has already been sent.
         if self._facts.begun_ms is not None and self._facts.status != ABANDONED_STATUS:
             self._facts.status = 200
         self._journal.record(build_entry(self._facts, attempts, prepared, self._chat))
@@ -113,9 +112,9 @@ class RequestRecorder:
 
 
 def failure_facts(error: Exception) -> dict[str, Any]:
-    """Return how an internal error ends a request.
+    """Return the facts about a request that ended with an internal error.
 
-    The status is 503 if the database or the artifact store is unavailable, else 500.
+    The status is 503 if the database or the artifact store is unavailable, or else 500.
     """
     if is_unavailable(error):
         return {"outcome": UNAVAILABLE, "status": 503, "error": explain(error)}

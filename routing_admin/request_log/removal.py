@@ -1,4 +1,4 @@
-"""Remove requests together with their share of the sums."""
+"""Remove requests together with their share of the usage sums."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing_admin.request_log.usage_sums import forget_rollups
 
 
 def remove_requests(surface: str, project: str) -> None:
-    """Remove a surface's requests, and the sums of a project, which must be the label of these requests only."""
+    """Remove a surface's requests, and the usage sums of a project, which must be a label of only these requests."""
     requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
     with transaction.atomic(using=LOGS):
         AttemptLog.objects.filter(request__in=requests).delete()

@@ -1,7 +1,7 @@
 """Search the request log: `status:failed task:planning provider:openai since:1h`, with keyset pagination.
 
-The text is parsed into a `Search`, which notes its problems. The `Search` becomes one query that the log's indexes can
-answer, so a page is as fast with a million rows as with a hundred.
+The text is parsed into a `Search`, which lists the text's problems. The `Search` becomes a query that the log's indexes
+can answer, so a page is as fast with a million rows as with a hundred.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ MAX_NEW = 100
 """Maximum number of new rows that are counted exactly; beyond it, pages only say that there are more."""
 
 MAX_ATTEMPT_DELAY = timedelta(days=1)
-"""Maximum time between the start of a request and the start of an attempt."""
+"""Maximum time between the start of a request and the start of one of its attempts."""
 LAST_CHARACTER = "\U0010ffff"
-"""A character that sorts after any continuation of a prefix.
+"""The last character in sort order.
 
-With it, one range of the primary key contains all ids with the prefix.
+Appended to a prefix, it ends the range of ids with that prefix.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RequestPage:
-    """A page of requests, newest first, and the cursors of its neighbouring pages, empty if there is no such page."""
+    """A page of requests, newest first, with the cursors of the neighbouring pages, empty if there are none."""
 
     rows: tuple[RequestLog, ...]
     newer: str = ""
@@ -68,12 +68,12 @@ class RequestPage:
 def find(
     search: Search, before: str = "", after: str = "", now: datetime | None = None, size: int = PAGE
 ) -> RequestPage:
-    """Return the page before or after a cursor, or the newest page without a valid cursor."""
+    """Return the page before or after a cursor, or the newest page if there is no valid cursor."""
     now = now or timezone.now()
     rows_in = _rows_by_range(search, now)
     cursor = read_cursor(after)
     if cursor is not None:
-        # Read the rows forwards from the cursor, then show the newest first.
+        # Read the rows in ascending order from the cursor on, and then reverse them.
         rows = _take(
             size, (_later(rows_in(day_range), cursor).order_by("started_at", "pk") for day_range in on_from(cursor[0]))
         )
@@ -87,7 +87,7 @@ def find(
 
 
 def _take(size: int, parts: Iterable[QuerySet[RequestLog]]) -> list[RequestLog]:
-    # Reading one row more than the page shows reveals whether another page follows.
+    # Read one row more than the page shows, which reveals whether another page follows.
     found: list[RequestLog] = []
     for rows in parts:
         found += rows[: size + 1 - len(found)]
@@ -107,7 +107,7 @@ def _later(rows: QuerySet[RequestLog], cursor: tuple[datetime, str]) -> QuerySet
 
 
 def count_newer(search: Search, after: str, now: datetime | None = None) -> int:
-    """Return how many matching rows follow a cursor, at most `MAX_NEW`; 0 for an invalid cursor."""
+    """Return the number of matching rows newer than a cursor, at most `MAX_NEW`, or 0 for an invalid cursor."""
     cursor = read_cursor(after)
     if cursor is None:
         return 0
@@ -125,12 +125,12 @@ def _page(rows: list[RequestLog], *, has_newer: bool, has_older: bool) -> Reques
 
 
 def filter_rows(search: Search, now: datetime) -> QuerySet[RequestLog]:
-    """Return the rows that a search matches, in no particular order and without bodies."""
+    """Return an unordered query for the rows that a search matches, without bodies."""
     return _rows_by_range(search, now)(EVER)
 
 
 def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QuerySet[RequestLog]]:
-    # Columns that a list of requests does not show.
+    # Do not read columns that a list of requests does not show.
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     equal = {"task": "task_type", "agent": "agent", **LABELS}
     rows = rows.filter(**{column: search.get(key) for key, column in equal.items() if search.get(key)})
@@ -145,9 +145,9 @@ def _rows_by_range(search: Search, now: datetime) -> Callable[[DayRange], QueryS
 
 
 def find_last_use(search: Search) -> datetime | None:
-    """Return when the agent, route or provider of a search was last used, or None if the log has no such request.
+    """Return when the agent, route or provider in a search was last used, or None if the log has no such request.
 
-    A provider's model, whose attempts no index has by time, counts as used now if it ever was. One query.
+    No index sorts a model's attempts by time, so a model that was ever used counts as used now. This takes one query.
     """
     provider, model = search.get("provider"), search.get("model")
     if model:
@@ -161,8 +161,8 @@ def find_last_use(search: Search) -> datetime | None:
 
 def unanswered_condition() -> RawSQL:
     """Return the condition for requests that were not answered."""
-    # The values are written into the SQL, because PostgreSQL and SQLite match the partial index `request_failed` by its
-    # text.
+    # Write the condition as literal SQL, because PostgreSQL and SQLite use the partial index `request_failed` only for
+    # the same text.
     return RawSQL("NOT (outcome = 'ok')", (), output_field=BooleanField())
 
 
@@ -179,7 +179,8 @@ def fell_back_condition() -> RawSQL:
 def _filter_id(rows: QuerySet[RequestLog], beginning: str) -> QuerySet[RequestLog]:
     if not beginning:
         return rows
-    # First try to collect the ids. If there are too many, a scan from the newest row soon finds a page of them.
+    # Try to collect the ids first. If there are too many of them, a scan from the newest row soon finds a page of
+    # matches.
     ids = list_few(RequestLog.objects.filter(pk__gte=beginning, pk__lt=beginning + LAST_CHARACTER), "pk")
     if ids is not None:
         return rows.filter(pk__in=ids)
@@ -192,7 +193,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
     public = key.removeprefix("ra_")[:8]
     row = AgentKey.objects.select_related("agent").filter(public_id=public).first()
     if row is not None:
-        # A key can act as its own agent, and as the agents that its agent owns.
+        # A key can act for its own agent, and for the agents that its agent owns.
         made = Agent.objects.filter(owner=row.agent).values_list("agent_id", flat=True)
         names = [row.agent.agent_id, *made]
         rows = rows.filter(agent__in=names) if made else rows.filter(agent=names[0])
@@ -202,7 +203,7 @@ def _filter_key(rows: QuerySet[RequestLog], key: str) -> QuerySet[RequestLog]:
 def _filter_surface(rows: QuerySet[RequestLog], surface: str) -> QuerySet[RequestLog]:
     if not surface:
         return rows
-    # Nearly all requests have the same surface, so requests of other surfaces are collected first.
+    # Nearly all requests have the same surface, so collect the requests of any other surface first.
     ids = list_few(RequestLog.objects.filter(surface=surface), "pk")
     return rows.filter(surface=surface) if ids is None else rows.filter(pk__in=ids)
 
@@ -212,7 +213,7 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
         return rows.filter(fell_back_condition())
     if status.isdecimal():
         rows = rows.filter(status=int(status))
-        # Successful requests have status 200, so any other status occurs only among unanswered requests.
+        # Answered requests have status 200, so any other status occurs only among unanswered requests.
         return rows if int(status) == HTTPStatus.OK else rows.filter(unanswered_condition())
     if status in (OK, RequestEnding.ANSWERED):
         return rows.filter(outcome=OK)
@@ -226,8 +227,8 @@ def _filter_status(rows: QuerySet[RequestLog], status: str) -> QuerySet[RequestL
 def _filter_files(rows: QuerySet[RequestLog], form: str) -> QuerySet[RequestLog]:
     if not form:
         return rows
-    # The condition is written into the SQL for the partial index `request_files`, which also contains the adaptations
-    # that the patterns match.
+    # Write the condition as literal SQL, so that the partial index `request_files` is used, which also contains the
+    # adaptations that the patterns match.
     rows = rows.filter(RawSQL("NOT (adaptation = '')", (), output_field=BooleanField()))
     return rows if form == ANY_FILE else rows.filter(adaptation__regex=PATTERNS[form])
 
@@ -240,10 +241,10 @@ def _chain_condition(provider: str, model: str) -> Callable[[DayRange], Q]:
     ids = list_few(attempts, "request_id")
     if ids is not None:
         return lambda _: Q(pk__in=ids)
-    # A request's row names the candidate that answered. Attempts are read only if there were others.
+    # A request's row names the candidate that answered, so read the attempts only if there may have been others.
     has_others = Q(fell_back_condition()) | Q(unanswered_condition()) | Q(provider="")
     own = attempts.filter(request=OuterRef("pk"))
-    # This bound makes PostgreSQL read the tables of two days instead of all days.
+    # With this bound, PostgreSQL reads the partitions of two days instead of all days.
     if connections[LOGS].vendor == POSTGRESQL:
         own = own.filter(at__gte=OuterRef("started_at"), at__lt=OuterRef("started_at") + MAX_ATTEMPT_DELAY)
     return lambda day_range: Q(**named) | has_others & Q(Exists(within(own, day_range, "at", MAX_ATTEMPT_DELAY)))
@@ -258,7 +259,7 @@ def write_position(moment: datetime, key: str) -> str:
 
 
 def read_cursor(text: str) -> tuple[datetime, str] | None:
-    """Return the time and the id in a cursor, or None if the cursor is invalid."""
+    """Return the time and the id that a cursor contains, or None if the cursor is invalid."""
     try:
         moment, _sep, last = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode().partition(" ")
         started_at = datetime.fromisoformat(moment)
@@ -267,19 +268,16 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
     return (started_at, last) if started_at.tzinfo and last and "\0" not in last else None
 
 
-# A single request with its attempts, for the pages of a request.
-
-
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A logged request and its attempts, in the order of the chain."""
+    """A logged request and its attempts, in their order."""
 
     row: RequestLog
     attempts: tuple[AttemptLog, ...]
 
 
 def find_earlier_request(row: RequestLog) -> RequestLog | None:
-    """Return the newest earlier request of the same agent that `row` continues, if any; at most two queries."""
+    """Return the newest earlier request of the same agent that `row` continues, or None, with up to two queries."""
     continues = (row.prefix or {}).get("continues")
     if continues is None:
         return None
@@ -293,23 +291,23 @@ def find_logged_requests(keys: Iterable[str]) -> dict[str, RequestLog]:
 
 
 def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None:
-    """Return the request with that id, with its recorded body only if it is requested; two queries.
+    """Return the request with this id, including its recorded body if `body` is set, with two queries.
 
-    Only administrators may read bodies. Otherwise `body` is None, and the column is not read later either.
+    Only administrators may read bodies. Without `body`, the field is None, and the column is not read later either.
     """
     rows = RequestLog.objects.all() if body else RequestLog.objects.defer("body")
     row = rows.filter(pk=key).first()
     if row is None:
         return None
     if not body:
-        row.body = None  # Without this, the first template that names the deferred column would fetch it.
+        row.body = None  # Otherwise the first template that uses the deferred column would fetch it.
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
 
 
 def list_request_files(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, Any]]]:
-    """Return the files of requests, newest first, as sent to the last candidate that got files, by request id.
+    """Map request ids to the request's files as sent to the last candidate that received files.
 
-    This takes one query, or none if no request had a file.
+    `rows` must be sorted newest first. This takes one query, or none if no request had a file.
     """
     adapted = [row for row in rows if row.adaptation]
     if not adapted:
@@ -320,7 +318,7 @@ def list_request_files(rows: Sequence[RequestLog]) -> dict[str, list[dict[str, A
     return {request: deliveries for request, deliveries in found if deliveries}
 
 
-# Suggestions for the search box: keys, and values for a key.
+# Suggestions for the search box: keys, and the values of a key.
 
 MAX_SUGGESTIONS = 20
 """Maximum number of suggestions."""
@@ -332,7 +330,7 @@ FIXED_VALUES: Mapping[str, Sequence[str]] = {
     "since": ("15m", "1h", "1d", "7d"),
     "until": ("15m", "1h", "1d", "7d"),
 }
-"""Values that are the same in every installation."""
+"""Values of search keys that are the same in every installation."""
 
 
 def suggest(typed: str, values: Mapping[str, Sequence[str]]) -> list[str]:
@@ -356,21 +354,20 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
 
 
 def match_names(part: str, names: Sequence[str]) -> list[str]:
-    """Return the names that contain `part`, ignoring case; names that start with it are first."""
+    """Return the names that contain `part`, ignoring case; names that start with it come first."""
     needle = part.casefold()
     found = [name for name in names if needle in name.casefold()]
     return sorted(found, key=lambda name: not name.casefold().startswith(needle))
 
 
-# If a search has a rare term, the rows with that term are collected first, and the rest of the search applies to these
-# rows.
+# If a search contains a rare term, the rows with this term are collected first, and the other terms filter these rows.
 
 MAX_RARE_ROWS = 2000
 """Maximum number of rows of one provider, model, surface or id prefix that are collected first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
-    """Return one column of the rows, found by their own index, or None if there are more than `MAX_RARE_ROWS` rows."""
+    """Return one column of the rows that an index finds, or None if there are more than `MAX_RARE_ROWS` rows."""
     connection, found = connections[LOGS], rows.order_by().values_list(column)
     if connection.vendor != POSTGRESQL:
         ids = {name for (name,) in found[: MAX_RARE_ROWS + 1]}
@@ -379,7 +376,7 @@ def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:
         sql, values = found.query.sql_with_params()
     except EmptyResultSet:
         return set()
-    # MATERIALIZED prevents a plan that is optimized for the first rows and would read whole tables.
+    # MATERIALIZED prevents a plan that is optimized for returning the first rows and would read whole tables.
     with connection.cursor() as cursor:
         cursor.execute(f"WITH few AS MATERIALIZED ({sql}) SELECT * FROM few LIMIT {MAX_RARE_ROWS + 1}", values)  # noqa: S608
         ids = {name for (name,) in cursor.fetchall()}

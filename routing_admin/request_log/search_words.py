@@ -1,4 +1,4 @@
-"""Parse the log's search text into a value that lists problems, and convert the value back to text."""
+"""Parse a search text for the request log into a `Search`, and convert a `Search` back to text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from routing_admin.request_log.time_ranges import window_start
 AGO = re.compile(r"(\d{1,6})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 LABELS = {"team": "team", "project": "project", "user": "end_user"}
-"""Maps search keys to the columns of labels."""
+"""Maps search keys for labels to their columns."""
 MAX_CHARACTERS = 2_000
-"""Maximum number of characters of a search text. Longer texts are cut."""
+"""Maximum length of a search text in characters; longer texts are cut."""
 KEYS = ("status", "task", "provider", "model", "agent", "key", *LABELS, "surface", "files", "since", "until")
 ENDING_VALUES = {ending.value for ending in RequestEnding}
 ANY_FILE = "any"
@@ -31,7 +31,7 @@ STATUSES = ("ok", "failed", "refused", "cancelled", "error", "fallback")
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed search: values by key, `text` as the beginning of an id, and the problems found."""
+    """A parsed search: pairs of key and value, the beginning of a request id as `text`, and the problems found."""
 
     values: tuple[tuple[str, str], ...] = ()
     text: str = ""
@@ -66,11 +66,11 @@ def quote(value: str) -> str:
 def parse(text: str, now: datetime | None = None) -> Search:
     """Parse a search text.
 
-    Invalid words are dropped and listed; of several words with one key, the last one applies.
+    Invalid words are dropped and listed as problems; of several words with the same key, the last one applies.
     """
     text = text[:MAX_CHARACTERS]
     try:
-        # In a search an apostrophe is an ordinary character, not a quotation mark.
+        # In a search text, an apostrophe is an ordinary character, not a quotation mark.
         words = shlex.split(text.replace("'", "\\'"))
     except ValueError:
         words = text.replace('"', "").split()
@@ -109,7 +109,7 @@ def is_status(text: str) -> bool:
 
 
 def moment(text: str, now: datetime) -> datetime | None:
-    """Return the time that a text means, such as `1h` (an hour ago), a date or a time, or None if it is invalid.
+    """Return the time for a text such as `1h` (an hour ago), a date or a time, or None if the text is invalid.
 
     Periods of an hour or longer start at a full hour (`window_start`).
     """

@@ -1,4 +1,4 @@
-"""Log how the files of a request were sent: names and decisions, but no bytes and no text."""
+"""Log how a request's files were sent: names and decisions, but neither bytes nor text."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import encode_text
 
 MAX_FILES = 100
-"""Maximum number of files logged for a candidate; the field `more` of the last one is the number of further files."""
+"""Maximum number of files that are logged for a candidate; `more` of the last file is the number of further files."""
 
 
 class SentFile(NamedTuple):
-    """How one file of a request was sent to one candidate: metadata and the decision, without content.
+    """How one file in a request was sent to one candidate: metadata and the decision, but no content.
 
     `digest` is the digest of the text that was sent in place of the file; it is None if there was no such text.
     """
@@ -36,7 +36,7 @@ class SentFile(NamedTuple):
 
 
 def sent_files(deliveries: Sequence[PartDelivery]) -> tuple[SentFile, ...]:
-    """Return the facts that the log stores about deliveries, without bytes and text."""
+    """Return the facts that the log stores about deliveries, without bytes or text."""
     files = [_sent_file(delivery, delivery.file) for delivery in deliveries[:MAX_FILES]]
     if len(deliveries) > MAX_FILES:
         files[-1] = files[-1]._replace(more=len(deliveries) - MAX_FILES)
@@ -58,7 +58,7 @@ def _sent_file(delivery: PartDelivery, file: FilePart) -> SentFile:
 
 
 def delivery_column(file: SentFile) -> dict[str, Any]:
-    """Return a delivery as it is stored in its column: the file, the form in which it was sent, and the reason."""
+    """Return a delivery for storage in its column: the file, the form in which it was sent, and the reason."""
     delivery = file.delivery
     described = {"description": _description(delivery.description)} if delivery.description else {}
     return {
@@ -80,8 +80,8 @@ def delivery_column(file: SentFile) -> dict[str, Any]:
 
 
 def _description(description: ModelDescription) -> dict[str, Any]:
-    # This is set if a model described the file for this request. That call is logged as a request of its own; here its
-    # candidate, tokens and cost are noted, with times relative to the start of this request.
+    # The call in which a model described the file is logged as a request of its own. Here its id, tokens and times are
+    # stored; times are relative to the start of this request.
     call = description.call
     made = call and {
         "requestId": call.request_id,
@@ -94,7 +94,8 @@ def _description(description: ModelDescription) -> dict[str, Any]:
     return {**known, "call": made}
 
 
-# The column `adaptation`: how many files of each kind the answering model received, and in which form.
+# The remaining code reads the column `adaptation`: how many files of each kind the answering model received in which
+# form.
 
 FORM_OUTCOMES: Mapping[DeliveryForm, tuple[str, ...]] = {
     form: tuple(outcome.value for outcome in Outcome if FORMS[outcome] is form)
@@ -104,15 +105,15 @@ FORM_OUTCOMES: Mapping[DeliveryForm, tuple[str, ...]] = {
 LOSSES = tuple(kind.value for kind in LossKind)
 PATTERNS: Mapping[str, str] = {
     **{form.value: rf"=({'|'.join(words)})(:[0-9]+)?(;|$)" for form, words in FORM_OUTCOMES.items()},
-    # If another model was asked to describe a file, the result follows the file's form.
+    # If another model was asked to describe a file, the result of that call follows the file's form.
     DeliveryForm.DESCRIBED.value: f"=({'|'.join(FORM_OUTCOMES[DeliveryForm.DESCRIBED])})",
     DeliveryForm.CUT.value: f":({'|'.join(LOSSES)})",
 }
-"""Maps each form to a regular expression for adaptations that contain a file in this form."""
+"""Maps each form to a regular expression that finds adaptations that contain a file in this form."""
 
 
 def read_adaptation(adaptation: str) -> Iterator[tuple[str, DeliveryForm, int]]:
-    """Yield slot, form and number of files for each item of a value such as `image=native;file=inlined:cut:2`."""
+    """Yield the kind, form and number of files for each item of a value such as `image=native;file=inlined:cut:2`."""
     for section in filter(None, adaptation.split(";")):
         slot, _equals, words = section.partition("=")
         outcome, *suffixes = words.split(":")

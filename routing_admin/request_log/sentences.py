@@ -1,4 +1,4 @@
-"""Messages of failed requests and attempts: stored as a code with facts, and rendered in the reader's language.
+"""Error messages in the log, which are stored as templates with facts and rendered in the reader's language.
 
 The gateway's own messages are stored with their template (`Translatable`), so English text never has to be recognised
 (docs/decisions/0007). Any other text comes from a provider or caller and is shown unchanged.
@@ -33,16 +33,16 @@ QUOTING: Mapping[str, str | Promise] = {
     WEB_PAGE: gettext_lazy("The provider returned a web page instead of an answer."),
     COOLING: gettext_lazy("Cooling down for %(seconds)s s after %(fault)s."),
 }
-"""Messages that quote another message (`said`), each with its wording without the quotation."""
+"""Maps messages that quote another message (`said`) to their wording without the quotation."""
 LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPORTED})
-"""Messages that only quote text which the list of attempts also shows."""
+"""Messages that quote only text that the list of attempts also shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedSentence:
-    """The gateway's own message in the reader's language, and a message that it quotes; either text may be empty.
+    """The gateway's own message in the reader's language, and a message that it quotes; either may be empty.
 
-    `earlier` is English text from a row of an earlier version, which does not say who wrote the text.
+    `earlier` is English text from a row that an earlier version wrote, and that does not say who wrote the text.
     """
 
     ours: str = ""
@@ -58,9 +58,9 @@ class RenderedSentence:
 
 
 def logged_text(row: RequestLog | AttemptLog) -> str:
-    """Return the error in plain English, or "" without an error.
+    """Return the error in English, or "" if there is no error.
 
-    If the message is ours, its template and facts are included.
+    A message of the gateway's own is a `Translatable` with its template and facts.
     """
     return row.error if row.sentence is None else decode_text(row.sentence)
 
@@ -70,13 +70,13 @@ def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
 
 
 def render_reason(data: Any) -> RenderedSentence:
-    """Return the reason for the form in which a file was sent, read from a delivery column and rendered."""
+    """Return the rendered reason for the form in which a file was sent; `data` comes from a column `deliveries`."""
     text = decode_text(data)
     return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 
 
 def render_sentence(text: str | None) -> RenderedSentence:
-    """Return an error message rendered in the reader's language."""
+    """Return an error message in the reader's language."""
     if not isinstance(text, Translatable):
         return RenderedSentence(quoted=text or "")
     if text.template not in QUOTING:

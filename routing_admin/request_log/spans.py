@@ -1,7 +1,7 @@
 """Export one trace per request: a span for the request, and a child span for each candidate that was called.
 
 Names follow OpenTelemetry and its conventions for generative AI; our own names start with `routing_admin`. Spans
-contain no text of requests, no files and no keys. Only this module imports OpenTelemetry's SDK.
+contain no request text, no files and no keys. Only this module imports OpenTelemetry's SDK.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class QuietExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         try:
             result = self._exporter.export(spans)
-        except Exception:  # The transport of the exporter may raise any error.
+        except Exception:  # The exporter's transport may raise any exception.
             result = SpanExportResult.FAILURE
         away = result is not SpanExportResult.SUCCESS
         if away != self._away:
@@ -61,10 +61,10 @@ class QuietExporter(SpanExporter):
 
 
 class SpanWriter:
-    """Converts log entries into spans and queues them for the collector; a full queue drops new spans."""
+    """Converts log entries to spans and queues them for the collector; if the queue is full, new spans are dropped."""
 
     def __init__(self, exporter: SpanExporter | None = None) -> None:
-        # Silence OpenTelemetry's own logger, which logs each lost batch.
+        # Silence OpenTelemetry's own logger, because it logs each lost batch.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         resource = Resource.create()
         if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
@@ -91,7 +91,7 @@ class SpanWriter:
                     _add_skip(request, entry, at, attempt)
                 else:
                     self._write_attempt(context, entry, at, attempt)
-            # A response that failed after it had started still has status 200.
+            # A response that failed after it had started also has status 200.
             if facts.status is None or facts.status >= 500 or (facts.outcome != OK and facts.status == 200):
                 request.set_status(Status(StatusCode.ERROR))
         request.end(_moment(entry, facts.duration_ms))

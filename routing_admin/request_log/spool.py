@@ -1,7 +1,7 @@
-"""Store rows in files while the request log's database does not accept them.
+"""Store rows in files while the database does not accept them.
 
-Each process appends to its own locked file, one request per line. Files of dead processes are taken over by the next
-process that empties its own. Writing raises `OSError` if the disk is full.
+Each process appends to a locked file of its own, one request per line. Files of dead processes are read by the next
+process that writes the rows of its own file. Writing raises `OSError` if the disk is full.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 from routing_admin.request_log.insertion import CHUNKS, Row, complete, json_text
 
 TIMES = ("started_at", "at")
-"""Columns with timestamps, which are strings in the files' JSON."""
+"""Columns with timestamps, which are strings in the JSON of the files."""
 
 
 @dataclass(slots=True)
 class Spool:
-    """The files in `folder`, and this process's own file, which is created when there are rows to store."""
+    """The files in `folder`, including this process's own file, which is created when there are rows to store."""
 
     folder: Path
     _own: Path | None = None
     _handle: int | None = field(default=None, repr=False)
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Store rows durably. Raise `OSError` and store none of them if they do not fit on the disk."""
+        """Store rows on disk; raise `OSError` and store none of them if they do not fit."""
         lines = b"".join(json.dumps(row, default=str).encode() + b"\n" for row in rows)
         handle = self._open()
         start = os.lseek(handle, 0, os.SEEK_END)
@@ -46,18 +46,18 @@ class Spool:
             if sent < len(lines):
                 raise OSError(f"only {sent} of {len(lines)} bytes fitted")
         except OSError:
-            # Half a line could not be read as a row, so remove it.
+            # Remove an incomplete line, because it could not be read as a row.
             os.ftruncate(handle, start)
             raise
 
     def waiting(self) -> int:
-        """Return how many requests the files hold, including files of other processes."""
+        """Return how many requests the files contain, including the files of other processes."""
         return sum(path.read_bytes().count(b"\n") for path in self._files())
 
     def drain(self, write: Callable[[Sequence[Row]], None], lose: Callable[[str], None]) -> None:
         """Write the rows of this process and of dead processes, and remove each file once its rows are written.
 
-        `write` must skip requests that are already in the log; an error from it ends the drain, and the rest is left on
+        `write` must skip requests that are already in the log. If it raises an error, the remaining rows are left on
         disk. `lose` is called with the location of each damaged line.
         """
         for path in self._files():
@@ -67,7 +67,7 @@ class Spool:
                 for rows in _chunks(path, lose):
                     write(rows)
                 if path == self._own and self._handle is not None:
-                    # This process's own file stays open for further rows.
+                    # Keep this process's own file open for further rows.
                     os.ftruncate(self._handle, 0)
                 else:
                     path.unlink(missing_ok=True)
@@ -86,7 +86,7 @@ class Spool:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._own = self.folder / f"{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             self._handle = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            # A process holds the lock while its file is open, so an unlocked file was left by a dead process.
+            # A process holds the lock as long as its file is open, so an unlocked file belongs to a dead process.
             fcntl.flock(self._handle, fcntl.LOCK_EX)
         return self._handle
 
@@ -106,7 +106,7 @@ def _chunks(path: Path, lose: Callable[[str], None]) -> Iterator[list[Row]]:
     rows: list[Row] = []
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            # The process died while writing the last line.
+            # The process died while it was writing the last line.
             if not line.endswith(b"\n"):
                 break
             try:
@@ -126,14 +126,14 @@ def _read(columns: dict[str, Any]) -> dict[str, Any]:
     return columns | moments
 
 
-# Repair rows that the database rejects, so that one invalid value does not cost the whole request.
+# The remaining functions repair rows that the database rejects, so that an invalid value does not cost the whole row.
 
 MAX_COUNT, MAX_BIG = 2**31 - 1, 2**63 - 1
 """Maximum values of PostgreSQL's integer and bigint columns."""
 
 
 def repaired(row: Row) -> Row:
-    """Return the row with every value forced into its column's range, or else replaced by the column's default."""
+    """Return the row with every value forced into its column's range or, if that fails, replaced by the default."""
     request, attempts = complete(row)
     details = request["token_details"] or {}
     counts = {name: count for name, count in details.items() if isinstance(count, int) and 0 <= count <= MAX_COUNT}

@@ -1,4 +1,4 @@
-"""Split a range of time into hours and days that have sums, and the rest, which is read from rows of the log."""
+"""Split a time range into hours and days for which sums exist, and the rest, which must be read from the log's rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 from routing_admin.request_log.usage_sums import HOUR_RETENTION, day_start
 
 HOURS_UP_TO = timedelta(days=2)
-"""Maximum length of a range that is read by the hour; longer ranges are read by the day."""
+"""Maximum length of a range that is read by hours; longer ranges are read by days."""
 Range = tuple[datetime, datetime]
 Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
 
@@ -23,7 +23,8 @@ def period_start(span: str, at: datetime) -> datetime:
 
 
 def period_end(span: str, start: datetime) -> datetime:
-    return start + HOUR if span == UsageSum.HOUR else day_start(start + DAY + HOUR)  # A day may have 23 to 25 hours.
+    # The start of the next day, which may be 23 to 25 hours later.
+    return start + HOUR if span == UsageSum.HOUR else day_start(start + DAY + HOUR)
 
 
 def round_up(span: str, at: datetime) -> datetime:
@@ -32,24 +33,24 @@ def round_up(span: str, at: datetime) -> datetime:
 
 
 def _oldest_hour(now: datetime) -> datetime:
-    return now - HOUR_RETENTION + HOUR  # The clocks of processes may differ.
+    return now - HOUR_RETENTION + HOUR  # Allow an hour for differences between the clocks of processes.
 
 
 def has_hours(since: datetime, now: datetime) -> bool:
-    """Return whether hourly sums are kept from a time on. Daily sums are kept for longer than the log."""
+    """Return whether all hourly sums since a time are still kept; daily sums are kept even longer than the log."""
     return since > _oldest_hour(now)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The days and hours that have sums, by their span, and the ranges between them, in order."""
+    """The days and hours that have sums, by span (day or hour), and the ranges between them, in order."""
 
     starts: Mapping[str, Sequence[datetime]]
     rest: Sequence[Range]
 
 
 def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
-    """Return the condition for sums or roll-ups of these days and hours."""
+    """Return the condition for the sums or roll-ups of these days and hours."""
     found = Q(pk__in=())
     for span, moments in starts.items():
         found |= Q(span=span, start__in=moments)
@@ -57,7 +58,7 @@ def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
 
 
 def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
-    """Yield the days or hours that overlap a range."""
+    """Yield the starts of the days or hours that overlap a range."""
     at = period_start(span, begin)
     while at < stop:
         yield at
@@ -65,11 +66,11 @@ def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetim
 
 
 def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
-    """Split the range from `start` to before `stop` into days and hours that have sums, and the rest.
+    """Split the range from `start` until before `stop` into days and hours that have sums, and the rest.
 
-    If `stop` is None, the range ends after now, because other processes' clocks may be ahead. A range of more than two
-    days, or one that begins before the hourly sums, is split into days, with hours at its ends. `select` returns the
-    days or hours whose sums can be used, by default all.
+    If `stop` is None, the range ends in the future, because other processes' clocks may be ahead. A range of more than
+    two days, or a range that begins before the hourly sums, is split into days, with hours at its ends. `select`
+    returns those of the given days or hours whose sums can be used, by default all.
     """
     has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)
     if stop is None:

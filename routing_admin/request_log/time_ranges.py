@@ -1,7 +1,7 @@
-"""Split the log's time into ranges for queries, newest first, and define the windows of hours and days.
+"""Split the log into time ranges for queries, and define windows of hours and days.
 
-PostgreSQL plans a query for every daily table in the query's range, so the log is searched a few days at a time,
-beginning with the newest days, where the result usually is. Without daily tables the log is one range.
+PostgreSQL plans a query for every daily partition in the query's range. Therefore the log is searched a few days at a
+time, beginning with the newest days, which usually contain the result. Without partitions, the log is a single range.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from routing_admin.platform.databases.postgresql.partitions import existing_days
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
-"""Length of the first range, and the factor by which each further range is longer than the previous one."""
+"""Length of the first range, and the factor by which each range is longer than the previous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class DayRange:
-    """A half-open range of time; None means no bound."""
+    """A half-open time range; None means no bound."""
 
     start: datetime | None = None
     stop: datetime | None = None
@@ -32,7 +32,7 @@ EVER = DayRange()
 
 
 def back_from(newest: datetime) -> Iterator[DayRange]:
-    """Yield ranges of the log backwards from a time; the first range also covers newer rows."""
+    """Yield time ranges of the log backwards from `newest`; the first range also covers newer rows."""
     days, stop = existing_days(), None
     if days is not None:
         length, start = FIRST, _midnight(newest) + timedelta(days=1) - FIRST
@@ -44,7 +44,7 @@ def back_from(newest: datetime) -> Iterator[DayRange]:
 
 
 def on_from(oldest: datetime) -> Iterator[DayRange]:
-    """Yield ranges of the log forwards from a time."""
+    """Yield time ranges of the log forwards from `oldest`."""
     days, start = existing_days(), _midnight(oldest)
     if days is not None:
         length, stop = FIRST, start + FIRST
@@ -56,7 +56,7 @@ def on_from(oldest: datetime) -> Iterator[DayRange]:
 
 
 def within(rows: QuerySet[Row], day_range: DayRange, column: str, later: timedelta = timedelta()) -> QuerySet[Row]:
-    """Return the rows whose column is in the range, or up to `later` after the range's end."""
+    """Return the rows whose `column` is in the range, or up to `later` after the range's end."""
     rows = rows.filter(**{f"{column}__gte": day_range.start}) if day_range.start else rows
     return rows.filter(**{f"{column}__lt": day_range.stop + later}) if day_range.stop else rows
 
@@ -65,10 +65,9 @@ def _midnight(moment: datetime) -> datetime:
     return datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
 
 
-# This is the only definition of "the last 24 hours", and of every length in hours or days: it consists of whole hours
-# of the clock.
-# A window starts at the beginning of an hour, so it is up to an hour longer than its name says.
-# Sums are stored by the hour, so pages, searches and sums all count the same window.
+# This is the only definition of "the last 24 hours" and of every other period in hours or days. A window starts at the
+# beginning of a clock hour, so it is up to an hour longer than its name says. Sums are stored by the hour, so pages,
+# searches and sums all cover the same window.
 
 HOUR = timedelta(hours=1)
 DAY_HOURS = 24
@@ -76,10 +75,10 @@ DAY = DAY_HOURS * HOUR
 
 
 def hour_start(moment: datetime) -> datetime:
-    """Return the start of the hour in UTC, which the log uses."""
+    """Return the start of the clock hour in UTC."""
     return moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
 
 
 def window_start(now: datetime, length: timedelta = DAY) -> datetime:
-    """Return the start of the window of this length that ends now."""
+    """Return the start of the window of this length that ends at `now`."""
     return hour_start(now - length)

@@ -1,8 +1,8 @@
-"""Totals of a search: requests by ending, tokens and cost.
+"""Totals for the requests that a search matches: requests by ending, tokens and cost.
 
-If a search has only terms by which usage is also summed (agent and route), its whole hours and days come from the usage
-sums, however many requests there were. Only the incomplete hours at its ends, and the oldest hour of the log, are
-counted from rows. Any other search is counted from its rows, up to `MAX_COUNTED`.
+If a search has only terms by which usage is also summed (agent and route), whole hours and days come from the usage
+sums, however many requests there were. Only the incomplete hours at the ends of its period, and the oldest hour of the
+log, are counted from rows. For any other search, matching rows are counted up to `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ PARTS = {
 class Totals:
     """Sums of the requests that a search matches.
 
-    `is_more` says that there are more requests than `counts.requests`, and that nothing else was counted. Without
-    `has_spending`, tokens and cost were not summed, because that would read too many rows.
+    With `is_more`, there are more requests than `counts.requests`, and nothing else was counted. Without
+    `has_spending`, tokens and cost were not summed, because this would have required reading too many rows.
     """
 
     counts: Counts = field(default_factory=Counts)
@@ -62,7 +62,7 @@ class Totals:
 
 
 def sum_matches(search: Search, now: datetime) -> Totals:
-    """Return the totals of a search; at most nine queries."""
+    """Return the totals for a search, with at most nine queries."""
     with one_moment(LOGS):
         if is_summed(search):
             return _sum_range(search, now)
@@ -70,11 +70,11 @@ def sum_matches(search: Search, now: datetime) -> Totals:
 
 
 def is_summed(search: Search) -> bool:
-    """Return whether usage is summed by all terms of a search."""
+    """Return whether usage is summed by every term of the search."""
     keys = {key for key, _value in search.values}
     if search.text or keys - TIMES - set(SUMMED_TERMS):
         return False
-    # Routes that were never configured are summed under one name, so they cannot be told apart.
+    # All routes that are not configured are summed under one name, so the sums cannot tell them apart.
     task = search.get("task")
     return not task or current_names(OTHERS).route(task) == task
 
@@ -91,9 +91,9 @@ def _sum_rows(rows: QuerySet[RequestLog], since: datetime | None = None, until: 
 
 
 def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | None, until: datetime | None) -> None:
-    # The rows of attempts have the tokens and cost of all calls, including calls without an answer.
+    # The attempts' rows contain the tokens and cost of all calls, including failed calls.
     attempts = AttemptLog.objects.filter(request__in=rows.order_by().values("pk"))
-    # These bounds make PostgreSQL plan for the tables of these days only.
+    # With these bounds, PostgreSQL plans only for the partitions of these days.
     attempts = attempts.filter(at__gte=since) if since else attempts
     attempts = attempts.filter(at__lt=until + MAX_ATTEMPT_DELAY) if until else attempts
     spent = (
@@ -112,7 +112,7 @@ def _add_spending(counts: Counts, rows: QuerySet[RequestLog], since: datetime | 
 
 
 def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
-    # Each query reads a single index, so any number of rows in a day is counted within milliseconds.
+    # Each query reads only a single index, so any number of rows of one day is counted within milliseconds.
     rows = rows.order_by()
     endings = dict(rows.filter(unanswered_condition()).values_list("ending").annotate(count=Count("pk")))
     return Totals(
@@ -127,7 +127,7 @@ def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
     )
 
 
-# Totals that are read from the usage sums.
+# The remaining functions read totals from the usage sums.
 
 
 def _sum_range(search: Search, now: datetime) -> Totals:
@@ -136,7 +136,7 @@ def _sum_range(search: Search, now: datetime) -> Totals:
     totals = Totals()
     if oldest is None or (until is not None and until <= oldest):
         return totals
-    # Sums are kept longer than rows, so the oldest hour that still has rows may have lost some of them.
+    # Sums are kept for longer than rows, so the oldest hour in the log may have lost some of its rows.
     parts = split_range(max(since, oldest) if since else oldest, until, now)
     rows = filter_rows(search, now)
     for begin, end in parts.rest:
@@ -153,7 +153,7 @@ def _sum_edge(rows: QuerySet[RequestLog], begin: datetime, end: datetime) -> Tot
 
 
 def _add_sums(counts: Counts, starts: Mapping[str, Sequence[datetime]], only: Mapping[str, str]) -> None:
-    # A roll-up has a single column of the sums, so it cannot be filtered by two.
+    # A roll-up is grouped by a single column, so it cannot be filtered by two columns.
     folded = {span: list_folded(span, moments) if len(only) < 2 else set() for span, moments in starts.items()}
     left = {span: [at for at in moments if at not in folded[span]] for span, moments in starts.items()}
     name, value = next(iter(only.items()), (SMALLEST, None))
@@ -162,4 +162,4 @@ def _add_sums(counts: Counts, starts: Mapping[str, Sequence[datetime]], only: Ma
     queries.append(UsageSum.objects.filter(in_any(left), **only))
     for query in queries:
         for currency, *sums in query.order_by().values_list("currency").annotate(**SUMS):
-            counts.add(currency, list(map(int, sums)))  # PostgreSQL returns sums as decimals.
+            counts.add(currency, list(map(int, sums)))  # PostgreSQL returns sums of bigint columns as decimals.

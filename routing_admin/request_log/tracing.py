@@ -1,7 +1,8 @@
 """Export traces to an OpenTelemetry collector, if OpenTelemetry's environment variables name one.
 
-The journal's thread exports entries after the answers, so requests never wait. The package is an optional dependency,
-imported only if traces are exported. If it is missing, one log line says how to install it.
+The journal's thread exports log entries after the answers, so requests never wait. OpenTelemetry's package is an
+optional dependency, which is imported only if traces are exported. If it is missing, one log line says how to install
+it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ log = logging.getLogger("routing_admin.request_log.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 FLUSH_SECONDS = 5.0
-"""Seconds that a stopping process waits for a collector that does not respond."""
+"""Seconds for which a stopping process waits for a collector that does not respond."""
 MISSING = (
     "no traces are sent: %s is not installed; routing-admin[otlp] brings it, in a checkout `pip install -r "
     "requirements-extras.txt`, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -30,13 +31,13 @@ MISSING = (
 
 
 class Tracing:
-    """Trace export of this process; `writer` is None while the export is off."""
+    """Trace export of this process; `writer` is None if traces are not exported."""
 
     def __init__(self) -> None:
         self.writer: SpanWriter | None = None
 
     def start(self, environment: Mapping[str, str] = os.environ) -> None:
-        """Start the export if the environment names a collector; once per process."""
+        """Start exporting traces, once per process, if the environment names a collector."""
         if self.writer is not None or not is_wanted(environment):
             return
         try:
@@ -47,7 +48,7 @@ class Tracing:
         self.writer = SpanWriter()
 
     def export(self, entries: Iterable[Entry]) -> None:
-        """Queue entries for export; errors are only logged."""
+        """Queue log entries for export; errors are only logged."""
         writer = self.writer
         if writer is None:
             return
@@ -58,10 +59,10 @@ class Tracing:
                 log.error("request %s could not be traced: %s", entry.facts.id, type(error).__name__)
 
     def stop(self) -> None:
-        """Send the queued traces, for at most `FLUSH_SECONDS`, and stop."""
+        """Send the queued traces within at most `FLUSH_SECONDS`, and stop the export."""
         writer, self.writer = self.writer, None
         if writer is not None:
-            # This runs in a thread, because a collector that does not answer would block.
+            # Run this in a thread, because a collector that does not respond would block it.
             ending = threading.Thread(target=writer.close, name="tracing-end", daemon=True)
             ending.start()
             ending.join(FLUSH_SECONDS)

@@ -1,6 +1,6 @@
 """Usage in a period by agent, route, provider, model, label or day.
 
-It is read only from sums of requests, never from the requests themselves.
+Usage is read only from the stored sums, never from the requests themselves.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""Maps the groupings of usage to columns of the sums."""
+"""Maps the names of groupings to columns of the usage sums."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
-"""Columns with counts, as opposed to money."""
+"""Columns that contain counts instead of money."""
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "cost_nanos")
-"""Columns that charts over time show."""
+"""Columns that are shown in charts over time."""
 NO_RATES, NO_TIME = ExchangeTable(), timedelta()
 MAX_GROUPS = 1000
 """Maximum number of groups that are listed; totals include all groups."""
@@ -48,7 +48,7 @@ MAX_GROUPS = 1000
 
 @dataclass(slots=True)
 class Counts:
-    """Sums of requests; money is by currency, in billionths of its unit."""
+    """Usage of a group of requests; money is by currency, in billionths of the currency's unit."""
 
     requests: int = 0
     failures: int = 0
@@ -66,12 +66,12 @@ class Counts:
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
     def add(self, currency: str, counts: Sequence[int]) -> None:
-        """Add sums in the order of `COUNTS`.
+        """Add sums that are in the order of `COUNTS`.
 
-        `currency` is the currency of the money, and is empty if nothing has a price.
+        `currency` is the currency of the sums of money; it is empty if nothing has a price.
         """
         for name, count in zip(PLAIN_COUNTS, counts, strict=False):
-            if count:  # Most sums are zero, and a page adds thousands of them.
+            if count:  # Skip zeros, because most sums are zero, and a page adds thousands of them.
                 setattr(self, name, getattr(self, name) + count)
         if currency:
             for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
@@ -91,9 +91,9 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class UsageReport:
-    """Usage in a period: the total, the groups with the largest first, and the series by hour or day.
+    """Usage in a period: the total, the groups, largest first, and the series by hour or day.
 
-    It covers `since` until before `until`: whole hours, or whole days in the installation's time zone.
+    The report covers whole hours, or whole days in the installation's time zone, from `since` until before `until`.
     """
 
     since: datetime
@@ -105,7 +105,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class SummedTimes:
-    """The hours or days that have sums, and those of them that also have roll-ups."""
+    """The hours or days that have sums, and those of them that also have complete roll-ups."""
 
     span: str
     starts: Sequence[datetime]
@@ -116,9 +116,9 @@ class SummedTimes:
 
 
 def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: bool = False) -> SummedTimes:
-    """Return the hours or days that have sums, since a time and in the period `before` it; two queries.
+    """Return the hours or days that have sums, since a time and in the period `before` it, with two queries.
 
-    A roll-up has a single column, so filtered sums cannot use roll-ups.
+    A roll-up is grouped by a single column, so filtered sums cannot use roll-ups.
     """
     span, start = _choose_span(since)
     starts = list_starts(span, moved(start, -before))
@@ -126,7 +126,7 @@ def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: boo
 
 
 def moved(moment: datetime, length: timedelta) -> datetime:
-    # Days are added on the local clock, because a day has 23 or 25 hours twice a year.
+    # Add days in local time, because twice a year a day has 23 or 25 hours.
     if length % DAY or length == DAY:
         return moment + length
     return timezone.make_aware((timezone.localtime(moment) + length).replace(tzinfo=None))
@@ -143,19 +143,19 @@ def sum_usage(
     counted: Collection[str] = COUNTS,
     **only: str,
 ) -> UsageReport:
-    """Return the usage between two times (by default until now), grouped by a key of `GROUPS`; three queries.
+    """Return the usage between two times (by default until now), grouped by a key of `GROUPS`, with three queries.
 
     Partial hours at both ends are counted as whole hours, or as whole days if `since` is more than two days ago. `only`
-    limits the sums to one agent, team, project or user. Currencies are compared if `exchange` has their rates. With
-    `times`, which were read in the same transaction, one query is enough. Groups have the columns in `counted`, which
-    takes less time than all; the total and the series have every column.
+    limits the sums to one agent, team, project or user. Groups are compared across currencies if `exchange` has their
+    rates. With `times`, which must have been read in the same transaction, one query is enough. Groups contain only the
+    columns in `counted`, which saves time; the total and the series contain all columns.
     """
     span, start = _choose_span(since)
     if until is not None:
         until = round_up(span, until)
     filters = {GROUPS[name]: value for name, value in only.items()}
     is_by_day = group_by == "day"
-    # All queries use one snapshot, so that groups and series have the same total.
+    # Let all queries use one snapshot, so that groups and series have the same total.
     with one_moment(LOGS):
         times = times or list_times(since, is_filtered=bool(filters))
         name, columns = (SMALLEST, ()) if is_by_day else (GROUPS[group_by], counted)
@@ -173,9 +173,9 @@ def sum_usage(
 
 
 def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
-    """Return the number of requests since the start of an hour, for each value of a group that had requests.
+    """Return the number of requests since the start of an hour for each value of a group, such as each agent.
 
-    This takes one query.
+    Values without requests are missing. This takes one query.
     """
     name, hours = GROUPS[group_by], {"span": UsageSum.HOUR, "start__gte": since}
     rollups = UsageRollup.objects.filter(**hours).order_by()
@@ -191,7 +191,7 @@ def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
 SMALLEST = "provider"
 """The column with the fewest values.
 
-The sums of every column have the same totals, and the sums of this column are the fewest to add up.
+The sums by any column have the same total, and the sums by this column are the fewest to add up.
 """
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
@@ -200,18 +200,18 @@ UNION ALL SELECT start, NULL, currency, {by_start} FROM pairs GROUP BY start, cu
 UNION ALL SELECT NULL, value, currency, {by_value} FROM ({rollups}) AS rollups GROUP BY value, currency
 UNION ALL SELECT start, NULL, currency, {by_start} FROM ({smallest}) AS rollups GROUP BY start, currency
 """
-"""Query for sums by value, and by hour or day.
+"""Query for the sums by value, and the sums by hour or day.
 
-It reads roll-ups where they exist, and rows of all other periods once. Each part is summed by itself, which lets SQLite
-read the roll-ups without a copy of them; a value or start may be in two rows, which are added up here. The first two
-parts settle the types of all four, since PostgreSQL takes two columns of NULL for text.
+It reads roll-ups where they exist, and the rows of all other periods once. Each of the four parts is summed separately,
+so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start may have.
+The first two parts determine the column types, because PostgreSQL would treat columns that contain only NULL as text.
 """
 
 
 def _sum_up(
     times: SummedTimes, starts: Sequence[datetime], name: str, filters: Mapping[str, str], counted: Collection[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # There may be thousands of pairs of a value and a start, so the database adds them up.
+    # There may be thousands of pairs of a value and a start, so let the database add them up.
     is_folded = times.folded.__contains__
     rows = UsageSum.objects.filter(span=times.span, start__in=list(filterfalse(is_folded, starts)), **filters)
     rollups = UsageRollup.objects.filter(span=times.span, start__in=list(filter(is_folded, starts)))
@@ -233,7 +233,7 @@ def _sum_up(
         cursor.execute(sql, [value for _, values in parts.values() for value in values])
         for start, value, currency, *counts in cursor.fetchall():
             group = groups[value] if start is None else series[as_aware(start)]
-            group.add(currency, list(map(int, counts)))  # PostgreSQL returns sums as decimals.
+            group.add(currency, list(map(int, counts)))  # PostgreSQL returns sums of bigint columns as decimals.
     return groups, series
 
 
@@ -250,16 +250,16 @@ def _by_day(series: dict[datetime, Counts]) -> dict[Any, Counts]:
 
 
 def main_currency(total: Counts) -> str:
-    """Return the currency with the largest sum, or "" if nothing has a price."""
+    """Return the currency with the largest sum, or "" if no request has a price."""
     priced = [currency for currency in total.costs if currency != NO_CURRENCY]
     return max(priced, key=lambda currency: (total.costs[currency], currency), default="")
 
 
 def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Counts], int]]:
-    """Return the currency in which groups are compared, and a function that returns the weight of a group's counts.
+    """Return the currency in which groups are compared, and a function that returns a group's weight.
 
-    With rates for all currencies, weights include all of them. Otherwise only the currency of the largest sum is used.
-    If nothing was paid, the currency is empty and requests are compared.
+    With exchange rates for all currencies, weights include all of them. Otherwise only the currency with the largest
+    sum counts. If nothing has a price, the currency is empty and the weight is the number of requests.
     """
     main = main_currency(total)
     if main and exchange.total(total.costs) is not None:
@@ -270,6 +270,6 @@ def weight_in(total: Counts, exchange: ExchangeTable) -> tuple[str, Callable[[Co
 
 
 def _weigher(total: Counts, exchange: ExchangeTable) -> Callable[[tuple[Any, Counts]], tuple[int, int, str]]:
-    # Sort groups by their cost in one currency, then by their number of requests.
+    # Sort groups by their cost in one currency, and then by their number of requests.
     currency, weigh = weight_in(total, exchange)
     return lambda group: (-weigh(group[1]) if currency else 0, -group[1].requests, str(group[0]))

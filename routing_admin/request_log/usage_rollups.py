@@ -1,10 +1,10 @@
-"""Sums of ended hours and days by single columns, so that pages read thousands of rows where `UsageSum` has a million.
+"""Sums of ended hours and days by single columns, so that pages read thousands of rows instead of a million.
 
-Each serving process writes the roll-ups ("folds" the hours and days) that are missing, newest first, including those of
-hours and days that a migration or `restore` added. A fold starts by writing a mark with a random token. A late request
-deletes the mark in its own transaction, and another process that starts the same fold replaces it. A fold that lost its
-mark stops, and readers ignore its rows: they use the sums of every hour or day without a complete mark. Locks are
-therefore held for one batch of rows only.
+Each serving process writes missing roll-ups (it "folds" hours and days of `UsageSum`), newest first, also for hours and
+days that a migration or `restore` added. A fold begins by writing a mark, a row with a random token. A late request
+deletes the mark in its own transaction, and another process that begins the same fold replaces it. A fold that has lost
+its mark stops, and readers ignore its rows: for every hour or day without a complete mark they read `UsageSum`.
+Therefore locks are held only for one batch of rows at a time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
 FOLD_DELAY = 2 * HOUR
-"""Delay of a roll-up after the end of its hour or day. Late requests are rare by then, and clocks may differ."""
+"""Time after the end of an hour or day until it is folded: late requests are rare by then, and clocks may differ."""
 BATCH = 500
 """Number of rows per transaction."""
 PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0
-"""Seconds between two folds, and seconds before the next check if nothing was left to fold."""
+"""Seconds between two folds, and seconds until the next check if nothing is left to fold."""
 STARTS = """
 WITH RECURSIVE starts (start) AS (
     SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start >= %s
@@ -48,11 +48,11 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""Query for the starts of the hours or days that have sums, each found by one index lookup."""
+"""Query for the starts of all hours or days that have sums, each of which is found by one index lookup."""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return, in order, the starts of the hours or days that have sums."""
+    """Return the starts of the hours or days that have sums, in order."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])
@@ -60,19 +60,19 @@ def list_starts(span: str, since: datetime) -> list[datetime]:
 
 
 def as_aware(start: Any) -> datetime:
-    """Return a datetime with a time zone; SQLite returns naive datetimes in UTC."""
+    """Return a timezone-aware datetime; SQLite returns naive datetimes in UTC."""
     moment = start if isinstance(start, datetime) else datetime.fromisoformat(start)
     return moment.replace(tzinfo=UTC) if timezone.is_naive(moment) else moment
 
 
 def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
-    """Return the given hours or days that have a complete roll-up."""
+    """Return those of the given hours or days that have a complete roll-up."""
     marks = UsageRollup.objects.filter(span=span, start__in=starts, dimension="", value="")
     return set(marks.values_list("start", flat=True))
 
 
 class UsageRollups:
-    """Folds hours and days for this process, in a background thread; each fold writes one roll-up."""
+    """Folds hours and days in a background thread; each fold writes the roll-up of one hour or day."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
@@ -86,7 +86,7 @@ class UsageRollups:
         self._thread.stop()
 
     def round(self) -> None:
-        """Fold one hour or day, or wait for the next check if none is left. Raise database errors."""
+        """Fold one hour or day; if none is left, do nothing until the next check. Raise database errors."""
         if time.monotonic() < self._due:
             return
         with borrowed_connections():
@@ -100,7 +100,7 @@ class UsageRollups:
             folded = list_folded(span, ended)
             left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
-                # If the fold fails, other hours and days are folded before this one is tried again.
+                # If the fold fails, fold all other hours and days before trying this one again.
                 self._failed.add((span, left[-1]))
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
@@ -112,7 +112,7 @@ class UsageRollups:
 
 
 def fold(span: str, start: datetime) -> None:
-    """Write the roll-up of an hour or day, unless a late request or another process interferes."""
+    """Write the roll-up of an hour or day; stop if a late request or another process interferes."""
     period = UsageRollup.objects.filter(span=span, start=start)
     mark = UsageRollup(span=span, start=start, value=secrets.token_hex(8))
     with _exclusive():
@@ -121,9 +121,9 @@ def fold(span: str, start: datetime) -> None:
     rows = [row for dimension in DIMENSIONS for row in sum_up(span, start, dimension)]
     histograms = count_latencies(start, period_end(span, start))
     for row in rows:
-        # A time has one row per currency, and only the first of them has the histograms.
+        # There is one row for each currency, but only the first of them contains the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)
-    # The lock is held for one batch only, so that late requests do not wait for the whole fold.
+    # Hold the lock for one batch at a time, so that late requests do not wait for the whole fold.
     for at in range(0, len(rows), BATCH):
         with _exclusive():
             if not _holds(period, mark):
@@ -140,13 +140,14 @@ def _holds(period: QuerySet[UsageRollup], mark: UsageRollup) -> bool:
 def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
     rows = UsageSum.objects.filter(span=span, start=start).order_by().values_list(dimension, "currency")
     for value, currency, *counts in rows.annotate(*(Sum(name) for name in COUNTS)):
-        sums = dict(zip(COUNTS, map(int, counts), strict=True))  # PostgreSQL returns sums as decimals.
+        # PostgreSQL returns sums of bigint columns as decimals.
+        sums = dict(zip(COUNTS, map(int, counts), strict=True))
         yield UsageRollup(span=span, start=start, dimension=dimension, value=value, currency=currency, **sums)
 
 
 @contextmanager
 def _exclusive() -> Iterator[None]:
-    # The lock excludes other folds and late requests. SQLite always has only one writer at a time.
+    # The lock excludes other folds and late requests. SQLite allows only one writer at a time anyway.
     with transaction.atomic(using=LOGS):
         if connections[LOGS].vendor == POSTGRESQL:
             with connections[LOGS].cursor() as cursor:

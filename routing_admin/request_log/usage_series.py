@@ -1,4 +1,4 @@
-"""Usage of a few groups over time, and of the period before, for charts; read only from sums, never from requests."""
+"""Usage of a few groups over time for charts, and of the previous period, read only from sums, never from requests."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from routing_admin.request_log.usage_sums import COUNTS
 
 NO_FILTERS: Mapping[str, str] = {}
 Points = Mapping[datetime, Counts]
-"""Sums, by the start of their hour or day."""
+"""Maps the start of each hour or day to its sums."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageSeries:
-    """Series of single groups, and the total series of the period before, shifted to this period's times.
+    """The series of single groups, and the total series of the previous period, shifted to this period's times.
 
     Both have only the columns in `SERIES_COUNTS`.
     """
@@ -39,10 +39,10 @@ def sum_series(
     until: datetime | None = None,
     **only: str,
 ) -> UsageSeries:
-    """Return the series of the named groups in a report's period, and the total series of the period before.
+    """Return the series of the named groups in a report's period, and the total series of the previous period.
 
-    `length` is the length of the period, in whole hours or days; `times` must reach back to the period before. This
-    takes two queries.
+    `length` is the length of the period in whole hours or days; `times` must include the previous period. This takes
+    two queries.
     """
     filters = {GROUPS[name]: value for name, value in only.items()}
     now, before = times.between(since, until), times.between(moved(since, -length), since)
@@ -60,9 +60,9 @@ def read_points(
     filters: Mapping[str, str] = NO_FILTERS,
     counts: Sequence[str] = SERIES_COUNTS,
 ) -> dict[str, dict[datetime, Counts]]:
-    """Return sums of hours or days by the values of a column; without a column, all sums under the name "". One query.
+    """Return sums of hours or days by the values of a column, or all sums under the name "" without a column.
 
-    Hours and days in `folded` are read from their roll-ups, which cannot be filtered.
+    Hours and days in `folded` are read from their roll-ups, which cannot be filtered. This takes one query.
     """
     open_starts = [start for start in starts if start not in folded]
     rows = UsageSum.objects.filter(span=span, start__in=open_starts, **filters).order_by()
@@ -80,6 +80,7 @@ def read_points(
     queries = [part.values_list("start", "name", "currency").annotate(**sums) for part in parts]
     found: dict[str, dict[datetime, Counts]] = defaultdict(lambda: defaultdict(Counts))
     for start, name, currency, *values in queries[0].union(queries[1], all=True):
-        by_name = dict(zip(counts, map(int, values), strict=True))  # PostgreSQL returns sums as decimals.
+        # PostgreSQL returns sums of bigint columns as decimals.
+        by_name = dict(zip(counts, map(int, values), strict=True))
         found[name][start].add(currency, [by_name.get(count, 0) for count in COUNTS])
     return found

@@ -1,6 +1,6 @@
-"""Add requests to the sums of their hour and day.
+"""Add requests to the usage sums of their hour and day.
 
-This happens in the transaction that logs the requests, so each request is counted once.
+This happens in the transaction that logs the requests, so each request is counted exactly once.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from routing_admin.request_log.counting import CountedNames, current_names
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 
-# Callers can make up labels, so only a limited number of labels have sums of their own.
+# Callers can make up labels, so only a limited number of labels get sums of their own.
 
 OTHERS = "(other)"
-"""Name under which all further labels are summed together."""
+"""Name under which all further labels are summed up."""
 MAX_USERS = 1000
-"""Maximum number of an agent's end users that have sums of their own per day; further users count as `OTHERS`."""
+"""Maximum number of an agent's end users that get sums of their own per day; further users count as `OTHERS`."""
 MAX_TEAMS = 200
-"""Maximum number of pairs of team and project that have sums of their own per agent and day."""
+"""Maximum number of pairs of team and project that get sums of their own per agent and day."""
 DAYS = 3
-"""Number of days whose labels are cached. It is more than one because the journal may write late."""
+"""Number of days for which labels are cached: more than one, because the journal may write requests late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
 
 @dataclass(slots=True)
 class _Names:
-    """The labels of one agent on one day: complete sets of labels, and the pairs of team and project in them."""
+    """The labels of one agent on one day: sets of team, project and user, and the pairs of team and project in them."""
 
     whole: set[LabelNames]
     pairs: set[tuple[str, str]] = field(default_factory=set)
@@ -63,14 +63,14 @@ class _Names:
 class SumLabels:
     """The labels that have sums of their own, by day and agent.
 
-    Labels that other processes added earlier are read once.
+    Labels that other processes have added are read once per agent and day.
     """
 
     def __init__(self) -> None:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user under which a row is summed.
+        """Return the team, project and end user under which a request is summed up.
 
         This takes one query per agent and day.
         """
@@ -91,7 +91,7 @@ class SumLabels:
 
 
 def day_start(moment: datetime) -> datetime:
-    # Days follow the installation's time zone, so they may begin at any hour of UTC.
+    # Days follow the installation's time zone, so they may start at any hour in UTC.
     return timezone.localtime(moment).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
@@ -111,23 +111,23 @@ SUM_KEY_COLUMNS = (
     "end_user",
     "currency",
 )
-"""Columns that identify a row of sums."""
+"""Columns that identify a row of the usage sums."""
 COUNTS = (
     *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
-"""Columns of counts and money that are summed."""
+"""Columns that contain summed counts or money."""
 MAX_SUM = 2**62
-"""Maximum of a sum before a batch is added. The column's maximum is twice this, and a batch adds less than this."""
+"""Maximum of a sum before a batch is added. A column can store twice this number, and a batch adds less than it."""
 CHUNKS = (20, 6, 2, 1)
-"""Number of rows of sums per statement."""
+"""Numbers of rows of the usage sums per statement."""
 HOUR_RETENTION = timedelta(days=7)
-"""Time for which hourly sums are kept. Daily sums are kept for longer than the log."""
+"""Time for which hourly sums are kept; daily sums are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""Time after its start at which an hour or day has ended."""
+"""Maps each span to the time after which an hour or day has ended."""
 ROLLUP_LOCK = 0x726F6C6C7570
-"""Number of the PostgreSQL advisory lock that separates late requests from roll-ups."""
+"""Key of the PostgreSQL advisory lock that separates late requests from folds."""
 SumKey = tuple[Any, ...]
 Columns = Mapping[str, Any]
 
@@ -148,15 +148,14 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
     adapt = connection.ops.adapt_datetimefield_value
     forget_rollups({key[:2] for key in sums})
     with connection.cursor() as cursor:
-        # The rows are sorted, so that two writers cannot deadlock.
+        # Sort the rows, so that two writers cannot deadlock.
         for chunk in in_chunks(sorted(sums.items()), CHUNKS):
             records = [[span, adapt(start), *names, *counts] for (span, start, *names), counts in chunk]
             cursor.execute(_statement(len(chunk)), [value for record in records for value in record])
 
 
 def forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
-    # A changed sum makes the roll-up of its hour or day invalid, so the roll-up's mark is deleted in the same
-    # transaction.
+    # A changed sum invalidates the roll-up of its hour or day, so delete the roll-up's mark in the same transaction.
     now = timezone.now()
     ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
     if not ended:
@@ -177,7 +176,7 @@ def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: Count
 
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
-    # The result is cached, because the requests of a batch come from the same few minutes.
+    # Cache the result, because the requests of a batch come from the same few minutes.
     return hour_start(minute), day_start(minute)
 
 

@@ -1,8 +1,8 @@
-"""Count the requests that a search matches over time, by outcome.
+"""Count the requests that a search matches by outcome, over time.
 
 If a search has only terms by which usage is also summed (agent, route and ending), its whole hours and days come from
-the usage sums. Incomplete hours and days, and any other search, are counted from rows of the log, but only the newest
-`MAX_SCANNED`: a chart is not worth reading a million rows.
+the usage sums. Incomplete hours and days, and any other search, are counted from the log's rows, but only from the
+newest `MAX_SCANNED`, because a chart is not worth reading a million rows.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_series import read_points
 
 MAX_SCANNED = 30_000
-"""Maximum number of requests, matching or not, that are read to count them."""
+"""Maximum number of requests, whether they match or not, that are read for counting."""
 MIN_SCANNED_TIME = timedelta(minutes=10)
-"""Newest period whose rows are all counted, so that a chart is never empty while requests arrive."""
+"""Length of the newest period, whose rows are all counted, so that a chart is never empty while requests arrive."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 
 class Outcome(Enum):
-    """How a request ended; `ANSWERED` means that the first candidate of the chain answered."""
+    """How a request ended; `ANSWERED` means that the chain's first candidate answered."""
 
     ANSWERED = "answered"
     FALLBACK = "fallback"
@@ -55,16 +55,16 @@ SUMMED_STATUSES: Mapping[str, frozenset[Outcome]] = {
     "cancelled": frozenset({Outcome.CANCELLED}),
     "error": frozenset(Outcome) - ANSWERS,
 }
-"""Maps the values of `status:` for which the usage sums suffice to the outcomes that they match."""
+"""Maps the values of `status:` that can be counted from usage sums to the outcomes that they match."""
 
 Point = dict[Outcome, int]
 
 
 @dataclass(slots=True)
 class Volume:
-    """Numbers of matching requests by the start of their minute, ten minutes, hour or day.
+    """Numbers of matching requests by outcome and by the start of their minute, ten minutes, hour or day.
 
-    They cover the requests from `since` on, which is later than the search's own start if there were too many rows.
+    Requests since `since` are counted, which is later than the start of the search's period if there are too many rows.
     """
 
     since: datetime
@@ -75,7 +75,7 @@ class Volume:
 
 
 def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the earliest and the latest time of requests that a search can match, or None. This takes one query."""
+    """Return the earliest and latest time of requests that a search can match, or None if there are none; one query."""
     oldest = RequestLog.objects.order_by("started_at", "pk").values_list("started_at", flat=True).first()
     since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))
     if oldest is None:
@@ -85,7 +85,7 @@ def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | Non
 
 
 def count_volume(search: Search, start: datetime, stop: datetime, now: datetime, *, by_minute: bool) -> Volume:
-    """Return the volume between two times, in at most twelve queries."""
+    """Return the volume between two times, with at most twelve queries."""
     if by_minute or search.get("status") not in SUMMED_STATUSES or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
     # The sums of the log's oldest hour or day are complete, unless the search begins within it.
@@ -94,7 +94,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     first = period_start(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start
     parts, volume = split_range(first, None if stop >= now else stop, now), Volume(start)
     for begin, end in parts.rest:
-        # A gap at the end of a chart would look like an outage, so only a gap at its beginning shortens the range.
+        # Shorten the range only at its beginning, because a gap at the end of a chart would look like an outage.
         counted = _count_rows(search, max(begin, start), end, now, by_minute=False, is_bounded=begin == first)
         volume.since = counted.since if begin == first else volume.since
         for at, point in counted.points.items():
@@ -109,7 +109,7 @@ def _add_sums(volume: Volume, search: Search, starts: Mapping[str, Sequence[date
     column, names = next(((column, [name]) for column, name in filters.items() if len(filters) == 1), ("", []))
     wanted = SUMMED_STATUSES[search.get("status")]
     for span, moments in starts.items():
-        # A roll-up has a single column of the sums, so it cannot be filtered by two.
+        # A roll-up is grouped by a single column, so it cannot be filtered by two columns.
         folded = list_folded(span, moments) if len(filters) < 2 else set()
         found = read_points(span, moments, folded, column, names, {} if column else filters, COUNTED)
         for points in found.values():
@@ -121,7 +121,7 @@ def _add_sums(volume: Volume, search: Search, starts: Mapping[str, Sequence[date
 
 def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
     unanswered = counts.failures + counts.refused + counts.cancelled
-    # In sums of earlier versions, `fallbacks` may include streams that broke off.
+    # In sums that earlier versions wrote, `fallbacks` may include streams that broke off.
     fallbacks = min(counts.fallbacks, counts.requests - unanswered)
     yield Outcome.ANSWERED, counts.requests - unanswered - fallbacks
     yield Outcome.FALLBACK, fallbacks
@@ -136,9 +136,9 @@ def _count_rows(
     volume = Volume(bounded_start(start, stop, now) if is_bounded else start)
     if volume.since >= stop:
         return volume
-    # Times are grouped as text, in UTC: up to the minute they have 16 characters, up to the ten minutes 15. Ten minutes
-    # fit into the hours and days of every time zone except those with an offset such as +05:45, where a bar may be
-    # shifted by five minutes.
+    # Group times by the start of their text in UTC: up to the minute it has 16 characters, up to the ten minutes 15.
+    # Ten minutes fit into the hours and days of every time zone, except for offsets such as +05:45, with which a bar
+    # may be shifted by five minutes.
     key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
     rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
     counted = rows.annotate(place=key).values_list("place", "ending", "fell_back").annotate(count=Count("pk"))
@@ -151,7 +151,7 @@ def _count_rows(
 
 
 def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
-    """Return the time from which at most `MAX_SCANNED` requests began before `stop`, but no time before `start`."""
+    """Return a time, not before `start`, between which and `stop` at most `MAX_SCANNED` requests began."""
     spans = [UsageSum.HOUR] if has_hours(start, now) else [UsageSum.DAY, UsageSum.HOUR]
     for span in spans if has_hours(stop, now) else [UsageSum.DAY]:
         starts = list(list_touched(span, start, stop))
@@ -164,6 +164,6 @@ def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
                 break
         if since < stop:
             return since
-        # The last day alone has too many requests, so its hours are counted.
+        # The last day alone has too many requests, so count its hours instead.
         start = max(start, period_start(span, stop - timedelta(microseconds=1)))
     return max(start, stop - MIN_SCANNED_TIME)
