@@ -1,4 +1,4 @@
-"""Authenticate calls of the agents' API, and read their bodies within limits.
+"""Authenticate calls to the agents' API, and read their bodies within limits.
 
 The scope that each call requires is listed in `capabilities/core/permissions.py`, so that no call is unprotected.
 Refusals are `CallError`s, which all have the same JSON format.

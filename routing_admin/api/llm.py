@@ -150,7 +150,7 @@ def request_headers(request: HttpRequest) -> dict[str, str]:
 
 
 def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
-    """Plan the request, with all of its database work; raise `CallError` or `InvalidError`."""
+    """Plan the request, with all of its database work; raise `CallError` or `InvalidError` for an invalid request."""
     try:
         return _plan_send(request)
     finally:

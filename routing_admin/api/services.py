@@ -74,7 +74,7 @@ def list_agents(
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """Return the calling agent: its model's capabilities, the agents that have the others, and its limits."""
+    """Return the calling agent: its model's capabilities, agents with the other capabilities, and its limits."""
     principal = request_principal(request)
     agent, key = agent_holder_id(principal.key_owner), key_holder_id(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})
@@ -114,7 +114,7 @@ def _amount(use: LimitUse, amount: int) -> float | int:
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Return an agent: its model's capabilities, and the agents that have the others."""
+    """Return an agent: its model's capabilities, and agents with the other capabilities."""
     return answer(registry.describe_agent(agent_id))
 
 

@@ -1,4 +1,4 @@
-"""Authenticate and authorize calls of the data plane, and convert failures to errors in OpenAI's format."""
+"""Authenticate and authorize calls to the data plane, and convert failures to errors in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve a call of `size` bytes in the agent's limits; return None if it has no limits. Call this in a thread."""
+    """Reserve a call of `size` bytes in the agent's limits, from a thread; return None if the agent has no limits."""
     reservation = make_reservation(principal.holders)
     try:
         if reservation is not None:

@@ -41,7 +41,8 @@ class AdmittedCall:
     """A call that `principal` made to `api`, parsed and planned.
 
     `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
-    for which team, project and user the call is made. `reservation` is what the call has reserved in the limits.
+    for which team, project and user the call is made. `reservation` is the part of its limits that the call has
+    reserved.
     """
 
     api: ChatApi
@@ -64,7 +65,7 @@ class AdmittedCall:
 
 
 async def enter(reservation: Reservation, call: HttpCall, size: int) -> None:
-    """Reserve the call in its request limits until it ends; raise `GatewayError` if a limit is reached."""
+    """Reserve the call in the limits on requests until it ends; raise `GatewayError` if a limit is reached."""
     if call.slot is not None:
         # The call's slot closes the reservation, however the call ends.
         callback = call.slot.at_end
@@ -81,7 +82,10 @@ def _close_all(*callbacks: Callable[[], None]) -> None:
 
 
 async def reserve_tokens(reservation: Reservation, admitted: AdmittedCall) -> AdmittedCall:
-    """Reserve the tokens that the call may use, and return the call with its reservation; raise `GatewayError`."""
+    """Reserve the tokens that the call may use; raise `GatewayError` if a limit is reached.
+
+    Return the call with its reservation.
+    """
     try:
         await reserve_planned(reservation, admitted.dispatch.planned)
     except LimitReachedError as error:
@@ -116,7 +120,7 @@ async def answer_whole(call: HttpCall, admitted: AdmittedCall, recorder: Request
         raise to_gateway_error(error) from None
     _charge(admitted, result.attempts)
     if admitted.parsed.choice is not None:
-        # Add the usage: if several answers are merged into one body, the body contains the sum.
+        # If several answers are merged into one body, the body contains their summed usage.
         admitted.parsed.choice.of.end(result.answer.usage)
     if admitted.reservation is not None:
         answer = result.answer

@@ -1,4 +1,4 @@
-"""Authenticate calls of the data plane, from the key cache or with a bounded number of concurrent database look-ups."""
+"""Authenticate calls to the data plane, from the key cache or with a bounded number of concurrent database look-ups."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, un
 
 
 async def complete(api: ChatApi, call: HttpCall) -> HttpReply:
-    """Return the reply to a call, errors included; raises only if the caller disconnects."""
+    """Return the reply to a call, which may be an error; raise an exception only if the caller disconnects."""
     work = partial(_complete, api, call)
     if HEADER in call.headers:
         work = partial(answer_once, call, api, partial(_reply, api, call, work))

@@ -26,12 +26,12 @@ PART_FIELDS = (
 CROWDED_ITEMS = 300
 """Number of messages and parts above which a call counts as crowded.
 
-Examining them may take 30 ms, because replacing one image URL by its description takes 100 microseconds.
+Examining this many may take 30 ms, because replacing one image URL by its description takes 100 microseconds.
 """
 
 
 def check_counts(body: Object, messages: str) -> None:
-    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the key of the messages."""
+    """Raise `BadRequestError` for too many messages, parts or tools; `messages` is the name of that field."""
     listed = body.get(messages)
     if type(listed) is list:
         _check(len(listed), "MAX_MESSAGES", messages)

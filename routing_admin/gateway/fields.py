@@ -91,7 +91,7 @@ def read_flag(source: Object, key: str) -> bool | None:
 
 
 def read_number(source: Object, key: str, low: float, high: float) -> float | None:
-    """Return a finite number within bounds, or None if it is absent or null; else raise `BadRequestError`."""
+    """Return a finite number within bounds, or None if it is absent or null; raise `BadRequestError` otherwise."""
     value = source.get(key)
     if value is None:
         return None
@@ -155,7 +155,7 @@ def other_fields(value: Object, basic: Collection[str], path: str) -> list[str]:
 
 
 def read_mark(value: Object, path: str) -> CacheBreakpoint | None:
-    """Return the cache mark of a message or part, in Anthropic's or OpenAI's format, or None.
+    """Return the cache breakpoint of a message or part, in Anthropic's or OpenAI's format, or None.
 
     Raise `BadRequestError` if it is not an object.
     """

@@ -45,7 +45,7 @@ def file(request: HttpRequest, ref: str) -> HttpResponse:
 
 @endpoint("/v1/files/{ref}/content")
 def content(request: HttpRequest, ref: str) -> HttpResponseBase:
-    """Return the bytes as a download; raise `GatewayError` 410 if they are missing or damaged."""
+    """Return the file as a download; raise `GatewayError` 410 if its bytes are missing or damaged."""
     row = find_file(request, ref)
     try:
         return download(request, row)
@@ -59,7 +59,7 @@ def content(request: HttpRequest, ref: str) -> HttpResponseBase:
 def upload(request: HttpRequest) -> HttpResponse:
     """Store the multipart field `file`; `purpose` is stored but has no effect.
 
-    Raise `BadRequestError` without a file, or `GatewayError` with the store's status.
+    Raise `BadRequestError` if there is no file, or `GatewayError` with the status of the artifact store's error.
     """
     principal = request_principal(request)
     if not (request.content_type or "").startswith("multipart/form-data"):
@@ -114,7 +114,7 @@ def remove(request: HttpRequest, ref: str) -> HttpResponse:
 
 
 def find_file(request: HttpRequest, ref: str) -> Artifact:
-    """Return the artifact that the agent may read by reference; raise `GatewayError` 404."""
+    """Return the artifact with this reference; raise `GatewayError` 404 if the agent has no such artifact."""
     row = find_by_either_id(RowStore(request_principal(request).agent).row, ref)
     if row is None:
         raise missing_file()

@@ -84,7 +84,7 @@ class KeyCache:
         return entry if entry and entry.stamp == self._newest.stamp() and self._is_unexpired(entry.principal) else None
 
     def _is_current(self, entry: _CachedKey) -> bool:
-        # An entry is valid while it is fresh; during a database outage it is valid longer.
+        # An entry is valid while it is fresh; during a database outage, it stays valid for longer.
         return self._clock() < entry.until or self._bridges_outage(self._newest.unread_since())
 
     def _bridges_outage(self, outage: object = True) -> bool:

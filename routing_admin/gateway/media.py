@@ -213,7 +213,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 
 def decode_chunks(text: str, start: int) -> bytes:
-    """Decode strict base64 in chunks, so that a large text is not copied; raise `ValueError`."""
+    """Decode strict base64 in chunks, so that a large text is not copied; raise `ValueError` if it is invalid."""
     # Otherwise padding would be accepted at the end of any chunk.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
@@ -227,7 +227,7 @@ def decode_chunks(text: str, start: int) -> bytes:
 
 
 def data_url_part(url: str, param: str, filename: str | None = None) -> FilePart:
-    """Return a data URL's content as a part; raise `BadRequestError` if it is malformed or does not decode."""
+    """Return a data URL's content as a part; raise `BadRequestError` if it is malformed or cannot be decoded."""
     match = DATA_URL.match(url)
     if match is None:
         raise BadRequestError(translatable("A data URL must look like data:<type>;base64,<data>."), param)

@@ -175,7 +175,7 @@ def sum_usage(
 def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
     """Return the number of requests since the start of an hour for each value of a group, such as each agent.
 
-    Values without requests are missing. This takes one query.
+    Values without requests are omitted. This takes one query.
     """
     name, hours = GROUPS[group_by], {"span": UsageSum.HOUR, "start__gte": since}
     rollups = UsageRollup.objects.filter(**hours).order_by()

@@ -105,7 +105,7 @@ class McpApp:
 
 async def _read_body(receive: Receive) -> tuple[bytes, dict[str, str]]:
     # The MCP package parses bodies on the event loop, which delays all other calls. Therefore replace long strings by
-    # placeholders before.
+    # placeholders first.
     body, more = bytearray(), True
     while more:
         message = await receive()

@@ -141,7 +141,7 @@ def _find_scope(context: Context) -> Any:
 
 
 def build_result(answer: ToolAnswer) -> types.CallToolResult:
-    """Return a tool's answer in MCP's format: files as content of their kind, all else as text and as an object."""
+    """Return a tool's answer in MCP's format: files as content of their kind, anything else as text and an object."""
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):

@@ -103,8 +103,8 @@ class MessageReader:
         return _add_reasoning(message, value, path, thoughts) if role is Role.ASSISTANT else message
 
     def _mark_last(self, parts: tuple[Part, ...], value: Object, path: str) -> tuple[Part, ...]:
-        # A cache mark ends the part of the prompt that the vendor caches. The mark of a message applies to the
-        # message's last part, unless that part has a mark of its own.
+        # A cache breakpoint ends the part of the prompt that the vendor caches. A message's breakpoint applies to the
+        # message's last part, unless that part has a breakpoint of its own.
         mark = read_mark(value, path)
         if mark is None or (parts and parts[-1].cache):
             return parts
@@ -200,7 +200,8 @@ def _add_reasoning(message: Message, value: Object, path: str, thoughts: tuple[R
 
 
 def _find_newest_user_message(messages: list[Any]) -> int | None:
-    # Only artifacts in this message must exist: earlier messages may refer to artifacts that have been deleted since.
+    # Only artifacts in the newest user message must exist: earlier messages may refer to artifacts that have been
+    # deleted since.
     indexes = (
         index
         for index, message in enumerate(messages)
@@ -228,7 +229,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Not every protocol supports custom tools, so report this field like other nested fields of that kind.
+    # Not every protocol supports custom tools, so report this field like other fields that not every protocol supports.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)

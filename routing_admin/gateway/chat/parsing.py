@@ -51,7 +51,10 @@ NO_CHOICE = Choice()
 
 
 def read_tools(body: Object, inner: list[str]) -> tuple[Tool, ...]:
-    """Return the tools, and add fields that not every protocol supports to `inner`; raise `BadRequestError`."""
+    """Return the tools; raise `BadRequestError` if they are invalid.
+
+    Paths of fields that not every protocol supports are added to `inner`.
+    """
     if body.get("tools") is None:
         if body.get("functions") is None:
             return ()
@@ -99,7 +102,7 @@ def _read_custom(value: Any, path: str, inner: list[str], tool: Object, tool_pat
 
 
 def read_choice(body: Object) -> Choice:
-    """Return the tool choice, from the current or the old field; raise `BadRequestError`."""
+    """Return the tool choice, from the current or the old field; raise `BadRequestError` if it is invalid."""
     param = "tool_choice" if body.get("tool_choice") is not None else "function_call"
     value = body.get(param)
     if value is None:
@@ -125,7 +128,7 @@ def _read_name(value: Object, path: str) -> str:
 
 
 def _read_allowed(choice: Object) -> Choice:
-    # The allowed tools may be listed without a nested object, as in the Responses API.
+    # Entries of the allowed tools may lack the nested object, as in the Responses API.
     path = f"tool_choice.{ALLOWED}"
     allowed = check_object(choice.get(ALLOWED) or choice, path)
     mode = require_text(allowed, "mode", path)

@@ -237,7 +237,7 @@ class Chunks:
         self._prefix, self._suffix = self._write_chunk({"": 0}).split(b'{"":0}')
 
     def write_delta(self, delta: Delta) -> bytes:
-        # Nearly all chunks contain only text, so write these without building a dict.
+        # Nearly all chunks contain only text, so write such chunks without building a dict.
         text, reasoning, refusal, calls, thoughts, logprobs, _ = delta
         if self.begun and text and not (reasoning or refusal or calls or thoughts or logprobs):
             return self._prefix + b'{"content":' + orjson.dumps(text) + b"}" + self._suffix

@@ -1,6 +1,6 @@
 """Convert Gemini's contents to canonical messages.
 
-A model's parts become one message, and each function response becomes a tool message.
+The parts of a model's turn become one message, and each function response becomes a tool message.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def write_model(model: Mapping[str, Any]) -> dict[str, Any]:
 
 def write_page(models: list[dict[str, Any]], size: str, token: str) -> dict[str, Any]:
     """Return a page of models; the page token is the offset of the next page."""
-    # An invalid token returns the first page instead of an error.
+    # For an invalid token, return the first page instead of an error.
     start = int(token) if DIGITS.fullmatch(token) else 0
     end = start + min(int(size) if DIGITS.fullmatch(size) and int(size) else MAX_PAGE, MAX_PAGE)
     page = {"models": [write_model(model) for model in models[start:end]]}

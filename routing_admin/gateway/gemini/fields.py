@@ -1,4 +1,4 @@
-"""Read JSON as leniently as protobuf: with snake_case names, one object instead of a list, or URL-safe base64."""
+"""Read JSON as leniently as protobuf, which accepts snake_case names, an object for a list, and URL-safe base64."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def end_json(finish_reason: str, details: AnswerDetails) -> dict[str, Any]:
 
 
 def usage_json(usage: Usage, tier: str | None = None) -> dict[str, Any]:
-    """Return the token counts, 0 for unreported ones; Anthropic's `input_tokens` excludes cached tokens."""
+    """Return the token counts, or 0 for counts that are unknown; Anthropic's `input_tokens` excludes cached tokens."""
     cached, written = usage.cached_tokens or 0, usage.cache_write_tokens or 0
     fields: dict[str, Any] = {
         "input_tokens": max((usage.prompt_tokens or 0) - cached - written, 0),

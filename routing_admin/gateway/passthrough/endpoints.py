@@ -1,4 +1,4 @@
-"""Endpoints such as `POST /v1/embeddings`: one for each operation in `OPERATIONS`, which are not chats."""
+"""Endpoints such as `POST /v1/embeddings`, one for each operation in `OPERATIONS`, which contains all except chat."""
 
 from __future__ import annotations
 

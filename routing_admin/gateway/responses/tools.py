@@ -56,7 +56,7 @@ class ToolReader:
     vendor: list[VendorItem] = field(default_factory=list)
 
     def read_all(self, body: Object) -> tuple[Tool, ...]:
-        """Return the request's tools, then the tools that input items add; raise `BadRequestError`."""
+        """Return the tools of the request and of its input items; raise `BadRequestError` if one is invalid."""
         return tuple(
             tool for values, path in _list_tool_lists(body, self.earlier) for tool in self.read_list(values, path)
         )
@@ -116,7 +116,7 @@ def _list_tool_lists(body: Object, earlier: int) -> Iterator[tuple[Any, str]]:
 
 
 def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
-    """Return the tool choice, in which a tool is named without a nested object; raise `BadRequestError`.
+    """Return the tool choice, which names a tool without a nested object; raise `BadRequestError` if it is invalid.
 
     A choice of one of OpenAI's own tools is added to `vendor`.
     """

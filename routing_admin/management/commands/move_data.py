@@ -62,7 +62,7 @@ class Command(command.Command):
         self.show_settings(options["to"], options["artifacts"])
 
     def move(self, tables: list[Table], target: Destination, store: ByteStore | None) -> None:
-        """Copy and verify everything; raise `MoveError`."""
+        """Copy everything and verify the copy; raise `MoveError` if this fails."""
         target.open()
         if target.check(tables):
             self.stdout.write("Continuing an interrupted move to this target.")

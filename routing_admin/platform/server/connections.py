@@ -22,7 +22,7 @@ HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 HEALTH_CONNECTIONS = 32
 """Additional connections that are accepted for health checks after the limit is reached."""
 MAX_CLOSE_CANDIDATES = 64
-"""Number of oldest connections among which one that can be closed is searched for."""
+"""Number of connections, oldest first, among which the server looks for one that can be closed."""
 WARNING_SECONDS = 60.0
 """Minimum number of seconds between log lines about refused connections."""
 

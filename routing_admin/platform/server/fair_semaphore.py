@@ -55,7 +55,7 @@ class FairSemaphore:
         """Take `count` slots and return True if enough slots are free for `name`; `leave` releases them."""
         free = self.most - self.in_use
         own = self._own.get(name, 0) + count
-        # With a SHARE of 3, a single name gets at most three quarters of all slots.
+        # With a SHARE of 3, a single caller gets at most three quarters of all slots.
         if count > free or own > SHARE * free:
             return False
         self.in_use += count
@@ -65,7 +65,7 @@ class FairSemaphore:
     async def wait(self, name: str) -> None:
         """Wait for a slot; raise `OverloadedError` or `DrainingError`."""
         ahead = sum(waiting_name == name for waiting_name, _ in self._waiters)
-        # The queue is divided between names by the same rule as the slots.
+        # The queue is divided between callers by the same rule as the slots.
         if ahead >= SHARE * (self.queue - self.waiting):
             self.refused += 1
             raise OverloadedError
@@ -83,9 +83,9 @@ class FairSemaphore:
             raise
 
     def leave(self, name: str, count: int = 1) -> None:
-        """Release slots, and pass them to the waiting name with the fewest slots.
+        """Release slots, and pass them to the waiting caller with the fewest slots.
 
-        Of several such names, the one that has not been served for longest gets them.
+        Of several such callers, the one that has not been served for the longest time gets them.
         """
         self.in_use -= count
         left = self._own[name] - count
@@ -100,7 +100,7 @@ class FairSemaphore:
             if not self.take(self._waiters[at][0]):
                 return
             waiting, granted = self._waiters.pop(at)
-            # Serve names with the same number of slots in turn.
+            # Serve callers with the same number of slots in turn.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
             granted.set_result(None)
         self._turns.clear()
