@@ -28,6 +28,13 @@ def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
     assert image_size(draw_picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
 
+def test_icon_with_a_side_of_zero_has_256_pixels() -> None:
+    """A side has one byte, so 256 is written as 0."""
+    entries = [bytes([16, 16]), bytes([0, 0]), bytes([48, 48])]
+    icon = b"\0\0\1\0" + bytes([len(entries), 0]) + b"".join(entry + bytes(14) for entry in entries)
+    assert image_size(icon, "image/x-icon") == (256, 256)
+
+
 def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
     """Three full metadata segments move the frame header beyond the first 64 KB, so more of the file must be read."""
     data = draw_picture("JPEG", (40, 30))

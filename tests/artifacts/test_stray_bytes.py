@@ -60,6 +60,18 @@ def test_declared_encoding_may_have_few_invalid_bytes() -> None:
     assert detect_encoding(GBK.replace(b"\n", b"\xff\xff\n"), "gb18030") == (None, True)
 
 
+def test_ascii_does_not_prove_a_declared_encoding() -> None:
+    log = b"plain line\n" * 500
+    assert detect_encoding(log + "今天".encode("gb18030") + b"\xff\n", "gb18030")[0] != "gb18030"
+    assert detect_encoding(log + GBK + b"\xff\n", "gb18030") == ("gb18030", False)
+
+
+@pytest.mark.parametrize(("chars", "is_accepted"), [(49, False), (50, True)])
+def test_declared_encoding_may_have_one_invalid_byte_per_50_characters(chars: int, is_accepted: bool) -> None:
+    found, _ = detect_encoding("好".encode("gb18030") * chars + b"\xff\n", "gb18030")
+    assert (found == "gb18030") is is_accepted
+
+
 def test_bytes_with_a_nul_are_not_text() -> None:
     assert detect_encoding(CHINESE + b"\0\xff", name="a") == (None, True)
 
