@@ -68,7 +68,7 @@ def test_ascii_does_not_prove_a_declared_encoding() -> None:
 
 @pytest.mark.parametrize(("chars", "is_accepted"), [(49, False), (50, True)])
 def test_declared_encoding_may_have_one_invalid_byte_per_50_characters(chars: int, is_accepted: bool) -> None:
-    found, _ = detect_encoding("好".encode("gb18030") * chars + b"\xff\n", "gb18030")
+    found, _ = detect_encoding("今".encode("gb18030") * chars + b"\xff\n", "gb18030")
     assert (found == "gb18030") is is_accepted
 
 
