@@ -155,6 +155,18 @@ def test_a_sessions_use_is_recorded_once_a_minute(db: Any) -> None:
     assert SessionSighting.objects.get().first_seen == now
 
 
+def test_use_recorded_during_a_write_is_written_later(monkeypatch: pytest.MonkeyPatch, db: Any) -> None:
+    activity, now = SessionActivity(), timezone.now()
+    activity.note("key", SessionUse(FIREFOX, "192.0.2.7", now))
+    later = SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=61))
+    with monkeypatch.context() as slow:
+        slow.setattr(f"{SessionActivity.__module__}._update", lambda _: activity.note("key", later))
+        assert activity.write()
+    assert activity.write()
+    assert SessionSighting.objects.get().last_seen == later.at
+    assert activity.waiting() == {}
+
+
 def test_without_recorded_activity_nothing_is_written(django_assert_num_queries: Any, db: Any) -> None:
     with django_assert_num_queries(0):
         assert SessionActivity().write()

@@ -45,6 +45,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
 def test_drill_lasts_from_its_start_to_its_end() -> None:
     """Some clock skew is tolerated at the start of a drill. Setting the clock back further ends the drill."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
+    assert DRILL.lasts(1000.0 - SKEW_SECONDS)
     assert not DRILL.lasts(1000.0 - SKEW_SECONDS - 1)
     assert DRILL.stops("a", 1030.0)
     assert not DRILL.stops("b", 1030.0)

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.shares import MOMENT, Booking, Order, Window
 from routing_admin.limits.rows import LEASE, RowLedger, list_used
+from routing_admin.models import LimitWindow
 from routing_admin.platform.databases.router import LOGS
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -67,6 +68,11 @@ def test_processes_together_reach_a_limit_and_never_exceed_it():
     for process in (first, second):
         process.exchange()
     assert list_used(["a"], NOW)["a", Meter.TOKENS_PER_DAY] == LIMIT
+
+
+def test_limit_without_shares_has_nothing_in_use() -> None:
+    LimitWindow.objects.create(holder="a", meter=Meter.IN_FLIGHT, window="")
+    assert list_used(["a"], NOW) == {("a", Meter.IN_FLIGHT): 0}
 
 
 def test_process_that_ends_returns_its_unused_grant():

@@ -55,6 +55,14 @@ async def test_200_parallel_calls_exceed_none_of_several_limits(db: None) -> Non
     }
 
 
+async def test_failed_call_without_token_counts_is_settled_with_the_rest(db: None) -> None:
+    reservation = await call(holders({Meter.TOKENS_PER_DAY: 1000}, {}), 100)
+    assert reservation is not None
+    reservation.charge(Usage(None, None), {})
+    reservation.settle(Usage(60, 0))
+    assert await asyncio.to_thread(find_uses, ["agent:a"]) == {("agent:a", Meter.TOKENS_PER_DAY): 60}
+
+
 async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
     limited = holders({Meter.TOKENS_PER_DAY: 1000}, {Meter.TOKENS_PER_DAY: 500})
     reservation = make_reservation(limited)

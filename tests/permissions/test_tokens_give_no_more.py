@@ -42,8 +42,7 @@ def read_role(name: str) -> str:
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
 def test_people_write_alone_cannot_invite(role: str) -> None:
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
-    assert answer.status_code == 403
-    assert answer.json()["error"] == "scope_missing"
+    assert (answer.status_code, answer.json()["error"]) == (403, "scope_missing")
     assert "providers:read" in answer.json()["message"]
     assert "link" not in answer.json()
     assert not User.objects.filter(username="new").exists()

@@ -7,6 +7,7 @@ import pytest
 from capabilities.core.providers.origins import OriginPolicy
 from capabilities.core.wire import Failure, Fault
 from routing_admin.core.configuration.specs import (
+    DESCRIBE_ROUTE,
     CandidateSpec,
     Configuration,
     KeyKind,
@@ -25,6 +26,7 @@ from routing_admin.core.planning.plan import (
     make_plan,
     resolve_plan,
     route_policy,
+    wants_describer_along,
 )
 from tests.fallback.scripted_runs import Stage
 
@@ -124,3 +126,9 @@ def test_resolve_shows_the_chain_without_calling_a_provider():
         *("ready", "skipped_cooling", "skipped_disabled", "ready", "skipped_missing", "skipped_duplicate"),
     ]
     assert all(candidate.reason for candidate in candidates if candidate.outcome != "ready")
+
+
+@pytest.mark.parametrize(("name", "needs_describer"), [("default", True), (DESCRIBE_ROUTE, False)])
+def test_only_the_describer_route_never_needs_a_describer(name: str, needs_describer: bool) -> None:
+    route = RouteSpec(name, (CandidateSpec("open"),), content={"policy": "extract+describer"})
+    assert wants_describer_along(CONFIGURATION, route) is needs_describer

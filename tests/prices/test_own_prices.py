@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from capabilities.core.prices import Price, Rates, Tier, check_price, parse_price
+from routing_admin.limits.prices.sheet import price_for, price_today
 
 GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
@@ -46,3 +47,10 @@ def test_an_unknown_field_is_only_a_warning():
 
 def test_no_price_is_no_problem():
     assert (check_price({}), parse_price({})) == ((), None)
+
+
+def test_listed_price_applies_without_an_own_price() -> None:
+    endpoint, model = "https://api.openai.com/v1", "gpt-4o"
+    assert price_for({}, endpoint, model) == price_today(endpoint, model)
+    own = {"currency": "USD", "input": 1, "output": 2}
+    assert price_for(own, endpoint, model) == parse_price(own) != price_today(endpoint, model)

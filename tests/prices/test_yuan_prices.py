@@ -6,9 +6,9 @@ from datetime import date
 
 import pytest
 
-from capabilities.core.prices import NANO, calculate_cost
+from capabilities.core.prices import NANO, Price, calculate_cost
 from capabilities.core.wire import Usage
-from routing_admin.limits.prices.listed import yuan_price
+from routing_admin.limits.prices.listed import YuanRow, yuan_price
 
 NOW = date(2026, 11, 20)
 BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
@@ -35,6 +35,15 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
 def test_yuan_price_is_none_at_hosts_outside_china(endpoint: str, model: str):
     """Alibaba's Bailian has another host abroad, which bills in dollars."""
     assert yuan_price(endpoint, model, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "day", "matches"),
+    [("a.example", 20, True), ("a.example", 19, False), ("b.example", 20, False)],
+)
+def test_yuan_row_applies_to_its_hosts_from_its_first_day(host: str, day: int, matches: bool) -> None:
+    row = YuanRow(("a.example",), ("qwen*",), date(2026, 11, 20), Price("CNY", ()))
+    assert row.matches(host, "qwen3-max", date(2026, 11, day)) is matches
 
 
 def test_yuan_price_has_a_source_and_a_date():
