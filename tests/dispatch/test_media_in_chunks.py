@@ -10,7 +10,7 @@ from artifacts.models import Artifact
 from capabilities.actors import Actor
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media
-from routing_admin.dispatch.generated_media import store_generated
+from routing_admin.dispatch.generated_media import join_sounds, store_generated
 from tests.gateway.plane import PNG
 
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
@@ -33,3 +33,9 @@ def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None
     """Media that is only a URL or has invalid base64 is returned unchanged."""
     assert store_generated(ACTOR, media, "echo/draws") is media
     assert not Artifact.objects.exists()
+
+
+def test_audio_in_one_chunk_is_not_encoded_again() -> None:
+    media = Media(Kind.AUDIO, "audio/wav", "QQ==")
+    (joined,) = join_sounds([media])
+    assert joined is media

@@ -53,6 +53,13 @@ def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
     assert text == b"hello, you"
 
 
+@pytest.mark.parametrize("encoding", ["", "identity", " Identity "])
+def test_unencoded_body_is_unchanged_and_limited(encoding: str) -> None:
+    assert decompress(encoding, PACKED, len(PACKED)) == PACKED
+    with pytest.raises(AnswerTooLargeError):
+        decompress(encoding, PACKED, len(PACKED) - 1)
+
+
 def test_size_limit_applies_to_the_sum_of_all_members() -> None:
     with pytest.raises(AnswerTooLargeError):
         decompress("gzip", PACKED, 9)
