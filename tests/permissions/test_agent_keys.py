@@ -23,16 +23,16 @@ from tests.cast import create_key
         ({}, ""),
     ],
 )
-def test_a_key_is_read_from_the_header_of_each_vendors_sdk(headers: dict[str, str], expected: str) -> None:
+def test_key_is_read_from_the_header_of_each_vendor_sdk(headers: dict[str, str], expected: str) -> None:
     assert read_key(headers) == expected
 
 
-def test_a_key_belongs_to_its_own_agent_also_while_that_acts_for_another() -> None:
+def test_key_owner_is_unchanged_while_its_agent_acts_for_another() -> None:
     assert Principal("a", "k", frozenset()).key_owner == "a"
     assert Principal("made", "k", frozenset(), acts_through="a").key_owner == "a"
 
 
-def test_a_call_without_a_row_or_a_scope_is_refused() -> None:
+def test_call_without_a_permission_row_or_the_required_scope_is_refused() -> None:
     principal = Principal("a", "k", frozenset({"route"}))
     assert refuse_call(principal, "POST", "/v1/chat/completions") is None
     unlisted = refuse_call(principal, "POST", "/v1/unlisted")
@@ -53,7 +53,7 @@ def test_only_a_stored_key_with_its_secret_is_accepted(demo: Any) -> None:
     assert [authenticate({"api-key": key}) for key in ("x", other, forged)] == [BAD_KEY] * 3
 
 
-def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -> None:
+def test_key_acts_for_its_own_agent_but_not_for_an_unrelated_agent(demo: Any) -> None:
     principal = Principal("text-agent", "k", frozenset({"agents:write"}))
     assert act_for(principal, "") == act_for(principal, "text-agent") == principal
     refused = act_for(principal, "vision-agent")
@@ -61,7 +61,7 @@ def test_a_key_acts_as_its_own_agent_and_not_as_one_it_did_not_make(demo: Any) -
     assert (refused.status, refused.code) == (403, "agent_forbidden")
 
 
-def test_a_key_signed_with_an_older_secret_is_signed_again_and_still_accepted(demo: Any) -> None:
+def test_key_signed_with_an_older_secret_is_accepted_and_signed_again(demo: Any) -> None:
     headers = {"authorization": f"Bearer {create_key('text-agent')}"}
     AgentKey.objects.update(signed_with="older")
     assert isinstance(authenticate(headers), Principal)

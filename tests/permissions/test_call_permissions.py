@@ -90,7 +90,7 @@ SCOPE_OF = {
 }
 """The scope that each API call of an agent requires."""
 
-BY_ITS_ADDRESS = {"PUT /api/v1/uploads/{token}"}
+AUTHORIZED_BY_URL = {"PUT /api/v1/uploads/{token}"}
 """Calls that need no key because their URL contains a secret."""
 ARGUMENTS = {
     "service_id": "text-model",
@@ -119,7 +119,7 @@ def call(client: Client, name: str, headers: dict[str, str]) -> Any:
     return client.generic(method, path.format(**ARGUMENTS, name=name), headers=headers)
 
 
-def key_with(*scopes: str) -> dict[str, str]:
+def key_headers(*scopes: str) -> dict[str, str]:
     return {"authorization": f"Bearer {create_key('text-agent', scopes=scopes)}"}
 
 
@@ -134,9 +134,9 @@ def error_code(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("name", SCOPE_OF)
-def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> None:
+def test_every_call_requires_a_key_with_its_scope(name: str, client: Client) -> None:
     """Below /v1, a wrong key gets OpenAI's error code `invalid_api_key`, which client libraries recognize."""
-    key_of_other_scopes = key_with(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
+    key_of_other_scopes = key_headers(*(scope for scope in SCOPES if scope != SCOPE_OF[name]))
     for headers, status, code in (
         ({}, 401, "key_missing"),
         ({"authorization": "Bearer ra_nonsense"}, 401, "key_invalid" if "/api/v1/" in name else "invalid_api_key"),
@@ -155,14 +155,14 @@ def test_every_call_asks_for_a_key_and_its_scope(name: str, client: Client) -> N
 
 
 @pytest.mark.parametrize("name", SCOPE_OF)
-def test_the_scope_of_a_call_is_all_that_its_key_needs(name: str, client: Client) -> None:
-    assert call(client, name, key_with(SCOPE_OF[name])).status_code not in (401, 403)
+def test_key_with_only_the_scope_of_a_call_is_accepted(name: str, client: Client) -> None:
+    assert call(client, name, key_headers(SCOPE_OF[name])).status_code not in (401, 403)
 
 
-def test_the_description_lists_exactly_these_calls(client: Client) -> None:
+def test_openapi_document_lists_exactly_the_calls_of_the_permission_table(client: Client) -> None:
     document = client.get("/api/v1/openapi.json").json()
     documented = {f"{method.upper()} {path}" for path, item in document["paths"].items() for method in item}
-    assert documented == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | BY_ITS_ADDRESS
+    assert documented == {name for name in SCOPE_OF if "/api/v1/" in name} | {*ADMIN_SCOPE_OF} | AUTHORIZED_BY_URL
     assert all(
         "default" in operation["responses"] for item in document["paths"].values() for operation in item.values()
     )
@@ -235,17 +235,19 @@ ADMIN_SCOPE_OF = {
 """The scope that each call of the administrators' API requires of a script's token."""
 
 
-def token_with(account: Any, *scopes: str) -> dict[str, str]:
+def token_headers(account: Any, *scopes: str) -> dict[str, str]:
     return {"authorization": f"Bearer {create_token(account, *scopes)}"}
 
 
 @pytest.mark.parametrize("name", ADMIN_SCOPE_OF)
-def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client: Client, admin_account: Any) -> None:
+def test_every_administration_call_requires_a_token_with_its_scope(
+    name: str, client: Client, admin_account: Any
+) -> None:
     needed = ADMIN_SCOPE_OF[name]
-    token_of_other_scopes = token_with(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
+    token_of_other_scopes = token_headers(admin_account, *(scope for scope in ADMIN_SCOPES if scope != needed))
     for headers, status, code in (
         ({}, 401, "token_missing"),
-        (key_with(*SCOPES), 401, "token_missing"),
+        (key_headers(*SCOPES), 401, "token_missing"),
         ({"authorization": "Bearer rat_nonsense"}, 401, "token_invalid"),
         (token_of_other_scopes, 403, "scope_missing"),
     ):
@@ -256,20 +258,20 @@ def test_every_call_of_a_script_asks_for_a_token_and_its_scope(name: str, client
     assert answer.status_code not in (401, 403)
 
 
-def machine_urls(
+def list_api_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Yield the view name and the path of every API URL, in the form in which the permission table writes them."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             namespace = pattern.namespace if pattern.namespace in MACHINE_NAMESPACES else space
-            yield from machine_urls(pattern.url_patterns, before + str(pattern.pattern), namespace or "")
+            yield from list_api_urls(pattern.url_patterns, before + str(pattern.pattern), namespace or "")
         elif space:
             yield f"{space}:{pattern.name}", route_path(before + str(pattern.pattern))
 
 
-def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
-    urls = list(machine_urls(get_resolver().url_patterns))
+def test_permission_table_and_api_urls_list_the_same_calls(client: Client) -> None:
+    urls = list(list_api_urls(get_resolver().url_patterns))
     with_key = {path for view, path in urls if view not in WITHOUT_A_KEY}
     methods = {(name.split(" ")[1], name.split(" ")[0]) for name in (*SCOPE_OF, *ADMIN_SCOPE_OF)}
     assert with_key == {path for path, _ in methods} == {name.split(" ")[1] for name in (*CALLS, *ADMIN_CALLS)}
@@ -294,14 +296,12 @@ def test_every_call_has_its_row_and_every_row_its_call(client: Client) -> None:
         ("/embeddings", 404),
     ],
 )
-def test_without_a_key_a_machine_gets_descriptions_directions_and_health(
-    path: str, status: int, client: Client
-) -> None:
+def test_documentation_health_checks_and_url_hints_need_no_key(path: str, status: int, client: Client) -> None:
     assert client.get(path).status_code == status
 
 
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_call_without_a_row_is_refused_for_everyone(client: Client) -> None:
-    for headers in ({}, key_with(*SCOPES)):
+def test_call_missing_from_the_permission_table_is_refused_for_everyone(client: Client) -> None:
+    for headers in ({}, key_headers(*SCOPES)):
         answer = client.get("/v1/unlisted", headers=headers)
         assert (answer.status_code, b"reached" in answer.content) == (403, False)

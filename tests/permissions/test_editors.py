@@ -22,7 +22,7 @@ from tests.console.visits import newest_revision
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Client) -> None:
+def test_editor_creates_agents_but_cannot_issue_keys(demo: None, editor: Client) -> None:
     editor.post(reverse("agent_new"), {"agent_id": "scout", "service": "", "task_type": "planning", "version": 1})
     assert Agent.objects.filter(agent_id="scout").exists()
     page = Page(editor.get("/agents/scout/"))
@@ -32,7 +32,7 @@ def test_an_editor_makes_an_agent_but_gets_no_key_for_it(demo: None, editor: Cli
     assert editor.post(reverse("key_issue", args=["scout"]), {"scopes": "route"}).status_code == 403
 
 
-def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, viewer: Client) -> None:
+def test_refused_page_names_the_required_role(demo: None, editor: Client, viewer: Client) -> None:
     assert Page(viewer.get(reverse("route_new"))).shows("This needs the editor role.")
     refused = Page(editor.get(reverse("provider_new")))
     assert refused.heading("Not allowed")
@@ -40,7 +40,7 @@ def test_a_refused_page_says_which_role_it_needs(demo: None, editor: Client, vie
     assert refused.shows("Ask an administrator")
 
 
-def test_an_editor_undoes_and_restores_what_editors_changed(demo: None, editor: Client) -> None:
+def test_editor_undoes_and_restores_changes_that_editors_may_make(demo: None, editor: Client) -> None:
     editor.post(reverse("alias"), {"name": "gpt-4o", "target": "task:default"})
     revision = newest_revision()
     editor.post(reverse("undo", args=[revision]))
@@ -68,7 +68,7 @@ def test_editor_cannot_restore_over_a_provider_change(demo: None, editor: Client
     assert Provider.objects.get(name="echo").enabled
 
 
-def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, editor: Client) -> None:
+def test_editor_may_restore_a_revision_that_differs_only_in_routes(demo: None, editor: Client) -> None:
     before = newest_revision()
     provider = Provider.objects.get(name="echo")
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -79,7 +79,7 @@ def test_going_back_to_what_differs_in_routes_alone_is_the_editors(demo: None, e
     assert not Alias.objects.exists()
 
 
-def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, admin: Client) -> None:
+def test_editor_cannot_undo_a_key_change(demo: None, editor: Client, admin: Client) -> None:
     """An agent's page shows a key's limits, but an editor cannot undo a change to the key."""
     create_key("text-agent")
     key = AgentKey.objects.get(agent__agent_id="text-agent")
@@ -92,13 +92,13 @@ def test_an_editor_takes_back_no_change_of_a_key(demo: None, editor: Client, adm
     assert not AgentKey.objects.get(pk=key.pk).terms.get("team")
 
 
-def test_every_kind_of_thing_in_the_configuration_has_its_page(demo: None) -> None:
+def test_every_kind_of_configuration_entry_has_an_edit_page(demo: None) -> None:
     """Undo requires permission for the page that edits the changed kind of entry, so every kind needs such a page."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
     assert all(kind in changeable_kinds(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 
 
-def test_a_role_is_given_at_the_invitation_and_changed_on_the_persons_page(admin: Client) -> None:
+def test_role_is_set_by_the_invitation_and_changed_on_the_user_page(admin: Client) -> None:
     admin.post(reverse("user_invite"), {"username": "ines", "role": "editor"})
     ines = get_user_model().objects.get(username="ines")
     assert (ines.is_staff, Person.objects.get(user=ines).is_editor) == (False, True)

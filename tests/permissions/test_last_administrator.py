@@ -16,7 +16,7 @@ from routing_admin.console.people import actions as people
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 
-def test_of_administrators_who_step_down_at_once_one_stays(demo: None) -> None:
+def test_one_administrator_remains_if_all_step_down_at_the_same_time(demo: None) -> None:
     rows = [User.objects.create_superuser(name, password="long enough 1") for name in ("ada", "bob", "cyd", "dan")]
     User.objects.exclude(pk__in=[row.pk for row in rows]).update(is_staff=False)
     begin = Barrier(len(rows))

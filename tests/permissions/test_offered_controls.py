@@ -17,9 +17,9 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def link_targets(page: Page) -> list[str]:
     """Return the URLs of links and of the fragments that elements load (`hx-get`)."""
     offered = (
-        one.attributes
-        for one in page.controls
-        if not one.is_disabled and (one.tag == "a" or "hx-get" in one.attributes)
+        control.attributes
+        for control in page.controls
+        if not control.is_disabled and (control.tag == "a" or "hx-get" in control.attributes)
     )
     return [attributes.get("hx-get") or attributes.get("href") or "" for attributes in offered]
 
@@ -67,7 +67,7 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 
 
 @pytest.mark.parametrize("role", ["viewer", "editor", "administrator"])
-def test_no_page_offers_what_its_reader_may_not_do(
+def test_pages_offer_no_control_that_the_role_may_not_use(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
     """A role may open the pages that links lead to, and may post to the URLs of forms and buttons."""

@@ -168,7 +168,7 @@ def expected(role: str, method: str, name: str) -> str:
 @rows
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: str, method: str, demo: None) -> None:
+def test_each_role_has_exactly_the_expected_access_to_every_page(role: str, method: str, demo: None) -> None:
     walker = person("walker", is_staff=role == "administrator", is_editor=role == "editor")
     statuses = {}
     client = Client(raise_request_exception=False)
@@ -180,7 +180,7 @@ def test_each_role_gets_at_every_address_what_is_written_here_and_no_more(role: 
     assert statuses == {name: expected(role, method, name) for name in ADDRESSES}
 
 
-def test_every_page_has_its_row_and_every_row_its_page() -> None:
+def test_permission_table_and_page_urls_list_the_same_pages() -> None:
     counts = Counter(name for family in PAGES.values() for name in family)
     assert set(counts) == set(ADDRESSES)
     assert max(counts.values()) == 1
@@ -189,7 +189,7 @@ def test_every_page_has_its_row_and_every_row_its_page() -> None:
 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
+def test_page_missing_from_the_permission_table_is_refused_to_every_role(admin: Client, viewer: Client) -> None:
     assert admin.get("/unlisted/").status_code == 403
     assert viewer.post("/unlisted/").status_code == 403
     assert access_result(Client().get("/unlisted/")) == "login"
@@ -197,7 +197,7 @@ def test_page_without_a_row_is_refused_to_every_role(admin: Client, viewer: Clie
 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
-def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, viewer: Client) -> None:
+def test_permission_table_limits_the_http_methods_of_a_view(admin: Client, viewer: Client) -> None:
     """The permission table allows only GET for this page, so POST gets a 405 although the view accepts every method."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
@@ -206,13 +206,13 @@ def test_a_view_that_forgets_its_methods_gets_those_of_its_row(admin: Client, vi
 
 @rows
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "SHOUT"])
-def test_an_odd_method_opens_no_page(method: str, viewer: Client) -> None:
+def test_unsupported_http_methods_are_refused(method: str, viewer: Client) -> None:
     for name in ("key_revoke", "user_role", "artifact_raw", "config_export", "settings_rate_set"):
         assert viewer.generic(method, ADDRESSES[name]).status_code in (403, 405)
 
 
 @rows
-def test_fragments_are_refused_like_pages(viewer: Client) -> None:
+def test_htmx_requests_need_the_same_rights_as_pages(viewer: Client) -> None:
     assert viewer.post(ADDRESSES["key_revoke"], headers=HTMX).status_code == 403
     anonymous = Client().post(ADDRESSES["key_revoke"], headers=HTMX)
     assert (anonymous.status_code, anonymous["HX-Redirect"]) == (204, "/login/")
@@ -222,7 +222,7 @@ def test_fragments_are_refused_like_pages(viewer: Client) -> None:
 
 
 @rows
-def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone() -> None:
+def test_recorded_bodies_file_contents_exports_and_real_requests_are_denied_only_to_viewers() -> None:
     viewer, editor, admin = person("vera"), person("edith", is_editor=True), person("ada", is_staff=True)
     assert [role_for(client) for client in (viewer, editor, admin)] == ["viewer", "editor", "administrator"]
     assert [part for part in PagePart if may(viewer, part)] == []
@@ -236,7 +236,7 @@ def test_bodies_bytes_exports_and_real_requests_are_held_back_from_viewers_alone
     ("sample", "content"),
     [("briefing.md", "first model answered"), ("report.pdf", "12.4 thousand"), ("secret.html", "meet me at noon")],
 )
-def test_page_of_a_file_shows_viewers_none_of_its_content(
+def test_file_page_shows_no_file_content_to_viewers(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
     """No matter in which form models receive the file, its page shows a viewer none of its text."""
@@ -253,14 +253,14 @@ def test_page_of_a_file_shows_viewers_none_of_its_content(
 
 
 @rows
-def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: Client) -> None:
+def test_viewer_simulates_without_file_contents_and_cannot_send_requests(demo: None, viewer: Client) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt")
     form = {"sim-message": "hello", "sim-artifact": row.pk, "task": "planning"}
     for act in ("simulate", "send"):
         for address in ("/simulate/", "/routes/planning/"):
             answer = viewer.post(address, {**form, "act": act})
             assert "meet me at noon" not in answer.content.decode()
-            assert not [one for one in Page(answer).controls if one.attributes.get("value") == "send"]
+            assert not [control for control in Page(answer).controls if control.attributes.get("value") == "send"]
     journal().flush()
     assert not RequestLog.objects.exists()
 
@@ -270,7 +270,7 @@ def test_a_viewer_simulates_without_files_and_sends_nothing(demo: None, viewer: 
     "name",
     ["routes", "providers", "services", "matrix", "agents", "artifacts", "config", "history", "users", "settings"],
 )
-def test_a_page_offers_its_changes_to_those_who_may_make_them(
+def test_pages_are_editable_for_administrators_but_not_for_viewers(
     name: str, demo: None, admin: Client, viewer: Client
 ) -> None:
     assert admin.get(reverse(name)).context["can_edit"] is True
@@ -279,27 +279,29 @@ def test_a_page_offers_its_changes_to_those_who_may_make_them(
 
 def role_shown(answer: Any) -> str:
     menu = Page(answer).disclosure("Account, language and theme")
-    name_and_role = next(one for one in menu.controls if one.tag == "summary")
+    name_and_role = next(control for control in menu.controls if control.tag == "summary")
     return name_and_role.text.split()[-1]
 
 
 @rows
 @pytest.mark.parametrize(("staff", "role_name"), [(True, "Administrator"), (False, "Viewer")])
 @pytest.mark.parametrize("name", ["dashboard", "requests", "simulate", "password_change"])
-def test_every_page_shows_the_own_role(name: str, staff: bool, role_name: str, admin: Client, viewer: Client) -> None:
+def test_every_page_shows_the_role_of_the_signed_in_user(
+    name: str, staff: bool, role_name: str, admin: Client, viewer: Client
+) -> None:
     assert role_shown((admin if staff else viewer).get(reverse(name))) == role_name
 
 
 @rows
-def test_menu_shows_the_own_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
+def test_menu_shows_the_signed_in_users_role_on_another_users_page(admin: Client, viewer_account: Any) -> None:
     assert role_shown(admin.get(reverse("user", args=[viewer_account.pk]))) == "Administrator"
 
 
 @pytest.mark.parametrize(
     ("method", "name", "status"), [("GET", "index", None), ("POST", "logout", None), ("POST", "index", 405)]
 )
-def test_a_superuser_only_looks_at_djangos_rows_and_signs_out(method: str, name: str, status: int | None) -> None:
-    """Django's own admin can be enabled by a setting. A superuser can only view rows there, and sign out."""
+def test_superuser_can_only_view_rows_and_sign_out_in_django_admin(method: str, name: str, status: int | None) -> None:
+    """Django's own admin can be enabled by a setting."""
     request = RequestFactory().generic(method, "/django-admin/")
     request.user = User(username="root", is_superuser=True)
     request.resolver_match = ResolverMatch(print, (), {}, name, namespaces=[DJANGO_ADMIN])

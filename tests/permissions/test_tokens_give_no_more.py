@@ -40,7 +40,7 @@ def read_role(name: str) -> str:
 
 
 @pytest.mark.parametrize("role", ["administrator", "editor", "viewer"])
-def test_people_write_alone_cannot_invite(role: str) -> None:
+def test_people_write_scope_alone_cannot_invite_users(role: str) -> None:
     answer = call(["people:write"], "POST", "/people", {"username": "new", "role": role})
     assert (answer.status_code, answer.json()["error"]) == (403, "scope_missing")
     assert "providers:read" in answer.json()["message"]
@@ -58,7 +58,7 @@ def test_people_write_alone_cannot_invite(role: str) -> None:
         (list(ADMIN_SCOPES), ["viewer", "editor", "administrator"]),
     ],
 )
-def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may: list[str]) -> None:
+def test_token_grants_only_roles_and_password_links_covered_by_its_scopes(scopes: list[str], may: list[str]) -> None:
     holders = {"viewer": "vera", "editor": "eve", "administrator": "ada"}
     for role, account in holders.items():
         status = 201 if role in may else 403
@@ -70,7 +70,7 @@ def test_a_token_makes_links_and_roles_up_to_what_it_has(scopes: list[str], may:
         assert read_role("vera") in ("viewer", *may)
 
 
-def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> None:
+def test_token_cannot_demote_a_user_with_more_rights() -> None:
     """If a token could demote a user with more rights, it could then create that user's password link and restore the
     role.
     """
@@ -79,7 +79,7 @@ def test_who_has_more_than_the_token_is_not_demoted_and_then_reached_by_it() -> 
     assert read_role("ada") == "administrator"
 
 
-def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
+def test_people_write_scope_deactivates_users_but_cannot_reactivate_them() -> None:
     """The scope `people:write` suffices to deactivate a user, but not to reactivate one, which would grant rights.
 
     No part of a rejected request is applied.
@@ -94,7 +94,7 @@ def test_leaving_is_possible_with_people_write_and_coming_back_is_not() -> None:
 
 
 @pytest.mark.parametrize("scope", ["config:read", "config:write", "agents:write"])
-def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: str) -> None:
+def test_token_cannot_issue_a_key_with_configuration_scopes_that_the_token_lacks(scope: str) -> None:
     body = {"scopes": ["route", scope]}
     assert call(["keys:write"], "POST", "/agents/text-agent/keys", body).status_code == 403
     assert call(["keys:write", scope], "POST", "/agents/text-agent/keys", body).status_code == 201
@@ -106,19 +106,18 @@ def test_a_key_gets_no_scope_of_the_configuration_that_its_maker_lacks(scope: st
     assert call(["keys:write", "config:read", "config:write", "agents:write"], "POST", path).status_code == 201
 
 
-def test_keys_write_alone_issues_the_usual_keys() -> None:
+def test_keys_write_scope_alone_issues_keys_with_default_scopes() -> None:
     assert call(["keys:write"], "POST", "/agents/text-agent/keys").status_code == 201
 
 
-def test_no_call_makes_a_token_and_no_agents_call_makes_a_key_or_a_person() -> None:
+def test_no_call_creates_tokens_and_no_agent_call_creates_keys_or_users() -> None:
     assert not [
         call_name for call_name in (*ADMIN_CALLS, *CALLS) if "token" in call_name and not call_name.endswith("_tokens")
     ]
     assert not [call_name for call_name in CALLS if "key" in call_name or "people" in call_name]
 
 
-def test_each_role_is_worth_the_scopes_of_what_its_pages_change() -> None:
-    """Each role corresponds to the scopes for everything that its pages can change."""
+def test_role_has_exactly_the_write_scopes_of_the_pages_that_the_role_may_change() -> None:
     changed_by = {
         "services:write": "service",
         "routes:write": "route",
