@@ -26,17 +26,15 @@ ACTIVE, GONE = Owner(7, True), Owner(7, False)
         (None, None, True, ("elsewhere.com",), Admission.OTHER_DOMAIN),
     ],
 )
-def test_each_case_has_its_outcome(owner, claimant, newcomers, domains, admission):
+def test_invitation_linked_account_or_newcomer_rules_decide_the_admission(
+    owner, claimant, newcomers, domains, admission
+):
     """A user with an invitation or a linked account is admitted. For all others, the rules for new users decide."""
     assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
 
 
 @pytest.mark.parametrize("email", ["", "ines@notexample.com", "ines@example.com.evil.net", "example.com"])
-def test_a_domain_is_the_whole_one_of_a_verified_address(email):
-    """The whole domain of the e-mail address has to match.
-
-    The domain of an address that is not verified does not count.
-    """
+def test_admission_by_domain_requires_the_exact_domain_of_a_verified_address(email):
     identity = Identity(provider="oidc", subject="x", email=email)
     assert decide_admission(identity, None, None, newcomers=True, domains=("example.com",)) is Admission.OTHER_DOMAIN
 
@@ -51,6 +49,6 @@ def test_a_domain_is_the_whole_one_of_a_verified_address(email):
         (Identity(provider="oidc", subject="1", username="x" * 400), "x" * 145),
     ],
 )
-def test_a_newcomers_name_is_made_of_what_the_provider_says(identity, name):
+def test_user_name_is_suggested_from_the_identity_providers_data(identity, name):
     """The user name contains only allowed characters, and leaves room for a number."""
     assert suggest_username(identity) == name

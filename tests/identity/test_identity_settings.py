@@ -13,12 +13,11 @@ def rules(**variables: str) -> IdentityRules:
     return read_identity_rules({f"ROUTING_ADMIN_{name}": value for name, value in variables.items()})
 
 
-def test_nothing_is_on_until_it_is_configured():
-    """Without configuration, no identity provider is offered, and signing in creates no user."""
+def test_identity_providers_and_newcomers_are_disabled_by_default():
     assert rules() == IdentityRules((), "none", ())
 
 
-def test_what_is_configured_is_offered():
+def test_configured_identity_providers_are_offered():
     """Each configured provider is shown with its name, and OpenID Connect uses PKCE."""
     rules_read = rules(**OIDC_SETTINGS, OIDC_NAME="Acme", FEISHU_CLIENT_ID="cli_1", FEISHU_CLIENT_SECRET="s")
     assert [(provider.id, provider.name) for provider in rules_read.providers] == [
@@ -39,7 +38,7 @@ def test_what_is_configured_is_offered():
         ({"NEWCOMER_DOMAINS": "@example.com"}, "'@example.com' is no domain"),
     ],
 )
-def test_incomplete_settings_are_refused_with_one_line(variables, message):
+def test_incomplete_settings_are_refused_with_a_one_line_error(variables, message):
     """The error names the missing or wrong variable.
 
     Signing in cannot create an administrator.

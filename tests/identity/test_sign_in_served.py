@@ -47,8 +47,7 @@ def open_to_viewers(provider: str, tmp_path_factory: pytest.TempPathFactory) -> 
         yield server
 
 
-def test_the_way_to_the_provider_is_guarded_by_state_and_proof(invited_only):
-    """Signing in uses an authorization code flow with PKCE and a state, and the server's own redirect URL."""
+def test_sign_in_uses_the_authorization_code_flow_with_pkce_and_state(invited_only):
     query = parse_qs(urlsplit(Browser(invited_only).start_sign_in()).query)
     assert query["response_type"] == ["code"]
     assert query["code_challenge_method"] == ["S256"]
@@ -75,7 +74,7 @@ def test_invitation_is_accepted_with_an_external_account(invited_only):
     assert later_browser.pages.get("/routes/").status_code == 200
 
 
-def test_an_account_of_one_user_never_signs_in_another(invited_only):
+def test_external_account_linked_to_one_user_never_signs_in_another(invited_only):
     link = invite(invited_only, "invited")
     mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
     assert stranger.enter("otto-2", mine, **form_fields(mine)).status_code == 302
@@ -85,7 +84,7 @@ def test_an_account_of_one_user_never_signs_in_another(invited_only):
     assert Browser(invited_only).pages.get(link).status_code == 200
 
 
-def test_one_links_and_unlinks_an_account_on_ones_own_page(invited_only):
+def test_user_links_and_unlinks_an_external_account_on_the_password_page(invited_only):
     owner = Browser(invited_only)
     owner.sign_in()
     assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
@@ -135,7 +134,7 @@ def test_sign_ins_and_refusals_are_audited(open_to_viewers):
     assert "a secret" not in page + open_to_viewers.log
 
 
-def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path):
+def test_unavailable_identity_provider_is_explained_and_passwords_still_work(tmp_path):
     with served(tmp_path, settings={**SETTINGS, "OIDC_URL": "http://127.0.0.1:9"}) as server:
         browser = Browser(server)
         answer = browser.send("/login/", "/sign-in/oidc/")
@@ -145,7 +144,7 @@ def test_unavailable_provider_is_explained_and_the_password_still_works(tmp_path
         assert "Traceback" not in server.log
 
 
-def test_the_vendors_are_asked_under_their_own_addresses(tmp_path):
+def test_sign_in_redirects_to_the_authorization_host_of_each_vendor(tmp_path):
     id_parameters = {"FEISHU": "app_id", "DINGTALK": "client_id", "WEIXIN": "appid"}
     ids = {f"{vendor}_CLIENT_{field}": f"{vendor}-{field}" for vendor in id_parameters for field in ("ID", "SECRET")}
     with served(tmp_path, settings={"ADMIN_PASSWORD": PASSWORD, **ids}) as server:

@@ -40,7 +40,7 @@ def finish_sign_in(browser: Browser, vendor: str, code: str, page: str = "/login
 
 
 @pytest.mark.parametrize("vendor", TITLES)
-def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: Server, vendor: str) -> None:
+def test_invitation_is_accepted_with_a_vendor_account(installation: Server, vendor: str) -> None:
     link = invite(installation, f"of-{vendor}")
     first = Browser(installation)
     assert finish_sign_in(first, vendor, CODE, link, **form_fields(link)).headers["location"] == "/"
@@ -56,7 +56,7 @@ def test_an_invitation_is_accepted_with_an_account_of_the_vendor(installation: S
 
 
 @pytest.mark.parametrize("vendor", TITLES)
-def test_code_refused_by_the_vendor_signs_no_one_in(installation: Server, vendor: str) -> None:
+def test_code_refused_by_the_vendor_does_not_sign_in(installation: Server, vendor: str) -> None:
     browser = Browser(installation)
     answer = finish_sign_in(browser, vendor, "a-bad-code")
     assert answer.status_code == 502
