@@ -54,7 +54,7 @@ def test_entries_are_written_in_order_with_their_attempts():
     assert RequestLog.objects.get(pk="b").status == 400
 
 
-def test_id_in_use_overwrites_nothing():
+def test_entry_with_a_used_id_overwrites_no_other_entry():
     journal = Journal()
     for agent in ("first", "second", "third"):
         journal.record(entry("same", Attempt("one", agent, "ok"), agent=agent))
@@ -80,7 +80,7 @@ ODD_VALUES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("odd", ODD_VALUES)
-def test_unstorable_value_costs_no_request_its_row(odd: dict[str, Any]):
+def test_row_is_written_even_if_a_value_cannot_be_stored(odd: dict[str, Any]):
     journal = Journal()
     journal.record(entry("good"))
     journal.record(entry("odd", Attempt("one", "m", "ok"), agent="ada", **odd))
@@ -103,7 +103,7 @@ def test_entry_that_cannot_be_repaired_is_counted_as_lost():
     assert journal.lost == 1
 
 
-def test_the_queue_is_bounded(caplog: pytest.LogCaptureFixture):
+def test_queue_is_bounded_and_overflow_is_counted_as_lost(caplog: pytest.LogCaptureFixture):
     journal, waiting_entry = Journal(), entry("a")
     for _ in range(QUEUE + 3):
         journal.record(waiting_entry)
@@ -181,7 +181,7 @@ def rows_read() -> list[Any]:
     return read
 
 
-def test_rows_equal_those_of_the_orm():
+def test_written_rows_equal_rows_created_by_the_orm():
     """Characters that a database cannot store are replaced by U+FFFD."""
     rows = [({**request_columns(item), **cost_columns(item)[0]}, item) for item in all_kinds()]
     RequestLog.objects.bulk_create([RequestLog(**row) for row, _ in rows])
@@ -203,7 +203,7 @@ def test_rows_equal_those_of_the_orm():
 
 
 @pytest.mark.parametrize("value", [[], {"a": "é€\ud83d\ude00"}, "\ud800", 2**70, [1.5, None, True]])
-def test_json_is_valid_in_every_alphabet(value):
+def test_json_text_can_always_be_encoded_as_utf_8(value):
     assert json_text(value).encode()
 
 
@@ -240,7 +240,7 @@ def test_queued_entry_references_no_file_content():
     }
 
 
-def test_recorder_accepts_known_facts_until_the_end():
+def test_recorder_accepts_only_known_facts_and_none_after_the_end():
     journal = Journal()
     recorder = RequestRecorder("a", "v1", journal)
     with pytest.raises(AttributeError):
@@ -265,11 +265,11 @@ def test_recorder_accepts_known_facts_until_the_end():
         (Attempt("p", "m", "skipped_cooling"), "skipped_cooling", ""),
     ],
 )
-def test_attempt_is_one_chip_of_the_chain(attempt, code, tone):
+def test_attempt_is_shown_as_one_chip_with_code_and_tone(attempt, code, tone):
     assert attempt_chip(attempt) == {"name": "p/m", "code": code, "tone": tone}
 
 
-def test_long_names_are_cut_to_the_length_of_their_column():
+def test_long_names_are_truncated_to_their_column_length():
     """Otherwise, the database would reject the log entry."""
     journal = Journal()
     long = "x" * 5000

@@ -41,7 +41,7 @@ REFUSED: tuple[tuple[Any, int, str, dict[str, Any], str], ...] = (
 @pytest.mark.parametrize(
     ("body", "status", "code", "facts", "chinese"), REFUSED, ids=[case[2][:40] for case in REFUSED]
 )
-def test_refused_call_is_logged_as_code_and_facts(
+def test_refused_call_is_logged_as_message_id_and_values(
     demo: None, key: str, admin: Client, body: Any, status: int, code: str, facts: dict[str, Any], chinese: str
 ) -> None:
     answer = post(key, body)

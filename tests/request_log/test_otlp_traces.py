@@ -138,7 +138,7 @@ async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key
     assert key not in whole
 
 
-async def test_streamed_call_has_the_time_to_its_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
+async def test_span_of_a_streamed_call_has_the_time_to_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
     """The time to the first chunk is in seconds, measured from the start of the successful call.
 
     The span ends with the stream.
@@ -182,7 +182,7 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
     assert attribute_values(request)["routing_admin.route"] == "traced"
 
 
-async def test_refused_call_is_a_trace_without_candidates(loopback: Loopback, key: str, receiver: Receiver):
+async def test_refused_call_is_a_trace_without_candidate_spans(loopback: Loopback, key: str, receiver: Receiver):
     call = await ask(loopback, chat_call(key, "unknown-model"))
     request, attempts = await asyncio.to_thread(spans, receiver)
     assert attempts == []
@@ -206,7 +206,7 @@ async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loo
     assert receiver.received == []
 
 
-async def test_sampler_of_the_environment_is_respected(
+async def test_sampler_from_the_environment_is_respected(
     loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     await asyncio.to_thread(tracing().stop)
@@ -270,7 +270,7 @@ def test_disabled_tracing_imports_no_opentelemetry_package(tmp_path: Path):
     assert result.returncode == 0, result.stderr
 
 
-def test_missing_package_is_logged_in_one_line_with_what_to_install(
+def test_missing_package_is_logged_in_one_line_with_the_requirements_file(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)

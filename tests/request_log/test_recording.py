@@ -32,7 +32,7 @@ SECRET = "sk-" + "abcdefgh12345678"
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
 @pytest.mark.parametrize("stream", [False, True])
-def test_text_is_in_the_log_only_while_it_is_recorded(key, stream):
+def test_message_text_is_logged_only_while_body_recording_is_enabled(key, stream):
     chat = chat_body({"type": "text", "text": f"Meet at noon, {SECRET}"}, image(), model="auto", stream=stream)
     send = lambda: logged(_drained(post(key, chat)).headers["x-request-id"])  # noqa: E731
     assert send().body is None
@@ -73,7 +73,7 @@ def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
     assert len(page) < 300_000
 
 
-def test_file_is_recorded_as_facts_and_its_reference():
+def test_file_is_recorded_by_metadata_and_reference_only():
     file = FilePart(Kind.IMAGE, "image/png", "dot.png", 70, "abc")
     data = "see data:image/png;base64," + base64.b64encode(bytes(900)).decode()
     calls = (ToolCall("1", "look", '{"at": "noon"}'),)
@@ -89,7 +89,7 @@ def test_file_is_recorded_as_facts_and_its_reference():
     assert read_question(body) == ("see data:image/png;base64,<1200 characters>", ["abc"])
 
 
-def test_generated_media_are_recorded_as_facts_and_their_reference():
+def test_generated_media_are_recorded_by_metadata_and_reference_only():
     data = base64.b64encode(bytes(90)).decode()
     sound = Media(Kind.AUDIO, "audio/wav", data, transcript=f"Good day, {SECRET}", artifact_id="abc")
     body = clean_body(record_body(ChatRequest(()), Answer("", media=(sound, Media(Kind.IMAGE, "image/png", data)))))
@@ -101,7 +101,7 @@ def test_generated_media_are_recorded_as_facts_and_their_reference():
     assert image_facts == {"kind": "image", "mimeType": "image/png"}
 
 
-def test_long_body_is_cut_from_its_oldest_end():
+def test_long_body_loses_its_oldest_messages_first():
     """The limit is in bytes, whatever the script of the text. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(record_body(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))

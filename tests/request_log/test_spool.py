@@ -55,7 +55,7 @@ def ids() -> set[str]:
     return set(RequestLog.objects.values_list("pk", flat=True))
 
 
-def test_entries_of_a_locked_log_are_spooled_and_written_afterwards(journal: Journal) -> None:
+def test_entries_are_spooled_while_the_log_database_is_locked_and_written_afterwards(journal: Journal) -> None:
     journal.record(entry("before"))
     journal.flush()
     with locked():
@@ -93,7 +93,7 @@ def test_flush_waits_for_the_lock_only_once(journal: Journal, monkeypatch: pytes
     assert journal.spool.waiting() == 10 * BATCH
 
 
-def test_spool_of_a_killed_process_is_written_by_the_next(journal: Journal) -> None:
+def test_spool_of_a_killed_process_is_written_by_the_next_process(journal: Journal) -> None:
     Spool(journal.folder()).folder.mkdir(parents=True)
     orphan = journal.folder() / "1-dead.jsonl"
     other_spool = Spool(journal.folder())
@@ -121,7 +121,7 @@ def test_rows_stored_just_before_a_crash_are_not_written_twice(journal: Journal)
     assert RequestLog.objects.count() == 3
 
 
-def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) -> None:
+def test_spool_file_locked_by_another_process_is_skipped(journal: Journal) -> None:
     program = (
         "import sys, fcntl, os\n"
         "file = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(file, fcntl.LOCK_EX); print('held', flush=True); input()"
@@ -144,7 +144,7 @@ def test_spool_file_locked_by_another_process_is_left_to_it(journal: Journal) ->
     other_spool.close()
 
 
-def test_on_a_full_disk_entries_wait_in_memory(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
+def test_entries_wait_in_memory_while_the_disk_is_full(journal: Journal, caplog: pytest.LogCaptureFixture) -> None:
     journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
     whole, usual = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -193,7 +193,7 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
     assert caplog.text.count("works again after 1 failed") == 1
 
 
-def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
+def test_backlog_start_is_the_time_of_the_first_unwritten_entry(journal: Journal) -> None:
     """The time at which the backlog began is kept even if the spool cannot be written."""
     # A file in place of the spool's directory makes every write fail.
     journal.folder().write_text("no folder can be made here")
@@ -209,7 +209,7 @@ def test_backlog_starts_with_the_first_entry(journal: Journal) -> None:
     assert ids() == {"one"}
 
 
-def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None:
+def test_row_rejected_by_the_database_does_not_block_other_rows(journal: Journal) -> None:
     journal.spool.append(build_rows([entry("good"), entry("bad", status=-1), entry("also good")]))
     journal.behind_since = timezone.now()
     catch_up(journal)
@@ -217,7 +217,7 @@ def test_row_that_the_database_rejects_blocks_no_other(journal: Journal) -> None
 
 
 @pytest.mark.parametrize("disk_is_full", [False, True])
-def test_requests_of_an_outage_reach_counts_alerts_traces_and_doubts_once(
+def test_requests_logged_after_an_outage_reach_metrics_alerts_and_traces_exactly_once(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, disk_is_full: bool
 ) -> None:
     traced, doubted = list[str](), list[str]()
