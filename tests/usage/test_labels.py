@@ -54,11 +54,8 @@ def _fresh_label_names() -> Iterator[None]:
         (Labels("ops", "p"), {"metadata": ["team"], "user": {"a": 1}}, Labels("ops", "p")),
     ],
 )
-def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected: Labels) -> None:
-    """The key's label takes precedence.
-
-    A user id that ends with the id of a session is reduced to the user.
-    """
+def test_label_of_the_key_takes_precedence_over_the_request(key: Labels, body: Any, expected: Labels) -> None:
+    """A user id that ends with the id of a session is reduced to the user."""
     assert call_labels(key, body) == expected
 
 
@@ -66,7 +63,7 @@ def test_a_label_is_the_keys_else_the_requests(key: Labels, body: Any, expected:
     ("value", "label"),
     [(" a\n b\t", "a b"), ("x" * 999, "x" * 64), ("a\x00b\u202ec", "a b c"), (7, ""), (None, ""), ("团队", "团队")],
 )
-def test_a_label_is_one_line_of_bounded_length(value: Any, label: str) -> None:
+def test_label_is_one_line_of_at_most_64_characters(value: Any, label: str) -> None:
     assert clean_label(LabelKind.TEAM, value) == label
 
 
@@ -114,7 +111,7 @@ def test_cost_of_a_label_equals_a_manual_sum(admin: Client, priced: None) -> Non
     assert "0.0056" in lines[1]
 
 
-def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
+def test_agent_groups_its_own_usage_by_label(admin: Client) -> None:
     key = create_key("text-agent", terms={"team": "ops"})
     for user in ("eve", "ada", "eve"):
         post(key, chat_body("hi", model="task:planning", user=user))
@@ -126,7 +123,7 @@ def test_an_agent_groups_its_own_usage_by_labels(admin: Client) -> None:
     assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("ops", 2)]
 
 
-def test_callers_cannot_fill_the_sums_with_names(priced: None) -> None:
+def test_number_of_labels_in_the_sums_of_a_day_is_limited(priced: None) -> None:
     """A day's first labels are kept, even after a restart. Later ones are added up as `others`, so no request is
     lost.
     """

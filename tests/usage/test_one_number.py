@@ -83,13 +83,15 @@ def count_found(q: str, now: datetime) -> int:
 
 def linked_searches(page: Page) -> dict[str, str]:
     """Return the search behind each link to the request log, by the text of the link."""
-    urls = {one.text: one.attributes.get("href") or "" for one in page.controls if one.tag == "a"}
+    urls = {control.text: control.attributes.get("href") or "" for control in page.controls if control.tag == "a"}
     return {
         text: parse_qs(urlsplit(url).query)["q"][0] for text, url in urls.items() if url.startswith("/requests/?q=")
     }
 
 
-def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: AgentProgram, now: datetime) -> None:
+def test_count_of_each_ending_is_the_same_on_every_page_api_and_metric(
+    admin: Client, text_agent: AgentProgram, now: datetime
+) -> None:
     before = {name: read_metric(name) for name in RequestEnding}
     count_entries(log_requests(now))
     today, _yesterday = health.two_days(now)
@@ -121,7 +123,7 @@ def test_every_ending_is_the_same_number_everywhere(admin: Client, text_agent: A
 
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("fell_back", [False, True])
-def test_every_outcome_is_the_same_number_everywhere(
+def test_count_of_each_outcome_is_the_same_on_every_page_api_and_metric(
     admin: Client, text_agent: AgentProgram, now: datetime, fell_back: bool, is_streamed: bool
 ) -> None:
     host = Provider.objects.create(name="host", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -212,7 +214,7 @@ def read_metric(ending: str) -> float:
         ("/routes/", {}, {"21% failed": FAILED, "5% by a fallback": 1, f"{REQUESTS} requests": REQUESTS}),
     ],
 )
-def test_a_number_on_a_page_leads_to_the_search_that_finds_as_many(
+def test_number_on_a_page_links_to_a_search_with_the_same_count(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
     log_requests(now)
@@ -233,7 +235,7 @@ def expand() -> list[Any]:
     return [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
 
 
-def test_a_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
+def test_row_written_by_the_orm_has_the_ending_of_its_outcome() -> None:
     for outcome in OUTCOMES:
         RequestLog.objects.create(id=outcome, started_at=timezone.now(), surface="v1", outcome=outcome)
     assert dict(RequestLog.objects.values_list("outcome", "ending")) == {

@@ -84,7 +84,7 @@ def entry(name: str, at: datetime) -> Entry:
     return build_entry(RequestFacts(name, at, "v1", agent="a", task_type="b"), ())
 
 
-def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -> None:
+def test_reports_from_roll_ups_equal_reports_from_sums_for_every_group_and_period(now: datetime) -> None:
     fill(now)
     before = reports(now), reports(now, agent="a"), reports(now, team="中")
     assert fold_all(now) > DAYS
@@ -96,7 +96,7 @@ def test_roll_ups_and_sums_say_the_same_of_every_group_and_time(now: datetime) -
     assert total.costs == {name: sum(row.cost_nanos for row in rows if row.currency == name) for name in total.costs}
 
 
-def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
+def test_ended_days_are_read_only_from_roll_ups(now: datetime) -> None:
     """However many sums there are, a report on a month only reads roll-ups, and sums of the current hour and day."""
     fill(now)
     fold_all(now)
@@ -111,7 +111,7 @@ def test_ended_days_are_not_read_from_the_sums(now: datetime) -> None:
     assert fold_all(now) == 0
 
 
-def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
+def test_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime) -> None:
     fill(now)
     fold_all(now)
     late = now - timedelta(days=2)
@@ -123,14 +123,14 @@ def test_a_late_request_is_counted_at_once_and_in_the_next_roll_up(now: datetime
     assert reports(now) == unfolded
 
 
-def test_request_in_time_costs_no_query_of_roll_ups(now: datetime) -> None:
+def test_current_request_is_written_without_a_query_for_roll_ups(now: datetime) -> None:
     with CaptureQueriesContext(connections[LOGS]) as queries:
         write([entry("now", now)])
     assert not [query for query in queries if "usagerollup" in query["sql"]]
 
 
 @pytest.mark.parametrize("between", ["late", "other"])
-def test_overtaken_roll_up_leaves_nothing_half_written(
+def test_concurrent_write_leaves_no_incomplete_roll_up(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
     """While a roll-up is computed, another process may create the same one, or a late request may change its sums."""
@@ -158,7 +158,7 @@ def test_overtaken_roll_up_leaves_nothing_half_written(
     assert sum(rolled.values_list("requests", flat=True)) == with_sums
 
 
-def test_roll_ups_go_with_their_sums(now: datetime) -> None:
+def test_roll_ups_are_deleted_together_with_their_sums(now: datetime) -> None:
     fill(now)
     fold_all(now)
     prune_usage(now + timedelta(days=393))

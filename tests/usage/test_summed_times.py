@@ -19,7 +19,9 @@ ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/New_York"])
 
 
 @given(zone=ZONES, ends=st.tuples(AGO, AGO | st.none()), is_picky=st.booleans())
-def test_a_split_covers_its_range_once(zone: str, ends: tuple[datetime, datetime | None], is_picky: bool) -> None:
+def test_split_covers_the_time_range_exactly_once(
+    zone: str, ends: tuple[datetime, datetime | None], is_picky: bool
+) -> None:
     """Hours whose hourly sums were already deleted are not used. The rest is read from log rows."""
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):

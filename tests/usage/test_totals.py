@@ -75,7 +75,7 @@ def log_requests(now: datetime) -> list[Entry]:
     return entries
 
 
-def test_totals_count_what_the_search_matches(now: datetime) -> None:
+def test_totals_equal_a_count_of_the_matching_log_rows(now: datetime) -> None:
     """In every range, the totals equal a count of the log rows, even without hourly sums or if days begin at half past
     an hour.
     """
@@ -103,7 +103,9 @@ def test_totals_count_what_the_search_matches(now: datetime) -> None:
         assert found.fallbacks == len(fallbacks)
 
 
-def test_many_requests_are_counted_by_indexes_or_not_at_all(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_above_the_limit_are_counted_only_if_an_index_suffices(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Above a limit, requests are only counted if an index suffices. Otherwise, the page says that there are more."""
     monkeypatch.setattr(totals, "MAX_COUNTED", 2)
     now = timezone.now()

@@ -88,7 +88,7 @@ def test_groups_are_ordered_by_cost(noon: datetime, group: str, names: list[str]
     assert [name for name, _ in sum_usage(noon - timedelta(hours=3), group).groups] == names
 
 
-def test_a_short_time_is_read_by_the_hour(noon: datetime):
+def test_short_period_is_read_from_hourly_sums(noon: datetime):
     """A daily sum would also include the hours before the period."""
     write([entry("now", noon), entry("before", noon - timedelta(hours=5))])
     assert sum_usage(noon - timedelta(hours=3), "agent").total.requests == 1
@@ -96,19 +96,21 @@ def test_a_short_time_is_read_by_the_hour(noon: datetime):
 
 
 @pytest.mark.parametrize("by", ["agent", "route", "provider", "model", "day"])
-def test_the_page_shows_the_sums(viewer: Client, noon: datetime, by: str):
+def test_usage_page_shows_costs_and_savings_in_every_grouping(viewer: Client, noon: datetime, by: str):
     write([entry("a", noon, fell_back=True), entry("b", noon, "dollars"), entry("c", noon, "unpriced")])
     page = Page(viewer.get("/usage/", {"by": by, "days": "7"}))
     for text in ("0.0022 CNY", "0.0045 USD", "1 request without a known price is missing from the cost.", "0.0006 CNY"):
         assert page.shows(text)
-    assert by in [one.value for one in page.controls if one.tag == "option" and "selected" in one.attributes]
+    assert by in [
+        control.value for control in page.controls if control.tag == "option" and "selected" in control.attributes
+    ]
 
 
 def costs_in(page: Page) -> list[str]:
     return [control.text for control in page.controls if control.attributes.get("class") == "nowrap"]
 
 
-def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
+def test_free_model_does_not_count_as_unpriced(viewer: Client, noon: datetime):
     write([entry("a", noon, "echo", usage=Usage(10, 10))])
     page = Page(viewer.get("/usage/", {"by": "provider"}))
     assert not page.shows("without a known price")
@@ -119,7 +121,7 @@ def test_free_model_has_no_unknown_price(viewer: Client, noon: datetime):
     assert "0" not in costs
 
 
-def test_page_reads_only_the_sums(viewer: Client, noon: datetime):
+def test_usage_page_reads_only_the_sums(viewer: Client, noon: datetime):
     write([entry("a", noon)])
     assert count_queries(viewer, "/usage/", using="logs") <= 6
 
@@ -131,12 +133,12 @@ def test_old_sums_are_deleted(noon: datetime):
     assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
-def test_an_installation_without_requests_says_so(viewer: Client):
+def test_usage_page_without_requests_says_so(viewer: Client):
     page = Page(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert page.shows("No requests in this period.")
 
 
-def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
+def test_usage_csv_has_exact_costs_and_escapes_formulas(viewer: Client, noon: datetime):
     """A spreadsheet would run a name that begins like a formula."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
@@ -150,7 +152,7 @@ def test_the_csv_is_exact_and_no_formula(viewer: Client, noon: datetime):
     assert [row["requests"] for row in rows] == ["2", ""]  # Only the first row of a group counts its requests
 
 
-def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent: AgentProgram, noon: datetime):
+def test_agent_usage_rows_have_costs_by_currency_and_respect_until(text_agent: AgentProgram, noon: datetime):
     calls = [
         entry("a", noon - timedelta(hours=2), agent="text-agent", fell_back=True),
         entry("b", noon - timedelta(hours=2), "dollars", agent="text-agent"),
@@ -168,7 +170,7 @@ def test_an_agents_rows_have_costs_by_currency_and_end_where_it_says(text_agent:
     assert answer["groups"][0]["name"] == row["key"]
 
 
-def test_an_agent_sees_its_own_usage(text_agent: AgentProgram, noon: datetime):
+def test_agent_sees_only_its_own_usage(text_agent: AgentProgram, noon: datetime):
     write([entry("a", noon, agent="text-agent"), entry("b", noon, agent="ann")])
     answer = text_agent.get("/usage?groupBy=provider&since=2020-01-01").json()
     assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("yuan", 1)]

@@ -74,7 +74,7 @@ def list_bars(page: Page) -> list[Control]:
     return [item for item in page.items if item.shows("total ")]
 
 
-def test_the_largest_agents_have_colours_and_the_rest_is_one(viewer: Client, noon: datetime) -> None:
+def test_chart_shows_the_six_largest_agents_and_sums_up_the_others(viewer: Client, noon: datetime) -> None:
     for number in range(8):
         write(entries(10 - number, noon, f"agent-{number}"))
     page = Page(viewer.get("/usage/", {"days": "7", "metric": "requests"}))
@@ -109,7 +109,7 @@ def test_currencies_are_chosen_or_converted() -> None:
     assert (converted.weigh(total), converted.write(3.0)) == (3.0, "3.00 USD")
 
 
-def test_a_bar_leads_to_its_requests(viewer: Client, noon: datetime) -> None:
+def test_bar_links_to_a_search_for_its_requests(viewer: Client, noon: datetime) -> None:
     write([*entries(4, noon - timedelta(hours=3), "ann"), *entries(2, noon - timedelta(hours=2), "ann")])
     page = Page(viewer.get("/usage/", {"days": "1", "metric": "requests"}))
     bars = [bar for bar in list_bars(page) if not bar.shows("total 0")]
@@ -122,7 +122,7 @@ def read_query(url: str) -> str:
     return parse_qs(urlsplit(url).query)["q"][0]
 
 
-def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> None:
+def test_change_compares_only_complete_days(viewer: Client, noon: datetime) -> None:
     """Today is incomplete, so today and the same day of the previous period do not count. 6 after 4 is +50%.
 
     If the log does not cover the previous period, there is no comparison.
@@ -132,13 +132,15 @@ def test_the_change_compares_complete_days(viewer: Client, noon: datetime) -> No
     assert Page(viewer.get("/usage/", {"days": "7", "metric": "requests"})).shows("on the period before") is None
     write(entries(1, noon - 13 * DAY, "ann"))
     page = Page(viewer.get("/usage/", {"days": "7", "metric": "requests"}))
-    (change,) = [one for one in page.controls if (one.attributes.get("title") or "").startswith("6 on complete days")]
+    (change,) = [
+        control for control in page.controls if (control.attributes.get("title") or "").startswith("6 on complete days")
+    ]
     assert change.attributes["title"] == "6 on complete days, 4 on the same days before"
     assert change.text == "+50.0% on the period before"
 
 
 @pytest.mark.parametrize("only", [{}, {"team": ""}])
-def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: dict[str, str]) -> None:
+def test_series_from_roll_ups_equal_series_from_sums(noon: datetime, only: dict[str, str]) -> None:
     for days in range(12):
         write([*entries(days + 1, noon - days * DAY, "ann"), *entries(2, noon - days * DAY, "bob", "yuan")])
     since = sum_usage(noon - 5 * DAY, "agent").since
@@ -156,15 +158,15 @@ def test_series_are_the_same_from_rollups_and_from_sums(noon: datetime, only: di
     assert [counts.requests for _, counts in sorted(unfolded[1].items())] == [14, 13, 12, 11, 10, 9]
 
 
-def test_a_revision_is_marked_with_a_link(viewer: Client, noon: datetime) -> None:
+def test_revision_is_marked_in_the_chart_with_a_link(viewer: Client, noon: datetime) -> None:
     write(entries(1, noon, "ann"))
     page = Page(viewer.get("/usage/", {"days": "365"}))
-    marks = [one for one in page.controls if (one.attributes.get("title") or "").startswith("Revision ")]
+    marks = [control for control in page.controls if (control.attributes.get("title") or "").startswith("Revision ")]
     assert marks
     assert all(mark.tag == "a" and re.fullmatch(r"/history/\d+/", mark.attributes["href"] or "") for mark in marks)
 
 
-def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
+def test_arbitrary_date_range_can_be_chosen(viewer: Client, noon: datetime) -> None:
     for number in range(6):
         write(entries(number + 1, noon - number * DAY, f"agent-{number}"))
     days = {"from": f"{noon - 3 * DAY:%Y-%m-%d}", "to": f"{noon - 2 * DAY:%Y-%m-%d}"}
@@ -192,7 +194,7 @@ def test_any_days_can_be_chosen(viewer: Client, noon: datetime) -> None:
         ({"days": "9999999"}, 30),
     ],
 )
-def test_a_period_is_read_from_whatever_is_typed(params: dict[str, str], length: int | None, noon: datetime) -> None:
+def test_any_date_input_yields_a_valid_period(params: dict[str, str], length: int | None, noon: datetime) -> None:
     period = read_period(params)
     assert period.since < (period.until or noon)
     assert length is None or period.length == length * DAY
