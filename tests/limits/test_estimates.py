@@ -27,7 +27,7 @@ TEXT = "x" * 40
         (Answer(TEXT, reasoning=TEXT), 20),
     ],
 )
-def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
+def test_estimate_includes_all_parts_of_an_answer(answer: Answer, tokens: int) -> None:
     assert answer_tokens(answer) == tokens
 
 
@@ -46,7 +46,7 @@ def test_all_parts_of_an_answer_count(answer: Answer, tokens: int) -> None:
         (Usage(None, 30, 50), (20, 30)),
     ],
 )
-def test_missing_counts_are_estimated(usage: Usage | None, expected: tuple[int, int]) -> None:
+def test_missing_token_counts_are_estimated(usage: Usage | None, expected: tuple[int, int]) -> None:
     estimated = estimate_usage(usage, 7, Answer(TEXT))
     assert (estimated.prompt_tokens, estimated.completion_tokens) == expected
 

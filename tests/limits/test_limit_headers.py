@@ -23,7 +23,7 @@ MONTH = Window("2026-11", datetime(2026, 12, 1, tzinfo=UTC))
         (UnpricedPolicy.COUNT, "USD", None),
     ],
 )
-def test_only_budgets_that_allow_calls_without_a_price_are_named_as_uncounted(
+def test_only_budgets_that_allow_unpriced_calls_are_reported_as_uncounted(
     policy: UnpricedPolicy, currency: str, uncounted: str | None
 ) -> None:
     limits = AgentLimits(most={Meter.MONEY_PER_MONTH: 1000}, currency=currency, unpriced=policy)

@@ -83,7 +83,7 @@ def test_process_that_ends_returns_its_unused_grant():
     assert first.used + spend(second) == LIMIT
 
 
-def test_killed_process_keeps_only_its_reported_use_after_its_lease():
+def test_only_the_reported_usage_of_a_killed_process_remains_after_its_lease():
     killed, other = Process("1"), Process("2")
     killed.use(500)
     killed.exchange(want=500)
@@ -115,7 +115,7 @@ def test_lowered_limit_applies_at_once():
     assert process.exchange(want=50, limit=120).grant <= 20
 
 
-def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
+def test_exchange_of_200_orders_needs_about_as_many_statements_as_one_order():
     """A starting process sends many orders together, so the number of SQL statements must not grow with them."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
@@ -129,7 +129,7 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_of_one():
     assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement
 
 
-def test_slots_that_a_killed_process_used_are_free_once() -> None:
+def test_used_slots_of_a_killed_process_are_granted_again_only_once() -> None:
     """When the lease of a killed process expires, its slots are granted again, once. Slots in use elsewhere are not."""
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):

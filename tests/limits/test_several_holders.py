@@ -98,7 +98,7 @@ async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bo
     assert used == {("agent:a", Meter.TOKENS_PER_DAY): tokens, ("agent:a", Meter.MONEY_PER_DAY): tokens * 1000}
 
 
-async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
+async def test_call_cancelled_while_waiting_reserves_nothing(db: None) -> None:
     limited = holders({Meter.TOKENS_PER_DAY: 100}, {Meter.TOKENS_PER_DAY: 100})
     calls = [asyncio.ensure_future(call(limited, 60)) for _ in range(20)]
     await asyncio.sleep(0)
@@ -111,7 +111,7 @@ async def test_call_cancelled_while_it_waits_reserves_nothing(db: None) -> None:
 
 
 @pytest.mark.parametrize(("is_cut", "tokens"), [(None, 6), (False, 6), (True, 5 + 100)])
-async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
+async def test_only_usage_of_an_interrupted_answer_is_estimated_from_the_received_text(
     db: None, is_cut: bool | None, tokens: int
 ) -> None:
     """For a complete answer, the provider's token count applies, even if it is lower than the estimate."""
@@ -126,7 +126,7 @@ async def test_only_an_answer_that_was_cut_off_counts_by_what_was_received(
 @pytest.mark.parametrize(
     ("error", "is_shown"), [(OperationalError("database is locked"), True), (DataError("out of range"), False)]
 )
-def test_uses_are_shown_without_this_process_while_its_report_has_to_wait(
+def test_usage_is_shown_without_this_process_while_the_ledger_is_locked(
     db: None, monkeypatch: pytest.MonkeyPatch, error: Exception, is_shown: bool
 ) -> None:
     """While the ledger is locked, this process's latest usage is missing from the usage shown. Other errors are

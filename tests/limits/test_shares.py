@@ -56,7 +56,7 @@ events = st.lists(
 
 
 @given(st.integers(1, 200), events)
-def test_calls_that_use_no_more_than_they_reserved_never_exceed_a_limit(limit, events):
+def test_calls_within_their_reservations_never_exceed_a_limit(limit, events):
     installation = Installation(limit)
     for process, event, amount in events:
         share = installation.share(process)
@@ -100,7 +100,7 @@ def test_usage_after_an_expired_lease_is_counted_exactly_once(limit, first, late
 
 
 @given(st.integers(1, 10_000), st.integers(0, 10_000), st.integers(1, 500), st.integers(1, 500))
-def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn, want, minimum):
+def test_grant_never_exceeds_the_remaining_limit_and_is_small_if_little_remains(limit, drawn, want, minimum):
     """A grant never exceeds what is left of the limit. It exceeds the wanted amount only if much is left."""
     remaining, grant = limit - drawn, grant_size(limit, drawn, want, min(minimum, want))
     assert 0 <= grant <= max(0, remaining)
@@ -108,7 +108,7 @@ def test_grant_is_at_most_what_remains_and_small_if_little_remains(limit, drawn,
     assert grant <= max(want, remaining // GRANT_DIVISOR)
 
 
-def test_share_is_extended_by_its_last_draw_although_nothing_was_granted_since():
+def test_share_is_extended_by_its_last_draw_even_after_an_empty_grant():
     share = Share(100, DAY).book(10, 10, 10).book(10, 100, 0)
     assert share.last == 10
 

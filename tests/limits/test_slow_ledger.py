@@ -175,8 +175,8 @@ class RecordingLedger(SlowLedger):
         return super().exchange(process, orders, now)
 
 
-def test_usage_is_reported_later_unless_a_report_is_asked_for() -> None:
-    """Drawing a share for one agent does not report the usage of another, since each call would then write a row."""
+def test_drawing_a_share_does_not_report_the_usage_of_other_agents() -> None:
+    """Otherwise, each call would write a row."""
     ledger = RecordingLedger()
     ledger.gate.set()
     keeper = QuotaClient(ledger, lambda: UTC, lambda: None, Clock(), lambda: NOON)
@@ -202,7 +202,7 @@ def test_call_is_not_rejected_while_another_draw_can_help(keeper: QuotaClient, l
     assert keeper.give_up(waiter) is not None
 
 
-async def test_call_is_refused_with_429_when_nothing_is_left(keeper: QuotaClient, ledger: SlowLedger):
+async def test_call_is_refused_with_429_when_the_limit_is_used_up(keeper: QuotaClient, ledger: SlowLedger):
     ledger.gate.set()
     holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None

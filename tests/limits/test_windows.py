@@ -34,8 +34,8 @@ def test_window_ends_where_the_next_begins(now, period, zone):
         ("America/New_York", "2026-11-22", "2026-11-23T05:00:00+00:00"),
     ],
 )
-def test_day_is_in_the_time_zone_of_the_installation(zone, day, ends):
-    """Days begin in the installation's time zone: at 20:00 UTC, the next day has already begun in Shanghai."""
+def test_day_begins_in_the_time_zone_of_the_installation(zone, day, ends):
+    """At 20:00 UTC, the next day has already begun in Shanghai."""
     window = window_at(Period.DAY, datetime(2026, 11, 22, 20, tzinfo=UTC), ZoneInfo(zone))
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 
