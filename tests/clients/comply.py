@@ -61,7 +61,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("shape", "protocol", "case"), CASES)
-def test_complies(shape: str, protocol: str, case: Any) -> None:
+def test_api_complies_with_the_vendors_schema(shape: str, protocol: str, case: Any) -> None:
     options = dict(FORMATS[shape])
     spec, model = options.pop("spec"), options.pop("model").format(protocol)
     config = ComplianceConfig(

@@ -53,7 +53,7 @@ def test_image_arrives_unchanged(model: Any) -> None:
     assert response.text() == "You said: Look [image/png, 70 bytes]"
 
 
-def test_schema_determines_the_answer(model: Any) -> None:
+def test_answer_follows_the_json_schema(model: Any) -> None:
     response = model.prompt("'Zürich' has 443037 inhabitants", schema=llm.schema_dsl("name, people int"), key=KEY)
     assert json.loads(response.text()) == {"name": "Zürich", "people": 443037}
 
@@ -71,7 +71,7 @@ def test_tool_is_called(model: Any) -> None:
     assert arguments == [21]
 
 
-def test_unknown_model_is_an_error() -> None:
+def test_unknown_model_raises_an_error() -> None:
     for make in CHAT_APIS.values():
         with pytest.raises(Exception, match="unknown-model"):
             make("unknown-model").prompt("hello", key=KEY).text()

@@ -38,7 +38,7 @@ def run(case: str, model: str) -> Any:
 
 
 @pytest.mark.parametrize(("chat_api", "protocol"), product(CHAT_APIS, MODELS))
-def test_whole_and_streamed(chat_api: str, protocol: str) -> None:
+def test_complete_and_streamed_answers_agree(chat_api: str, protocol: str) -> None:
     assert run(f"{chat_api} whole", MODELS[protocol]) == {"text": "You said: hello", "tokens": 7}
     streamed = {"text": "You said: hello", "whole": "You said: hello", "tokens": 7}
     assert run(f"{chat_api} streamed", MODELS[protocol]) == streamed
@@ -53,7 +53,7 @@ def test_tool_is_called_and_its_result_is_sent_back(chat_api: str, protocol: str
 
 
 @pytest.mark.parametrize("chat_api", CHAT_APIS)
-def test_refusal_is_an_error_of_the_client(chat_api: str) -> None:
+def test_refusal_raises_the_clients_own_error(chat_api: str) -> None:
     """For an unknown model, the client raises its own error class, with the gateway's error code and the request id."""
     assert run(f"{chat_api} error", "") == {"kind": "NotFoundError", "code": "model_not_found", "id": True}
 

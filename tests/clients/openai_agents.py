@@ -66,7 +66,7 @@ def make_agent(model: Any, settings: ModelSettings = SETTINGS, **options: Any) -
     return Agent(name="agent", instructions="Be brief.", model=model, model_settings=settings, **options)
 
 
-async def test_agent_answers_and_continues(model: Any) -> None:
+async def test_agent_answers_and_continues_the_conversation(model: Any) -> None:
     agent = make_agent(model)
     first = await Runner.run(agent, "hello")
     second = await Runner.run(agent, [*first.to_input_list(), {"role": "user", "content": "and now?"}])
@@ -89,7 +89,7 @@ async def test_tool_returns_an_image(model: Any) -> None:
     assert result.final_output.endswith("[image/png, 70 bytes]")
 
 
-async def test_answer_has_a_type(model: Any) -> None:
+async def test_answer_is_parsed_as_a_python_type(model: Any) -> None:
     """The SDK derives the answer's schema from a Python type."""
     result = await Runner.run(make_agent(model, output_type=City), "'Zürich' has 443037 inhabitants")
     assert result.final_output == City(name="Zürich", inhabitants=443037)
@@ -110,7 +110,7 @@ async def test_agent_hands_off_to_another(model: Any) -> None:
     assert result.final_output.startswith("You said: ")
 
 
-async def test_unknown_model_is_an_error_of_the_client() -> None:
+async def test_unknown_model_raises_the_clients_own_error() -> None:
     async with AsyncOpenAI(base_url=URL, api_key=KEY, max_retries=0) as client:
         with pytest.raises(NotFoundError) as refused:
             await Runner.run(make_agent(OpenAIResponsesModel("unknown-model", client)), "hello")

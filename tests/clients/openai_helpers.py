@@ -39,12 +39,12 @@ def model(request: pytest.FixtureRequest) -> str:
     return MODELS[request.param]
 
 
-def test_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
+def test_answer_is_parsed_into_the_requested_type(client: openai.OpenAI, model: str) -> None:
     answer = client.chat.completions.parse(model=model, messages=ABOUT_ZURICH, response_format=City)
     assert answer.choices[0].message.parsed == ZURICH
 
 
-def test_arguments_are_parsed_by_their_type(client: openai.OpenAI, model: str) -> None:
+def test_tool_arguments_are_parsed_into_the_requested_type(client: openai.OpenAI, model: str) -> None:
     tools = [openai.pydantic_function_tool(City)]
     answer = client.chat.completions.parse(model=model, messages=ABOUT_ZURICH, tools=tools)
     call = (answer.choices[0].message.tool_calls or [])[0]
@@ -66,14 +66,14 @@ def test_events_of_a_stream_make_up_its_completion(client: openai.OpenAI, model:
     assert completion.usage.total_tokens == 18
 
 
-def test_streamed_answer_is_parsed_by_its_type(client: openai.OpenAI, model: str) -> None:
+def test_streamed_answer_is_parsed_into_the_requested_type(client: openai.OpenAI, model: str) -> None:
     with client.chat.completions.stream(model=model, messages=ABOUT_ZURICH, response_format=City) as stream:
         states = [event.parsed for event in stream if event.type == "content.delta"]
     assert states[-1] == ZURICH.model_dump()
     assert stream.get_final_completion().choices[0].message.parsed == ZURICH
 
 
-def test_streamed_arguments_are_parsed_by_their_type(client: openai.OpenAI, model: str) -> None:
+def test_streamed_tool_arguments_are_parsed_into_the_requested_type(client: openai.OpenAI, model: str) -> None:
     tools = [openai.pydantic_function_tool(City)]
     with client.chat.completions.stream(model=model, messages=ABOUT_ZURICH, tools=tools) as stream:
         ended = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
@@ -128,7 +128,7 @@ async def test_each_of_many_concurrent_calls_gets_its_own_answer() -> None:
     assert answers == [f"You said: number {number}" for number in range(50)]
 
 
-def test_refusal_has_its_class_and_names_the_parameter(client: openai.OpenAI) -> None:
+def test_refusal_raises_the_matching_error_class_and_names_the_parameter(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as unknown:
         client.chat.completions.create(model="unknown-model", messages=HELLO)
     assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")

@@ -79,7 +79,7 @@ async def test_agent_answers_with_text(model: Model) -> None:
     assert (result.usage.input_tokens, result.usage.output_tokens) == (11, 7)
 
 
-async def test_conversation_is_continued_by_an_agent(model: Model) -> None:
+async def test_agent_continues_a_conversation(model: Model) -> None:
     agent = Agent(model)
     first = await agent.run("hello")
     second = await agent.run("and now?", message_history=first.all_messages())
@@ -109,14 +109,14 @@ async def test_agent_calls_its_tools_in_sequence(model: Model) -> None:
 
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_in_each_mode(model: Model, output_mode: Any) -> None:
+async def test_typed_output_works_in_each_mode(model: Model, output_mode: Any) -> None:
     """The three modes are a required tool call, a response schema, and a prompt with JSON mode."""
     result = await Agent(model, output_type=output_mode(Trip)).run("a trip to 'Zürich' with 443037 inhabitants")
     assert result.output == Trip(stops=[City(name="Zürich", inhabitants=443037)], by_train=True)
 
 
 @pytest.mark.parametrize("output_mode", [ToolOutput, NativeOutput, PromptedOutput])
-async def test_typed_output_after_a_tool(model: Model, output_mode: Any) -> None:
+async def test_typed_output_works_after_a_tool_call(model: Model, output_mode: Any) -> None:
     agent = Agent(model, output_type=output_mode(City))
 
     @agent.tool_plain
@@ -191,13 +191,13 @@ async def test_file_reaches_the_model(model: Model, mime_type: str) -> None:
     assert f"{mime_type}, {len(data)} bytes]" in result.output
 
 
-async def test_url_of_an_image_is_passed_on() -> None:
+async def test_image_url_is_passed_on_to_the_model() -> None:
     """The model can load the image from the URL."""
     result = await Agent(make_model(MODELS["openai"])).run(["Look", ImageUrl("https://example.com/a.png")])
     assert result.output == "You said: Look [https://example.com/a.png, 0 bytes]"
 
 
-async def test_settings_are_accepted(model: Model) -> None:
+async def test_model_settings_are_accepted_by_each_protocol(model: Model) -> None:
     """Settings that the protocol does not have are dropped."""
     settings: Any = {
         "max_tokens": 64,
@@ -218,7 +218,7 @@ async def test_settings_are_accepted(model: Model) -> None:
 
 
 @pytest.mark.parametrize(("name", "key", "status"), [("unknown-model", KEY, 404), (MODELS["openai"], "wrong", 401)])
-async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: int) -> None:
+async def test_refusal_raises_an_error_with_the_http_status(name: str, key: str, status: int) -> None:
     """The client raises pydantic-ai's own error classes."""
     with pytest.raises(ModelHTTPError) as refusal:
         await Agent(make_model(name, key)).run("hello")
@@ -227,7 +227,7 @@ async def test_refusal_is_an_error_with_its_status(name: str, key: str, status: 
     assert refusal.value.body["code"] == {404: "model_not_found", 401: "invalid_api_key"}[status]
 
 
-async def test_answer_has_the_official_type(model: Model) -> None:
+async def test_answer_passes_the_sdks_strict_validation(model: Model) -> None:
     """The SDK's strict validation finds no missing field and no wrong type, complete or streamed."""
     messages: Any = [{"role": "user", "content": "hello"}]
     async with AsyncOpenAI(base_url=URL, api_key=KEY, _strict_response_validation=True) as client:

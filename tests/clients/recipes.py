@@ -92,7 +92,7 @@ def store(key: str, kind: str, body: bytes) -> None:
     urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1/artifacts", body, headers), timeout=30).close()
 
 
-def test_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
+def test_model_reads_a_text_file(run: Callable[[str], str]) -> None:
     """The text arrives through both tools that the question names, or as a file in the question."""
     store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
     printed = run(KEY)
@@ -100,7 +100,7 @@ def test_text_is_read_by_the_model(run: Callable[[str], str]) -> None:
     assert f"{RECIPE} has it." in printed
 
 
-def test_image_is_seen_by_the_model(run: Callable[[str], str]) -> None:
+def test_model_receives_an_image_file_as_an_image(run: Callable[[str], str]) -> None:
     """The image arrives as an image only if the agent's service reads images."""
     head = 'Content-Disposition: form-data; name="file"; filename="dot.png"\r\nContent-Type: image/png'
     body = b"--lab\r\n" + head.encode() + b"\r\n\r\n" + PNG + b"\r\n--lab--\r\n"

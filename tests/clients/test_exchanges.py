@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_matrix_is_complete() -> None:
+def test_exchange_files_cover_every_program_protocol_and_content() -> None:
     """Every protocol with a server is covered, and each program has exactly one file for each kind of content."""
     assert set(MODELS) == set(SIGNATURES) == set(PROTOCOLS) - {"echo"}
     written = {(path.parent.name, path.stem) for path in HERE.glob("*/*.json")}
@@ -99,8 +99,7 @@ def check_received(server: Server, expected: dict[str, Any], protocol: str) -> N
 
 
 @pytest.mark.parametrize("protocol", MODELS)
-def test_claude_code_counts_its_tokens(server: Server, protocol: str) -> None:
-    """The token count covers the whole request, including the tools."""
+def test_token_count_for_claude_code_includes_its_tools(server: Server, protocol: str) -> None:
     agent = Agent(server.url, server.key, "claude_code", "document", MODELS[protocol], False)
     (turn,) = agent.exchange["turns"]
     response = agent.count(turn["sent"])

@@ -21,7 +21,7 @@ def table() -> str:
     return DOCUMENT.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
 
 
-def test_document_has_each_known_difference() -> None:
+def test_compatibility_document_lists_each_known_difference() -> None:
     """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` updates the table."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
@@ -29,7 +29,7 @@ def test_document_has_each_known_difference() -> None:
 
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
-def test_document_names_the_pinned_version(suite) -> None:
+def test_compatibility_document_names_the_pinned_version(suite) -> None:
     """After a client is upgraded, its suite must run again, which updates the document."""
     assert f"| {suite.package} {suite.version} |" in table()
 
@@ -41,7 +41,7 @@ def test_table_has_the_results_of_a_run() -> None:
     assert "| 2 | langchain | By choice. |" in text
 
 
-def test_example_follows_its_schema() -> None:
+def test_example_value_follows_its_json_schema() -> None:
     """The fault lab's model builds an example of a JSON schema from its references, alternatives and enumerations.
 
     All other values are words and numbers from the question.
@@ -81,7 +81,7 @@ TOOLS = {
 
 
 @pytest.mark.parametrize("protocol", REQUESTS)
-def test_capable_model_calls_the_tool_it_is_offered(protocol: str) -> None:
+def test_lab_model_calls_an_offered_tool(protocol: str) -> None:
     """The arguments of the tool call contain the number from the question.
 
     Without a tool, the model answers in text.

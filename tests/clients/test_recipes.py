@@ -36,7 +36,7 @@ def test_each_recipe_names_the_versions_it_is_run_with() -> None:
             assert version in versions[package]
 
 
-def test_each_program_has_its_recipe() -> None:
+def test_each_program_has_a_recipe_section() -> None:
     assert re.findall(r"^## (.+)$", DOCUMENT, re.MULTILINE) == list(dict(ROW.findall(DOCUMENT)))
 
 
