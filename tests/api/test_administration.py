@@ -83,7 +83,9 @@ def test_last_use_is_recorded_at_most_once_a_minute(script: Script) -> None:
     assert AdminToken.objects.get().last_used_at > first
 
 
-def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Script, settings: Any) -> None:
+def test_token_survives_a_secret_rotation_if_used_before_the_old_secret_is_removed(
+    script: Script, settings: Any
+) -> None:
     """The first use of a token after a secret rotation signs it with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert list_outdated_tokens() == ["admin's token deploy"]
@@ -94,7 +96,7 @@ def test_a_token_outlives_the_secret_that_signed_it_once_it_was_used(script: Scr
 
 
 @pytest.mark.parametrize("end", ["revoked", "expired", "role", "deactivated"])
-def test_token_ends_with_its_expiry_its_revocation_and_its_owners_role(end: str, script: Script) -> None:
+def test_token_is_invalid_after_expiry_revocation_or_loss_of_its_owners_role(end: str, script: Script) -> None:
     """A token remains invalid even if its owner gets the role back."""
     script.get("/providers")
     owner, boss = User.objects.get(username="admin"), person("boss", is_staff=True)
@@ -206,8 +208,7 @@ def test_write_with_an_outdated_etag_is_rejected(method: str, path: str, script:
 
 
 @pytest.mark.parametrize("path", ["/routes/planning", "/providers/echo", "/services/text-model", "/agents/text-agent"])
-def test_change_of_another_entry_rejects_no_write(path: str, script: Script) -> None:
-    """Each entry has its own ETag, so changing another entry does not cause a conflict."""
+def test_change_of_another_entry_causes_no_etag_conflict(path: str, script: Script) -> None:
     response = script.call("GET", path)
     (entry,) = [value for value in response.json().values() if isinstance(value, dict)]
     save_alias(SYSTEM, "gpt-4o", "task:default")
@@ -243,7 +244,7 @@ def test_target_of_an_alias_can_be_removed_neither_by_delete_nor_by_import(
 
 
 @pytest.mark.parametrize("uses", ["service", "route"])
-def test_import_may_not_remove_what_an_agent_created_at_run_time_uses(uses: str, script: Script) -> None:
+def test_import_cannot_remove_an_entry_used_by_a_run_time_agent(uses: str, script: Script) -> None:
     """Files do not list agents that are created at run time."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
@@ -276,7 +277,7 @@ def test_writing_back_a_read_entry_changes_nothing(script: Script) -> None:
     assert newest_revision() == before
 
 
-def test_one_and_true_are_different_values_in_free_objects(script: Script) -> None:
+def test_change_from_1_to_true_in_a_free_form_object_is_saved(script: Script) -> None:
     """Python compares `1` and `True` as equal.
 
     Another order of keys, or `1.0` instead of `1`, does not count as a change.
@@ -313,7 +314,7 @@ def test_write_of_a_service_replaces_declared_and_keeps_probed_capabilities(scri
     assert script.call("PUT", "/services/eyes", {**body, "apiKey": SECRET}).status_code == 422
 
 
-def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: Script) -> None:
+def test_entry_in_use_cannot_be_deleted_and_repeated_deletion_succeeds(script: Script) -> None:
     """Deleting an entry in use returns 409 and lists its uses. Deleting the same entry twice returns 204 both times."""
     used = script.call("DELETE", "/providers/echo")
     assert (used.status_code, used.json()["error"]) == (409, "in_use")
@@ -322,7 +323,7 @@ def test_used_entry_is_not_deleted_and_deleting_a_missing_one_succeeds(script: S
     assert not Service.objects.filter(service_id="eyes").exists()
 
 
-def test_agents_limits_target_and_deletion_follow_the_rules_of_the_page(script: Script) -> None:
+def test_agent_is_validated_and_deleted_by_the_rules_of_the_agent_page(script: Script) -> None:
     body = {"name": "Scout", "taskType": "planning", "limits": {"requestsPerMinute": 30, "models": ["task:planning"]}}
     assert script.call("PUT", "/agents/scout", body).status_code == 201
     repeated = script.call("PUT", "/agents/scout", body)
@@ -357,7 +358,9 @@ def test_keys_are_issued_rotated_and_revoked_and_each_is_shown_once(script: Scri
     assert AgentKey.objects.get(public_id=after).revoked_at is not None
 
 
-def test_deactivation_ends_sessions_and_the_last_administrator_stays(script: Script, viewer_account: User) -> None:
+def test_deactivation_ends_sessions_and_the_last_administrator_cannot_be_demoted(
+    script: Script, viewer_account: User
+) -> None:
     browser = open_browser(viewer_account)
     answer = script.call("PUT", "/people/vera", {"role": "editor"})
     assert answer.json()["person"]["role"] == "editor"
@@ -436,7 +439,7 @@ def test_role_change_with_a_stale_etag_is_refused(script: Script, viewer_account
 KEY_TERMS = {"label": "ci", "team": "ops", "limits": {"models": ["task:planning"], "requestsPerMinute": 5}}
 
 
-def test_terms_of_a_key_apply_immediately_and_can_be_undone(script: Script) -> None:
+def test_key_terms_apply_immediately_and_can_be_undone(script: Script) -> None:
     identity = script.call("POST", "/agents/text-agent/keys", {**KEY_TERMS, "days": 7}).json()["issued"]["id"]
     path = f"/agents/text-agent/keys/{identity}"
     response = script.call("GET", path)
@@ -456,7 +459,7 @@ def test_terms_of_a_key_apply_immediately_and_can_be_undone(script: Script) -> N
     assert script.get(path)["key"]["limits"] == KEY_TERMS["limits"]
 
 
-def test_invalid_terms_of_a_key_are_rejected_as_on_the_page(script: Script) -> None:
+def test_invalid_key_terms_are_rejected(script: Script) -> None:
     script.call("PUT", "/agents/scout", {"taskType": "planning", "limits": {"models": ["task:planning"]}})
     response = script.call("POST", "/agents/scout/keys", {"limits": {"models": ["text-model"]}})
     assert (response.status_code, "cannot use text-model" in response.json()["message"]) == (422, True)
@@ -512,11 +515,11 @@ def test_one_invalid_setting_rejects_all_changes(script: Script) -> None:
     assert {"installation.retention", "installation.record_bodies", "installation.content_policy"} <= acts
 
 
-def test_every_scope_of_a_token_is_required_by_a_call() -> None:
+def test_every_token_scope_is_required_by_a_call() -> None:
     assert set(ADMIN_CALLS.values()) == set(ADMIN_SCOPES)
 
 
-def test_link_to_an_agents_page_is_shown_once_and_can_be_revoked(script: Script) -> None:
+def test_agent_page_link_is_shown_once_and_can_be_revoked(script: Script) -> None:
     answer = script.call("POST", "/agents/text-agent/links", {"name": "Mei", "withBodies": True})
     assert (answer.status_code, answer["Cache-Control"]) == (201, "private, no-store")
     created = answer.json()
@@ -534,7 +537,7 @@ def test_link_to_an_agents_page_is_shown_once_and_can_be_revoked(script: Script)
     assert script.call("POST", "/agents/unknown/links", {"name": "Mei"}).status_code == 404
 
 
-def test_link_lasts_ninety_days_or_as_requested_or_forever(script: Script) -> None:
+def test_agent_page_link_lasts_90_days_by_default_or_as_requested_or_forever(script: Script) -> None:
     options: list[dict[str, Any]] = [{}, {"days": 7}, {"days": None}]
     expiry_times = [
         script.call("POST", "/agents/text-agent/links", {"name": "Mei", **option}).json()["details"]["expiresAt"]

@@ -36,7 +36,7 @@ def test_agent_over_its_quota_gets_507_with_advice_and_others_can_store(text_age
     assert Artifact.objects.filter(owner="text-agent").count() == 2
 
 
-def test_equal_bytes_count_once_per_agent(text_agent: Any) -> None:
+def test_identical_files_count_once_towards_an_agents_quota(text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
 

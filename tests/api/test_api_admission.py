@@ -49,7 +49,7 @@ def test_misspelled_path_suggests_the_right_call(path: str, near: str) -> None:
     assert near in response.json()["message"]
 
 
-def test_unknown_path_gives_a_plain_404() -> None:
+def test_unknown_path_without_a_similar_call_returns_404() -> None:
     for method in ("GET", "POST", "DELETE"):
         response = Client().generic(method, "/api/v1/qqqqqqqqqq/zzz")
         assert (response.status_code, response.json()["error"]) == (404, "not_found")
@@ -89,7 +89,7 @@ def test_invalid_json_is_rejected_no_matter_how_deeply_it_nests(body: bytes, tex
     assert "Traceback" not in response.content.decode()
 
 
-def test_depth_is_counted_without_recursion() -> None:
+def test_nesting_depth_is_counted_without_recursion() -> None:
     value: Any = 1
     for _ in range(64):
         value = [value]

@@ -82,7 +82,7 @@ WITH_CHARSET = [
 
 
 @pytest.mark.parametrize(("kind", "name", "data", "encoding"), WITH_CHARSET)
-def test_correct_charset_parameter_is_used_and_a_wrong_one_ignored(
+def test_correct_charset_parameter_is_used_and_a_wrong_one_is_ignored(
     kind: str, name: str, data: bytes, encoding: str, text_agent: Any
 ) -> None:
     with expect_no_internal_error():
@@ -287,7 +287,7 @@ def test_expired_artifact_is_missing(text_agent: Any) -> None:
     assert text_agent.upload("b.txt", b"x", "text/plain", expiresInSeconds="soon").status_code == 422
 
 
-def test_download_is_a_sandboxed_attachment_whatever_the_file_is(text_agent: Any) -> None:
+def test_download_of_an_html_file_is_a_sandboxed_attachment(text_agent: Any) -> None:
     page = b"<!doctype html><html><script>alert(1)</script></html>"
     ref = text_agent.stored('evil"\r\nSet-Cookie: a=b.html', page, "text/html")["ref"]
     response = text_agent.get(f"/artifacts/{ref}/raw")
@@ -396,7 +396,7 @@ def test_upload_over_the_installations_quota_is_rejected(text_agent: Any) -> Non
     assert text_agent.upload("c.txt", b"y" * 40, "text/plain").status_code == 201
 
 
-def test_equal_bytes_share_one_file_until_both_artifacts_are_deleted(text_agent: Any, vision_agent: Any) -> None:
+def test_identical_artifacts_share_one_stored_file(text_agent: Any, vision_agent: Any) -> None:
     first = text_agent.stored("a.txt", b"same words", "text/plain")
     second = vision_agent.stored("b.txt", b"same words", "text/plain")
     assert first["sha256"] == second["sha256"]

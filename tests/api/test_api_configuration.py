@@ -88,7 +88,7 @@ def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> 
     assert "poetry" not in str(text_agent.get("/routes").json())
 
 
-def test_a_dry_run_says_what_the_change_means_for_routes_and_agents(text_agent: Any) -> None:
+def test_dry_run_of_an_import_lists_consequences_for_routes_and_agents(text_agent: Any) -> None:
     """Each consequence has a severity, the affected object and a message.
 
     A change that only adds entries has no consequences.
@@ -180,9 +180,7 @@ async def test_waiting_reader_gets_the_next_revision_immediately_if_it_differs(t
     ],
     ids=lambda part: next(iter(part)),
 )
-def test_import_with_an_agents_key_changes_nothing_reserved_for_administrators(
-    part: dict[str, Any], text_agent: Any
-) -> None:
+def test_import_with_an_agent_key_cannot_change_administrators_settings(part: dict[str, Any], text_agent: Any) -> None:
     before = Revision.objects.count()
     for query in ("?dryRun=true", ""):
         answer = text_agent.post(f"/config/import{query}", NEW_ROUTE | part)

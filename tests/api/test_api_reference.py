@@ -109,7 +109,7 @@ def test_calls_are_found_by_all_words_of_method_path_and_title(client: Client) -
     assert "No call matches." in response_text(client.get("/api/v1/docs?q=nothing-like-this"))
 
 
-def test_another_language_says_that_calls_are_described_in_english(client: Client) -> None:
+def test_translated_reference_notes_that_calls_are_described_in_english(client: Client) -> None:
     note = "调用和字段的说明只有英文。"
     assert note in response_text(client.get("/api/v1/docs", headers={"accept-language": "zh-CN"}))
     assert note not in response_text(client.get("/api/v1/docs"))

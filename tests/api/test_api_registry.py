@@ -41,7 +41,9 @@ def test_services_are_listed_with_capabilities_and_without_keys(text_agent: Any)
 
 @pytest.mark.requirement("MCR-6.4", "MCR-P7")
 @pytest.mark.parametrize(("direction", "expected"), [("input", True), ("output", False), ("both", False), (None, True)])
-def test_input_and_output_are_distinguished(direction: str | None, expected: bool, text_agent: Any) -> None:
+def test_services_are_filtered_by_input_or_output_capability(
+    direction: str | None, expected: bool, text_agent: Any
+) -> None:
     """`vision` is an input capability of vision-model. If no direction is given, input is assumed."""
     query = {"direction": direction} if direction else {}
     answer = text_agent.get("/services/vision-model/has-capability", type="vision", **query)
@@ -175,7 +177,7 @@ def test_agents_are_found_by_output_capability(text_agent: Any) -> None:
     assert "vision-agent" not in agents["vision", "output"] + agents["vision", "both"]
 
 
-def test_agent_with_a_route_reads_what_its_first_enabled_candidate_reads(text_agent: Any) -> None:
+def test_agent_with_a_route_has_the_capabilities_of_its_first_enabled_candidate(text_agent: Any) -> None:
     text_agent.call("PUT", "/agents/designer", {"taskType": "design"})
     agent = text_agent.get("/agents/designer").json()
     first = text_agent.get(f"/services/{agent['serviceId']}/capabilities").json()
@@ -312,7 +314,7 @@ def test_invalid_message_is_rejected_with_all_paths(body: Any, path: str, text_a
         assert path in [detail["path"] for detail in response.json()["details"]]
 
 
-def test_call_without_the_needed_scope_names_it(caller: Callable[..., Any]) -> None:
+def test_error_for_a_missing_scope_names_the_scope(caller: Callable[..., Any]) -> None:
     reader = caller("text-agent", "artifacts:read")
     assert reader.get("/artifacts").status_code == 200
     refused = reader.get("/services")

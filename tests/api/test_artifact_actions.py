@@ -38,8 +38,8 @@ from routing_admin.models import AuditEvent, Installation
 pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default", "logs"])]
 
 
-def test_media_sent_again_stays_one_artifact(demo: None) -> None:
-    """Media that are sent again never reuse an artifact that is deleted or belongs to another owner."""
+def test_resent_media_reuse_the_existing_artifact(demo: None) -> None:
+    """Artifacts that are deleted or belong to another owner are never reused."""
     first = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="a.png")
     repeated = actions.store_bytes(SYSTEM, png(), once=True, owner="text-agent", filename="b.png")
     of_other_owner = actions.store_bytes(SYSTEM, png(), once=True, owner="vision-agent")
@@ -64,7 +64,7 @@ def test_deletion_can_be_undone_and_both_are_audited(demo: None) -> None:
     assert acts == ["artifact.restore", "artifact.delete", "artifact.store"]
 
 
-def test_quota_and_expiry_follow_the_settings(demo: None) -> None:
+def test_quota_and_expiry_of_artifacts_follow_the_installations_settings(demo: None) -> None:
     Installation.objects.update_or_create(id=1, defaults={"quota_bytes": 100, "artifact_days": 3})
     row = actions.store_bytes(SYSTEM, b"x" * 80)
     assert row.expires_at is not None
@@ -89,7 +89,7 @@ def test_stream_over_the_limit_is_rejected_while_it_is_read(demo: None) -> None:
     assert not Artifact.objects.exists()
 
 
-def test_pixels_and_pages_are_measured(demo: None) -> None:
+def test_pixel_size_of_images_and_page_count_of_documents_are_measured(demo: None) -> None:
     """A document's pages are counted in the separate extraction process."""
     image = build_file_part(actions.store_bytes(SYSTEM, png(30, 20), declared="image/png"))
     document = build_file_part(actions.store_bytes(SYSTEM, pdf(), declared="application/pdf"))
@@ -191,7 +191,7 @@ def test_chunked_upload_of_unknown_length_is_stored_completely(demo: None) -> No
         received_files(unmeasured)
 
 
-def test_file_whose_name_is_not_text_is_imported(demo: None, tmp_path: Path) -> None:
+def test_file_with_a_name_that_is_not_valid_utf_8_is_imported(demo: None, tmp_path: Path) -> None:
     for name in (b"\xff\xfe.txt", b".hidden", b"line\nbreak.txt", b"empty"):
         (tmp_path / os.fsdecode(name)).write_bytes(b"" if name == b"empty" else b"words of " + name.hex().encode())
     lines = imported(str(tmp_path))

@@ -100,7 +100,7 @@ def test_correction_to_a_text_type_detects_the_encoding(text_agent: Any) -> None
     assert (fixed["encoding"], fixed["encodingCertain"]) == ("utf-8", False)
 
 
-def test_encoding_alone_makes_a_file_text(text_agent: Any) -> None:
+def test_corrected_encoding_without_a_type_makes_a_binary_file_plain_text(text_agent: Any) -> None:
     stored = text_agent.stored("data.bin", BINARY)
     assert corrected(text_agent, stored["ref"], encoding="latin-1")["mimeType"] == "text/plain"
     image = corrected(text_agent, stored["ref"], mimeType="image/png")
@@ -194,7 +194,7 @@ def test_invalid_correction_is_rejected_with_a_valid_value(
     assert text_agent.get(f"/artifacts/{stored['ref']}/info").json() == stored
 
 
-def test_every_codec_of_python_is_used_or_rejected(text_agent: Any) -> None:
+def test_every_python_codec_is_accepted_or_rejected_as_a_correction(text_agent: Any) -> None:
     names = sorted({*aliases, *aliases.values()})
     refused = [name for name in names if canonical_encoding(name) is None]
     one_of_each = {canonical_encoding(name): name for name in names}.values()
@@ -244,7 +244,7 @@ def test_second_of_two_concurrent_corrections_is_a_conflict(db: None) -> None:
     assert Artifact.objects.get(pk=row.pk).encoding == "utf-8"
 
 
-def test_media_sent_again_finds_its_corrected_artifact(db: None) -> None:
+def test_resent_media_reuse_their_corrected_artifact(db: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")
     actions.correct_artifact(SYSTEM, row, mime_type="text/plain")
     repeated = actions.store_bytes(SYSTEM, BINARY, once=True, owner="text-agent")

@@ -79,7 +79,7 @@ async def send_chunks(
         ("/", 251, 251),
     ],
 )
-def test_limits_per_url_are_slightly_higher_in_the_server_than_in_the_view(
+def test_server_accepts_slightly_larger_bodies_than_the_view_at_each_url(
     path: str, limit_mib: int, received: int
 ) -> None:
     """The view can therefore reject the body with its own message."""
@@ -87,7 +87,7 @@ def test_limits_per_url_are_slightly_higher_in_the_server_than_in_the_view(
 
 
 @override_settings(MAX_UPLOAD_BYTES=MIB)
-def test_chat_request_may_have_64_mib_even_if_uploads_are_smaller() -> None:
+def test_chat_request_may_have_64_mib_even_if_the_upload_limit_is_lower() -> None:
     assert body_limit("/v1/chat/completions") == 64 * MIB
 
 
@@ -115,7 +115,7 @@ async def test_body_within_the_limit_reaches_the_application_unchanged() -> None
     assert (status, body, bytes_read) == (200, b"fine", 3000)
 
 
-def test_upload_of_25_mib_needs_a_few_mib_of_memory() -> None:
+def test_upload_of_25_mib_uses_only_a_few_mib_of_memory() -> None:
     handler = StoringUploadHandler(RequestFactory().post("/"))
     block = b"x" * 65536
     tracemalloc.start()

@@ -35,7 +35,9 @@ def fetch_bytes(agent: Any, ref: str, service: str) -> Any:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("name", "kind", "service"), [("a.png", "image/png", "vision-model"), ('ü".mp3', "", "")])
-def test_streamed_response_equals_a_whole_one(size: int, name: str, kind: str, service: str, text_agent: Any) -> None:
+def test_streamed_response_equals_the_unstreamed_response(
+    size: int, name: str, kind: str, service: str, text_agent: Any
+) -> None:
     data = (png() if kind else mp3()).ljust(size, b"\0")[: max(size, 60)]
     created, target = text_agent.stored(name, data, kind or "audio/mpeg"), service or "multimodal-model"
     answer = fetch_bytes(text_agent, created["ref"], target)
@@ -48,7 +50,7 @@ def test_streamed_response_equals_a_whole_one(size: int, name: str, kind: str, s
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_asynchronous_handler_sends_the_same_bytes(text_agent: Any) -> None:
+async def test_asynchronous_handler_streams_the_file_unchanged(text_agent: Any) -> None:
     created = await sync_to_async(text_agent.stored)("large.png", LARGE, "image/png")
     address = f"/api/v1/artifacts/{created['ref']}?serviceId=vision-model"
     answer = await AsyncClient().get(address, headers=text_agent.headers)
@@ -59,7 +61,7 @@ async def test_asynchronous_handler_sends_the_same_bytes(text_agent: Any) -> Non
 
 
 @pytest.mark.files_only
-def test_ten_megabytes_are_never_held_in_memory(text_agent: Any) -> None:
+def test_download_of_ten_megabytes_is_never_held_in_memory_completely(text_agent: Any) -> None:
     ref = text_agent.stored("large.png", LARGE, "image/png")["ref"]
     b"".join(fetch_bytes(text_agent, ref, "vision-model").streaming_content)
     tracemalloc.start()

@@ -25,7 +25,7 @@ FILES = pytest.mark.parametrize(
 
 @FILES
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_get_artifact_describes_it_with_the_reason(
+def test_get_artifact_describes_a_flawed_file_with_the_reason(
     language: str, name: str, data: bytes, flaw: str, text_agent: Any
 ) -> None:
     """No other agent is suggested, since none could open the file either."""
@@ -39,7 +39,9 @@ def test_get_artifact_describes_it_with_the_reason(
 
 
 @FILES
-def test_routed_message_describes_it_with_the_reason(name: str, data: bytes, flaw: str, text_agent: Any) -> None:
+def test_routed_message_describes_a_flawed_file_with_the_reason(
+    name: str, data: bytes, flaw: str, text_agent: Any
+) -> None:
     attachment = {"type": "file", "artifactRef": text_agent.stored(name, data)["ref"]}
     body = {"serviceId": "multimodal-model", "message": {"text": "look", "attachments": [attachment]}}
     routed = text_agent.post("/messages/route", body).json()
@@ -49,7 +51,7 @@ def test_routed_message_describes_it_with_the_reason(name: str, data: bytes, fla
 
 
 @FILES
-def test_preview_equals_the_result_of_get_artifact(name: str, data: bytes, flaw: str, demo: None) -> None:
+def test_preview_describes_a_flawed_file_with_the_reason(name: str, data: bytes, flaw: str, demo: None) -> None:
     shown = preview(store_bytes(SYSTEM, data, filename=name)).deliveries
     result = next(delivery.as_json() for delivery in shown if delivery.service_id == "multimodal-model")
     assert result["routing"] == "text"

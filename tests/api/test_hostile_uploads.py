@@ -154,7 +154,7 @@ def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Up
         assert not is_kept or not re.search(r"[/\\\0\r\n]", answer.json()["filename"]), name
 
 
-def test_invalid_type_is_stored_as_given(upload: Uploader) -> None:
+def test_file_with_an_invalid_declared_type_is_stored(upload: Uploader) -> None:
     """A form part whose header exceeds Django's limit is rejected."""
     for kind in ODD_TYPES:
         answer = upload.send(multipart_form(kind=kind))

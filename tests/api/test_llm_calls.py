@@ -40,7 +40,7 @@ def answer_to(http_request: HttpRequest) -> HttpResponse:
 
 
 @pytest.mark.requirement("MMR-P6", "MMR-P11")
-def test_prompt_uses_its_tasks_route_and_the_directive_of_its_language(key):
+def test_prompt_uses_the_route_of_its_task_and_the_directive_of_its_language(key):
     answer = send(key, prompt="Plan a picnic", taskType="planning", language="en")
     assert (answer["provider"], answer["taskType"], answer["language"]) == ("echo", "planning", "en")
     assert "Please respond in English." in answer["content"]
@@ -142,7 +142,7 @@ def test_demo_request_fails_twice_and_is_answered_from_a_description(key):
     assert (row.outcome, row.adaptation, row.model) == ("ok", "image=described", "echo-text")
 
 
-def test_calls_work_over_http(key):
+def test_llm_send_and_resolve_work_over_http(key):
     sent = post(key, {"prompt": "Hello", "taskType": "planning"}, "/api/v1/llm/send")
     assert (sent.status_code, sent.json()["provider"]) == (200, "echo")
     answer = post(key, {"taskType": "planning"}, "/api/v1/llm/resolve").json()

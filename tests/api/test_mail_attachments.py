@@ -41,7 +41,7 @@ def test_attached_mail_becomes_a_mail_artifact(call: Any) -> None:
     assert call(2).json()["mimeType"] == "message/rfc822"
 
 
-def test_missing_attachment_is_not_found(call: Any) -> None:
+def test_missing_attachment_returns_404(call: Any) -> None:
     assert (call(3).status_code, call(3).json()["error"]) == (404, "attachment_not_found")
     assert call(0).status_code == 404
 

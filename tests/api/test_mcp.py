@@ -92,13 +92,13 @@ def first_text(result: CallToolResult) -> str:
     return first.text
 
 
-def test_definitions_implementations_and_scopes_have_the_same_tools() -> None:
+def test_tool_definitions_implementations_and_scopes_name_the_same_tools() -> None:
     assert [definition["function"]["name"] for definition in tool_definitions()] == list(TOOLS)
     assert list(TOOLS) == list(TOOL_SCOPES)
 
 
 @ERAS
-async def test_tools_equal_those_of_the_api_in_the_requested_language(installation: Installation, era: str) -> None:
+async def test_mcp_tools_equal_the_api_tools_in_the_requested_language(installation: Installation, era: str) -> None:
     for language in ("en", "zh"):
         async with installation.client("text-agent", era, f"?language={language}") as client:
             tools = (await client.list_tools()).tools
@@ -111,7 +111,9 @@ async def test_tools_equal_those_of_the_api_in_the_requested_language(installati
 
 @ERAS
 @pytest.mark.parametrize("agent", READERS)
-async def test_an_artifact_is_the_one_of_the_api(installation: Installation, agent: str, era: str) -> None:
+async def test_get_artifact_returns_the_same_content_over_mcp_and_the_api(
+    installation: Installation, agent: str, era: str
+) -> None:
     """Images and audio have their own MCP content types, documents are sent as resources, and text as text."""
     async with installation.client(agent, era) as client:
         for name, ref in installation.refs.items():
@@ -148,7 +150,9 @@ def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
     return ("", "", routed["content"])
 
 
-async def test_each_agent_gets_natively_what_it_reads_and_a_description_of_the_rest(installation: Installation) -> None:
+async def test_each_agent_gets_readable_files_natively_and_descriptions_of_all_others(
+    installation: Installation,
+) -> None:
     kinds = {}
     for agent in READERS:
         async with installation.client(agent) as client:
@@ -186,7 +190,7 @@ async def test_incomplete_list_says_how_to_continue(installation: Installation) 
         assert "more" not in result.structured_content
 
 
-async def test_a_long_text_is_stored_as_it_is(installation: Installation) -> None:
+async def test_long_text_is_stored_unchanged(installation: Installation) -> None:
     """Long text is removed before the JSON is parsed, and put back before the tool is called."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
@@ -225,7 +229,7 @@ async def test_invalid_call_returns_a_message_that_helps_the_model(
     assert sentence in first_text(result)
 
 
-async def test_null_counts_as_an_absent_argument(installation: Installation) -> None:
+async def test_null_argument_counts_as_absent(installation: Installation) -> None:
     """With strict function calling, models must send null for unused parameters."""
     async with installation.client("text-agent") as client:
         artifacts = await client.call_tool("list_artifacts", dict.fromkeys(("q", "kind", "limit", "cursor")))
@@ -288,7 +292,7 @@ def test_large_body_is_limited_by_the_gateways_setting(installation: Installatio
     assert connection.getresponse().status == 413
 
 
-def test_package_is_imported_by_the_first_call() -> None:
+def test_mcp_package_is_not_imported_at_startup() -> None:
     """Importing the MCP package takes 19 MB and half a second."""
     script = "import sys, routing_admin.asgi; sys.exit('mcp' in sys.modules or 'jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0

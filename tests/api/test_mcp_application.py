@@ -13,7 +13,7 @@ from tests.gateway.asgi_caller import Call
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 
 
-def test_second_event_loop_of_a_process_is_served(demo: None) -> None:
+def test_mcp_works_in_a_second_event_loop_of_the_process(demo: None) -> None:
     """The first event loop ends without shutting its server down."""
     key = create_key("text-agent")
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()

@@ -63,7 +63,7 @@ async def test_file_is_uploaded_once_and_can_be_read_by_every_agent(server: Serv
     assert server.get(f"/api/v1/artifacts/{link['ref']}/info")["mimeType"] == "image/png"
 
 
-async def test_large_file_needs_only_a_link(server: Server, tmp_path: Path) -> None:
+async def test_large_file_can_be_uploaded_with_only_a_link(server: Server, tmp_path: Path) -> None:
     """With an upload link, the size limit for unknown callers does not apply, whether or not the upload is chunked."""
     (tmp_path / "large.bin").write_bytes(bytes(range(256)) * 4096)
     curl = shutil.which("curl")

@@ -143,7 +143,7 @@ def test_invalid_filters_are_rejected_by_name(text_agent: AgentProgram, filters:
         assert next(iter(filters)) in answer.content.decode()
 
 
-def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
+def test_page_of_requests_needs_two_queries_of_the_log(old_key: None, text_agent: AgentProgram) -> None:
     """One query reads the requests, the other their files. Neither reads message bodies."""
     for number in range(20):
         make_log_row(number, adaptation="image=native")
@@ -156,7 +156,9 @@ def test_a_page_takes_two_queries_of_the_log(old_key: None, text_agent: AgentPro
 
 @pytest.mark.sqlite
 @pytest.mark.parametrize("filters", [{}, {"status": "failed"}, {"status": "ok"}, {"since": "2026-01-02"}])
-def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, filters: dict[str, str]) -> None:
+def test_query_for_a_page_of_requests_uses_an_index(
+    old_key: None, text_agent: AgentProgram, filters: dict[str, str]
+) -> None:
     """Without an index, the query would take longer as the request log grows."""
     with CaptureQueriesContext(connections[LOGS]) as caught:
         text_agent.get("/requests", **filters)
@@ -167,7 +169,7 @@ def test_query_of_a_page_uses_an_index(old_key: None, text_agent: AgentProgram, 
     assert "request_agent (agent=? AND started_at>?)" in plan
 
 
-def test_list_needs_the_scope_of_model_calls(demo: None) -> None:
+def test_request_list_requires_the_scope_of_model_calls(demo: None) -> None:
     assert (
         AgentProgram("text-agent", create_key("text-agent", scopes=["registry:read"])).get("/requests").status_code
         == 403

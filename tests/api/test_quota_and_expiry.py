@@ -31,7 +31,7 @@ def call_openai(agent: Any, method: str, path: str, **options: Any) -> Any:
     return getattr(Client(), method)(f"/v1/files{path}", headers=agent.headers, **options)
 
 
-def test_store_over_the_quota_returns_507_with_a_remedy(quota: int, text_agent: Any) -> None:
+def test_upload_over_the_quota_returns_507_with_a_remedy(quota: int, text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 80, "text/plain")
     file = SimpleUploadedFile("third.txt", b"z" * 30)
     answers = {
@@ -48,7 +48,7 @@ def test_store_over_the_quota_returns_507_with_a_remedy(quota: int, text_agent: 
     assert Artifact.objects.count() == 2
 
 
-def test_equal_bytes_are_accepted_by_a_full_store(quota: int, text_agent: Any) -> None:
+def test_full_store_accepts_a_file_that_is_already_stored(quota: int, text_agent: Any) -> None:
     text_agent.stored("first.txt", b"x" * 100, "text/plain")
     assert text_agent.upload("again.txt", b"x" * 100, "text/plain").status_code == 201
     assert text_agent.upload("other.txt", b"y", "text/plain").status_code == 507

@@ -103,7 +103,7 @@ def test_conditional_put_does_not_recreate_a_deleted_entry(path: str, script: Sc
     assert script.call("PUT", path, entry).status_code == 201
 
 
-def test_put_without_a_condition_creates_or_replaces_in_every_race(script: Script) -> None:
+def test_unconditional_put_creates_or_replaces_despite_a_concurrent_change(script: Script) -> None:
     path, agent = "/agents/text-agent", {"name": "Mine"}
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with act_before_next_write(lambda: second_script.call("PUT", path, {"name": "Theirs"})):
@@ -143,7 +143,7 @@ def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script
     assert "Someone else changed this" in browser.get("/matrix/").content.decode()
 
 
-def test_bulk_change_beside_a_concurrent_change_is_rejected(script: Script) -> None:
+def test_bulk_change_during_a_concurrent_change_is_rejected(script: Script) -> None:
     """The concurrent change is saved after the form was opened and before it is submitted."""
     row = Provider.objects.get(name="echo")
     with act_before_next_write(lambda: script_rename("echo")):

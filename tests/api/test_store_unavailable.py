@@ -72,7 +72,7 @@ def test_upload_is_rejected_on_both_apis_and_leaves_no_row(text_agent: Any, sile
 
 
 @pytest.mark.parametrize("address", ["/api/v1/artifacts/{}/raw", "/api/v1/artifacts/{}", "/v1/files/{}/content"])
-def test_unreachable_file_is_not_reported_as_missing(
+def test_file_in_an_unavailable_store_is_not_reported_as_missing(
     text_agent: Any, row: Artifact, silent_store: str, address: str
 ) -> None:
     """A response with status 410 would make programs discard their reference to the file."""
@@ -154,7 +154,7 @@ def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys
     assert "artifact store s3://files at http://127.0.0.1:9 is not responding" in capsys.readouterr().err
 
 
-def test_dashboard_shows_since_when_and_why_the_store_is_unavailable(
+def test_dashboard_shows_since_when_and_why_the_artifact_store_is_unavailable(
     admin: Client, row: Artifact, silent_store: str
 ) -> None:
     """Once an outage is known, later uses of the artifact store need not discover it again."""

@@ -136,7 +136,7 @@ def test_multipart_form_is_rejected(text_agent: AgentProgram, kind: str, headers
     assert put(link).status_code == 201
 
 
-def test_link_ends_with_the_key_that_created_it(text_agent: AgentProgram) -> None:
+def test_link_becomes_invalid_with_the_key_or_agent_that_created_the_link(text_agent: AgentProgram) -> None:
     by_key, by_agent = create_link(text_agent), create_link(text_agent)
     revoke_key(SYSTEM, AgentKey.objects.get(public_id=text_agent.key.split("_")[1]))
     assert put(by_key).status_code == 410
@@ -151,7 +151,7 @@ def test_link_requested_on_behalf_of_another_agent_stores_for_that_agent(text_ag
     assert put(answer.json(), b"words").json()["owner"] == "helper"
 
 
-def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> None:
+def test_only_one_of_two_concurrent_uploads_by_a_link_is_stored(text_agent: AgentProgram) -> None:
     """A link is claimed before the first byte of the upload is read."""
     link = offer_upload("text-agent", text_agent.key.split("_")[1], "a.bin")
 
@@ -163,7 +163,7 @@ def test_of_two_concurrent_uploads_one_is_stored(text_agent: AgentProgram) -> No
     assert upload_by_link(link.token, blocks(), "", None, "", "req_1").size == 5
 
 
-def test_prune_and_the_next_link_delete_expired_links(text_agent: AgentProgram) -> None:
+def test_expired_links_are_deleted_by_prune_and_when_a_new_link_is_created(text_agent: AgentProgram) -> None:
     create_link(text_agent)
     UploadLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     create_link(text_agent)
@@ -172,7 +172,7 @@ def test_prune_and_the_next_link_delete_expired_links(text_agent: AgentProgram) 
     assert not UploadLink.objects.exists()
 
 
-def test_token_is_verified_by_its_signature_without_the_database() -> None:
+def test_link_token_is_verified_by_its_signature_without_the_database() -> None:
     token = make_token(NOW + timedelta(minutes=15))
     assert check_token(token, NOW) is TokenState.VALID
     assert check_token(token, NOW + timedelta(minutes=15)) is TokenState.EXPIRED
@@ -198,7 +198,7 @@ def test_redacted_logs_contain_no_secret_of_a_link() -> None:
         ("localhost:8000", "http", "", "https://llm.example", None, "http://localhost:8000"),
     ],
 )
-def test_link_has_the_host_that_the_agent_used(
+def test_link_names_the_host_that_the_agent_used(
     settings: Any, host: str, scheme: str, forwarded: str, public: str, proxies: Any, expected: str
 ) -> None:
     """The link uses https if the server, a trusted proxy or the public URL uses it."""

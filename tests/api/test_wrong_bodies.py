@@ -166,7 +166,7 @@ def test_invalid_query_parameter_is_rejected_by_name(agent: Any, call: str) -> N
         assert refusals == [(422, [name])] * len(values)
 
 
-def test_document_has_the_bounds_and_enumerations_of_every_call() -> None:
+def test_openapi_document_has_bounds_and_enumerations() -> None:
     temperature, _ = BODIES["POST /llm/send"]["properties"]["temperature"]["anyOf"]
     assert (temperature["minimum"], temperature["maximum"]) == (0, 2)
     tokens, _ = BODIES["POST /llm/send"]["properties"]["maxTokens"]["anyOf"]
