@@ -46,22 +46,22 @@ class LoopbackProvider(upstream.Provider):
     closed: asyncio.Event
     unanswered: list[LoopbackProvider]
 
-    def play(self, word: str) -> None:
-        self.path = f"/{word}/".encode()
+    def play(self, name: str) -> None:
+        self.path = f"/{name}/".encode()
         self.answer()
 
     def answer(self) -> None:
         self.requested.set()
-        word = self.path.split(b"/", 2)[1]
-        if word == b"stall":
+        name = self.path.split(b"/", 2)[1]
+        if name == b"stall":
             for block in upstream.STREAM[:3]:
                 self.transport.write(block)
-        elif word in (b"calls", b"uncounted"):
+        elif name in (b"calls", b"uncounted"):
             for block in (upstream.STREAM_HEAD, *map(upstream.event, CALLED)):
                 self.transport.write(block)
-            if word == b"uncounted":
+            if name == b"uncounted":
                 self.transport.write(upstream.END)
-        elif word == b"silent":
+        elif name == b"silent":
             self.unanswered.append(self)
         else:
             super().answer()

@@ -48,7 +48,7 @@ def reset_lab(server: Server) -> None:
 
 
 @pytest.fixture
-def kept_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def isolated_kept_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the responses that other tests left waiting to be written, and do not wait for other processes."""
     from routing_admin.gateway.responses import references
     from routing_admin.request_log.kept_answers import kept_answers

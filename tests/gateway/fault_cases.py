@@ -195,7 +195,7 @@ class CaseResult:
         return "".join(choice["delta"].get("content") or "" for choice in choices)
 
     @property
-    def reasons_to_stop(self) -> list[str]:
+    def finish_reasons(self) -> list[str]:
         parts = self.events if self.is_stream else [self.json]
         choices = [choice for part in parts for choice in part.get("choices", ())]
         return [choice["finish_reason"] for choice in choices if choice["finish_reason"]]

@@ -67,7 +67,7 @@ def events_in(stream: bytes) -> list[tuple[str, Json]]:
     return events
 
 
-def strictly(kind: Any, value: Json) -> Any:
+def validate_strictly(kind: Any, value: Json) -> Any:
     """Return the value as this type of an SDK. Raise pydantic's `ValidationError` if it does not fit."""
     return _adapter(kind).validate_json(json.dumps(value), strict=True)
 
@@ -98,7 +98,7 @@ def read_chunks(stream: bytes) -> str:
         check_nulls(value, CHAT_NULLS)
         if value.keys() == {"error"}:
             return ""
-        chunk = strictly(openai.types.chat.ChatCompletionChunk, value)
+        chunk = validate_strictly(openai.types.chat.ChatCompletionChunk, value)
         try:
             state.handle_chunk(chunk)
         except (openai.ContentFilterFinishReasonError, openai.LengthFinishReasonError):
@@ -112,7 +112,7 @@ def read_response_events(stream: bytes) -> str:
     for name, value in events_in(stream):
         assert name == value["type"]
         check_nulls(_without_count(value), RESPONSES_NULLS)
-        event = strictly(RESPONSE_EVENTS[name], value)
+        event = validate_strictly(RESPONSE_EVENTS[name], value)
         state.handle_event(event)
         if name in ("response.completed", "response.incomplete"):
             text = event.response.output_text
@@ -138,10 +138,10 @@ def accumulate_message(stream: bytes) -> Any:
     for name, value in events_in(stream):
         check_nulls(value, MESSAGES_NULLS)
         if name == "error":
-            strictly(anthropic.types.ErrorResponse, value)
+            validate_strictly(anthropic.types.ErrorResponse, value)
             return None
         assert name == value["type"]
-        event = strictly(MESSAGE_EVENTS[name], value)
+        event = validate_strictly(MESSAGE_EVENTS[name], value)
         try:
             snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=buffers)
         except ValueError as error:
@@ -169,4 +169,4 @@ SDK_APIS: Mapping[str, SdkApi] = {
 
 def check_whole(api: str, value: Json) -> Any:
     check_nulls(value, SDK_APIS[api].nulls)
-    return strictly(SDK_APIS[api].whole, value)
+    return validate_strictly(SDK_APIS[api].whole, value)

@@ -123,7 +123,7 @@ def bootstrap(environment: dict[str, str], directory: Path) -> None:
 
     If possible, copy a directory that was filled earlier with the same settings.
     """
-    if is_of_its_own(environment, directory):
+    if has_external_storage(environment, directory):
         manage(environment, "bootstrap", "--no-traffic")
     else:
         copy_template(_make_template(written_settings(environment)), directory)
@@ -135,7 +135,7 @@ def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) 
     If a directory was prepared from the same files and settings before, it is copied with its key.
     """
     contents = tuple(json.dumps(file) for file in files)
-    if is_of_its_own(environment, directory):
+    if has_external_storage(environment, directory):
         bootstrap(environment, directory)
         return import_files(environment, directory, contents)
     template = _make_template(written_settings(environment), contents)
@@ -143,7 +143,7 @@ def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) 
     return template.key
 
 
-def is_of_its_own(environment: dict[str, str], directory: Path) -> bool:
+def has_external_storage(environment: dict[str, str], directory: Path) -> bool:
     """Return whether the installation has a database or bytes outside its directory, which a copy would not include."""
     return (
         environment.get("DATABASE_URL") != database_environment(directory).get("DATABASE_URL")
@@ -223,13 +223,13 @@ def served(
     `options` are options of the command `serve`, and `prefix` is a command that runs the server.
     """
     with (
-        Lab(script, port=usual_port()) as lab,
+        Lab(script, port=stable_port()) as lab,
         serving(directory, lab, [configured(lab)], settings, options, prefix) as server,
     ):
         yield server
 
 
-def usual_port() -> int:
+def stable_port() -> int:
     """Return the same port for each fault lab of this process, so that files that name the port are equal.
 
     Return 0 if the port is taken. The port is below the range from which systems assign ephemeral ports.
@@ -294,14 +294,14 @@ def listening(
         with (directory / LOG).open("ab") as log:
             process = start_program(command, env=environment, stderr=log)
         server = Server(port, key, lab, directory, process)
-        if answers(server):
+        if accepts_its_key(server):
             return server
         process.terminate()
         process.wait(timeout=40)
     raise AssertionError(f"the server does not answer: {(directory / LOG).read_text()}")
 
 
-def answers(server: Server) -> bool:
+def accepts_its_key(server: Server) -> bool:
     """Return whether this server, and not another process on its port, responds within half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.process.poll() is None:

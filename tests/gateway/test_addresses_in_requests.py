@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.mark.parametrize("agent", ["text-agent", "vision-agent"])
-def test_url_of_an_image_is_never_fetched(demo, agent):
+def test_image_url_is_never_fetched_by_the_gateway(demo, agent):
     key = create_key(agent)
     with socket.create_server(("127.0.0.1", 0)) as trap:
         trap.setblocking(False)

@@ -35,7 +35,7 @@ rows = pytest.mark.django_db(databases=["default", "logs"])
     ],
 )
 @pytest.mark.parametrize("encode", [str, lambda key: quote(key.replace("_", "%5F"), safe="%")])
-def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method, encode):
+def test_key_in_the_url_is_refused_and_never_logged(key, caplog, path, method, encode):
     headers = {"authorization": f"Bearer {key}"}
     address = f"{path}?api_key={encode(key)}"
     send = getattr(Client(), method)
@@ -55,7 +55,7 @@ def test_key_in_the_url_is_refused_and_logged_nowhere(key, caplog, path, method,
 
 @rows
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/models/auto", "/v1/files"])
-def test_head_has_the_status_and_length_of_get(key, path):
+def test_head_response_has_the_status_and_length_of_get(key, path):
     headers = {"authorization": f"Bearer {key}"}
     whole, head = Client().get(path, headers=headers), Client().head(path, headers=headers)
     assert (head.status_code, head.content) == (200, b"")
@@ -63,7 +63,7 @@ def test_head_has_the_status_and_length_of_get(key, path):
 
 
 @rows
-def test_wrong_method_is_405_with_allow(key):
+def test_wrong_method_is_405_with_an_allow_header(key):
     for method in ("get", "put", "head"):
         response = getattr(Client(), method)("/v1/chat/completions", headers={"authorization": f"Bearer {key}"})
         assert (response.status_code, response.headers["Allow"]) == (405, "POST")
@@ -72,7 +72,7 @@ def test_wrong_method_is_405_with_allow(key):
 @rows
 @pytest.mark.both_stores
 @pytest.mark.parametrize("damage", ["remove", "change"])
-def test_damaged_file_is_described_and_never_sent(key, damage):
+def test_damaged_stored_file_is_described_and_never_sent(key, damage):
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     if damage == "remove":
         byte_store().delete(row.sha256)

@@ -44,7 +44,9 @@ def test_every_name_of_an_allowed_route_or_service_is_accepted(key: str, name: s
     ],
 )
 @pytest.mark.parametrize("name", ["task:design", "auto", "vision-model", "echo/echo-text", "task:unheard-of"])
-def test_other_names_are_403_and_the_error_lists_the_allowed_ones(key: str, path: str, more: Any, name: str) -> None:
+def test_other_model_names_are_403_and_the_error_lists_the_allowed_names(
+    key: str, path: str, more: Any, name: str
+) -> None:
     """An unknown task is not allowed either, because it uses the default route."""
     limit_agent(models=["task:planning", "text-model"])
     answer = post(key, chat_body("hello", model=name, **more), path)
@@ -61,7 +63,7 @@ def test_responses_api_refuses_a_model_that_is_not_allowed(key: str, path: str) 
     assert read_error(answer) == (403, "model_not_allowed")
 
 
-def test_list_of_models_has_only_what_the_agent_may_use(key: str) -> None:
+def test_model_list_has_only_the_models_that_the_agent_may_use(key: str) -> None:
     everything = listed_models(key)
     limit_agent(models=["task:planning", "text-model"])
     assert listed_models(key) == ["task:planning", "text-model"]
@@ -77,7 +79,7 @@ def test_fallback_of_an_allowed_route_needs_no_permission(key: str) -> None:
     assert (answer.status_code, answer.headers["x-routing-attempts"]) == (200, "2")
 
 
-def test_the_agents_api_refuses_other_routes(caller: Callable[..., AgentProgram]) -> None:
+def test_agents_api_refuses_routes_that_are_not_allowed(caller: Callable[..., AgentProgram]) -> None:
     program = caller("text-agent")
     limit_agent(models=["task:planning"])
     for path in ("/llm/send", "/llm/resolve"):
@@ -110,7 +112,7 @@ def test_key_of_a_created_agent_is_bound_by_its_creators_limits(demo: None) -> N
         assert listed_models(create_key(agent, terms=own)) == ["text-model"]
 
 
-def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: str) -> None:
+def test_agent_page_sets_allowed_models_and_history_undoes_the_change(admin: Client, key: str) -> None:
     form = {"name": "Text", "service": "", "task_type": "planning"}
     answer = admin.post("/agents/text-agent/", {**form, "models": "task:planning\ntext-model", "version": "1"})
     assert answer.status_code == 302
@@ -122,7 +124,7 @@ def test_page_sets_the_allowed_names_and_history_undoes_it(admin: Client, key: s
     assert Agent.objects.get(agent_id="text-agent").limits == {}
 
 
-def test_unknown_name_is_refused_at_its_field(admin: Client, demo: None) -> None:
+def test_unknown_name_among_the_allowed_models_is_refused_by_the_agent_page(admin: Client, demo: None) -> None:
     answer = admin.post("/agents/text-agent/", {"name": "Text", "models": "task:planing", "version": "1"})
     assert answer.status_code == 422
     assert Page(answer).shows("There is no route or service task:planing.")

@@ -32,7 +32,7 @@ from tests.gateway.sdk_types import (
     check_nulls,
     check_whole,
     members_by_type,
-    strictly,
+    validate_strictly,
 )
 from tests.gateway.test_interleaved_streams import PROVIDERS, Call, Step, mixed_answers
 from tests.gateway.test_odd_answers import NAMES, VENDORS, bodies, streams
@@ -124,7 +124,7 @@ def test_recorded_answer_is_valid_for_the_sdk(name: str, protocol: str, api: str
 @each_api
 @FEW
 @given(case=bodies())
-def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
+def test_complete_answer_with_unusual_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
     answer = decode_whole(*case)
     if isinstance(answer, Answer):
         answer = replace(answer, vendor=tuple(item for item in answer.vendor if not is_newer(item)))
@@ -134,7 +134,7 @@ def test_whole_answer_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple
 @each_api
 @FEW
 @given(case=streams())
-def test_stream_with_odd_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
+def test_stream_with_unusual_values_is_valid_for_the_sdk(api: str, case: tuple[str, bytes]) -> None:
     if stream := encode(STREAMED[api](), without_newer(decode(*case))):
         SDK_APIS[api].read(stream)
 
@@ -167,10 +167,10 @@ ERRORS = st.builds(
 def test_error_is_valid_for_the_sdk(error: GatewayError) -> None:
     chat = error_body(error, "req_1")
     check_nulls(chat, CHAT_NULLS)
-    strictly(openai.types.ErrorObject, chat["error"])
+    validate_strictly(openai.types.ErrorObject, chat["error"])
     message = error_json(error, "req_1")
     check_nulls(message, MESSAGES_NULLS)
-    strictly(anthropic.types.ErrorResponse, message)
+    validate_strictly(anthropic.types.ErrorResponse, message)
     for api, make in STREAMED.items():
         events = make()
         SDK_APIS[api].read(events.write_delta(Delta("So")) + events.write_error(error, "req_1"))

@@ -33,7 +33,7 @@ def test_log_probabilities_are_part_of_the_choice():
     assert (second["logprobs"], second["delta"]) == (None, {"content": "!"})
 
 
-def test_call_of_a_custom_tool_has_its_input_as_text():
+def test_custom_tool_call_has_its_input_as_text():
     (call,) = first_choice(Answer(tool_calls=(CUSTOM,), finish_reason="tool_calls"))["message"]["tool_calls"]
     assert call == {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     begun, rest = ToolCallDelta(0, "c1", "sql", "sel", custom=True), ToolCallDelta(0, arguments="ect", custom=True)
@@ -47,7 +47,7 @@ def test_call_of_a_custom_tool_has_its_input_as_text():
     ]
 
 
-def test_caller_that_offered_functions_gets_a_function_call():
+def test_caller_that_sent_functions_gets_a_function_call():
     """A caller that sent `functions` gets only the first tool call.
 
     The call arrives as `function_call`, which is also the finish reason.

@@ -51,7 +51,7 @@ def test_unknown_finish_reason_reaches_caller_and_log(client, server, provider, 
 
 
 @BOTH
-def test_failed_generation_moves_on_to_the_next_candidate(client, server, stream):
+def test_failed_generation_falls_back_to_the_next_candidate(client, server, stream):
     server.lab.play({"by-gemini": ["failed_generation:reason=TOO_MANY_TOOL_CALLS"], "one": ["say:Here."]})
     request_id, chunks = ask(client, "task:mixed", stream=stream)
     text = "".join(
@@ -87,7 +87,7 @@ DETAILS = {
 
 @BOTH
 @PROVIDERS
-def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, stream):
+def test_every_kind_of_token_count_reaches_caller_and_log(client, server, provider, stream):
     request_id, chunks = ask(client, f"{provider}/fault:recorded:name=counts", stream=stream)
     usage = chunks[-1].usage
     assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (140, 30, 170)
@@ -98,7 +98,7 @@ def test_every_kind_of_tokens_reaches_caller_and_log(client, server, provider, s
 
 
 @BOTH
-def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
+def test_service_tier_and_system_fingerprint_reach_caller_and_log(client, server, stream):
     request_id, chunks = ask(client, "one/fault:recorded:name=counts", stream=stream)
     assert (chunks[-1].service_tier, chunks[-1].system_fingerprint) == ("priority", "fp_lab")
     answer = server.timeline(request_id)["answer"]
@@ -106,7 +106,7 @@ def test_tier_and_fingerprint_reach_the_caller(client, server, stream):
 
 
 @BOTH
-def test_explanation_of_a_refusal_reaches_caller_and_log(client, server, stream):
+def test_refusal_explanation_reaches_caller_and_log(client, server, stream):
     request_id, chunks = ask(client, "by-anthropic/fault:recorded:name=refused", stream=stream)
     parts = [chunk.choices[0].delta if stream else chunk.choices[0].message for chunk in chunks if chunk.choices]
     assert "".join(part.refusal or "" for part in parts) == "This could do harm."

@@ -41,7 +41,7 @@ def test_every_chat_api_accepts_a_compressed_body(key: str, path: str) -> None:
     assert post(key, packed, path, **{"content-encoding": "gzip"}).status_code == 200
 
 
-def test_gzip_body_of_two_members_is_read_whole(key: str) -> None:
+def test_gzip_body_of_two_members_is_decompressed_completely(key: str) -> None:
     """Some programs compress each part that they append, so a gzip body may have several members."""
     packed = gzip.compress(QUESTION[:20]) + gzip.compress(QUESTION[20:])
     assert "你好" in answer_text(post(key, packed, **{"content-encoding": "gzip"}))
@@ -76,13 +76,13 @@ def test_byte_order_mark_before_a_body_is_ignored(key: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/models", "/v1/files", "/api/v1/services"])
-def test_a_key_is_read_from_the_header_that_azures_clients_use(key: str, path: str) -> None:
+def test_key_is_read_from_the_api_key_header_of_azure_clients(key: str, path: str) -> None:
     for headers in ({"api-key": key}, {"api-key": key, "x-api-key": ""}, {"api-key": key, "authorization": "Basic x"}):
         assert Client().get(path, headers=headers).status_code == 200
     assert Client().get(path, headers={"api-key": key, "authorization": "Bearer ra_wrong"}).status_code == 401
 
 
-def test_a_file_is_found_by_an_id_in_openais_form(key: str) -> None:
+def test_file_is_found_by_its_id_with_openais_file_prefix(key: str) -> None:
     """Some programs prefix every file id with `file-`. The gateway does not know the ids of files stored at OpenAI."""
     client, sent = Client(), {"authorization": f"Bearer {key}"}
     fields = {"purpose": "vision", "file": SimpleUploadedFile("a.png", PNG, "image/png")}

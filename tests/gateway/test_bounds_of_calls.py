@@ -46,7 +46,9 @@ def refusal(response: Any) -> tuple[int, str, str]:
 
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS])
-def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key: str, settings: Any) -> None:
+def test_numbers_of_messages_parts_and_tools_are_limited_by_separate_settings(
+    path: str, key: str, settings: Any
+) -> None:
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 6, 2
     api_path = COUNTS.get(path, path)
     part = PART.get(api_path, {"type": "text", "text": "x"})
@@ -66,7 +68,7 @@ def test_messages_parts_and_tools_are_bounded_each_by_its_setting(path: str, key
 
 
 @rows
-def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
+def test_nested_parts_and_tool_calls_count_towards_the_part_limit(key: str, settings: Any) -> None:
     settings.MAX_PARTS = 5
     tool_result = {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}] * 3}
     calls = [{"id": str(n), "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(6)]
@@ -79,7 +81,7 @@ def test_nested_parts_and_calls_are_counted(key: str, settings: Any) -> None:
 
 @rows
 @pytest.mark.parametrize("path", [*CHAT_APIS, *COUNTS, "/v1/embeddings"])
-def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str) -> None:
+def test_millions_of_small_json_values_are_refused_compressed_or_not(path: str, key: str) -> None:
     """Millions of empty lists compress to a few KB. The body is refused before any of the lists is created."""
     text = b'{"model":"task:planning","messages":[],"input":[' + b"[]," * 2_000_000 + b"[]]}"
     for body, more in ((text, {}), (gzip.compress(text), {"content-encoding": "gzip"})):
@@ -90,7 +92,7 @@ def test_many_small_values_are_refused_compressed_and_plain(path: str, key: str)
 
 @rows
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
-def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str) -> None:
+def test_json_values_in_all_tool_arguments_are_counted_together(path: str, key: str) -> None:
     text = json.dumps({"a": [[]] * 15_000})
     calls = [{"id": f"call_{n}", "type": "function", "function": {"name": "f", "arguments": text}} for n in range(9)]
     items = [{"type": "function_call", "call_id": call["id"], "name": "f", "arguments": text} for call in calls]
@@ -101,7 +103,7 @@ def test_json_values_in_tool_arguments_are_counted_together(path: str, key: str)
 
 
 @rows
-def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
+def test_agents_api_limits_the_number_of_json_values(importer: AgentProgram) -> None:
     text = b'{"services":[' + b"[]," * 200_000 + b"[]]}"
     for path in ("/messages/route", "/uploads", "/llm/send", "/llm/resolve", "/artifacts", "/config/import"):
         response = importer.post(path, text)
@@ -109,7 +111,7 @@ def test_every_api_has_the_json_limit(importer: AgentProgram) -> None:
 
 
 @rows
-def test_error_of_a_large_invalid_body_names_no_position(key: str) -> None:
+def test_error_for_a_large_invalid_body_names_no_position(key: str) -> None:
     """A large body is parsed in chunks with their own line and column numbers, so its errors name no position."""
     for size, sentence in ((200_000, "(line 1, column 200010)"), (5_000_000, "The body is not valid JSON.")):
         status, code, message = refusal(post(key, b'{"x": ["' + b"a" * size + b'",]}'))
@@ -144,7 +146,9 @@ async def test_compressed_body_reserves_memory_for_its_decompressed_size(key: st
 
 
 @written
-async def test_one_large_body_is_parsed_at_a_time_and_small_ones_do_not_wait(key: str, loopback: Loopback) -> None:
+async def test_large_bodies_are_parsed_one_at_a_time_without_delaying_small_bodies(
+    key: str, loopback: Loopback
+) -> None:
     """While one body is parsed, another body with many values waits.
 
     Neither a small body nor a large body with few values, such as an image, waits.
@@ -178,13 +182,13 @@ async def test_call_with_many_messages_runs_in_a_thread(key: str, loopback: Loop
     assert (small.status, crowded.status) == (200, 200)
 
 
-def test_threads_compute_one_large_body_at_a_time() -> None:
+def test_threads_process_one_large_body_at_a_time() -> None:
     assert isinstance(heavy_work(), FairSlots)
     assert heavy_work().slots == 1
 
 
 @rows
-def test_import_lists_only_the_first_problems(importer: AgentProgram) -> None:
+def test_import_error_lists_only_the_first_200_problems(importer: AgentProgram) -> None:
     response = importer.post("/config/import", json.dumps({"services": [{"a": 1}] * 1_000}).encode(), dryRun="true")
     details = response.json()["details"]
     assert (response.status_code, len(details)) == (422, 201)

@@ -188,7 +188,7 @@ Parse = Callable[[Any, Callable[[str], None]], ChatCall]
     ],
     ids=["messages", "responses", "gemini"],
 )
-def test_body_with_one_wrong_value_is_refused_with_its_field_or_accepted(
+def test_body_with_one_wrong_value_is_accepted_or_refused_with_its_path(
     body: dict[str, Any], parse: Parse, needs_thread: Callable[[Any, int], bool]
 ) -> None:
     refusals = []

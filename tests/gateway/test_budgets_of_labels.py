@@ -35,7 +35,7 @@ def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
     return save_budget(SYSTEM, kind, name, limits).revision
 
 
-async def test_200_parallel_calls_of_two_agents_pass_none_of_their_budgets(loopback):
+async def test_200_parallel_calls_of_two_agents_exceed_neither_team_nor_agent_budgets(loopback):
     """A team's spending limit holds across agents, together with one agent's token limit and the keys' rate limits.
 
     Unused reservations are released from all of these limits.
@@ -83,7 +83,7 @@ async def test_cancelled_call_releases_its_reservations(key, loopback, provider)
     assert amounts[0] == 0 or provider == "stall"
 
 
-async def test_limit_applies_to_each_end_user_separately(key, loopback):
+async def test_user_budget_applies_to_each_end_user_separately(key, loopback):
     await asyncio.to_thread(budget, LabelKind.USER, "text-agent", tokensPerDay=20)
     async with loopback.serve():
         first = await chat_call(key, "plain", max_tokens=1, user="eve").run()
@@ -108,7 +108,7 @@ def test_end_users_beyond_the_maximum_share_one_budget() -> None:
     assert (users.counted_name("a", "u0"), users.counted_name("b", "new")) == ("u0", "new")
 
 
-def test_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
+def test_project_budget_applies_at_once_and_can_be_undone(demo: None) -> None:
     key = create_key("text-agent", terms={"project": "atlas"})
     revision = budget(LabelKind.PROJECT, "atlas", tokensPerDay=1)
     assert revision is not None
@@ -136,7 +136,7 @@ def test_budget_without_a_limit_or_for_an_unknown_agent_is_refused(demo: None) -
         budget(LabelKind.USER, "unknown", tokensPerDay=1)
 
 
-def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) -> None:
+def test_budgets_page_creates_and_removes_budgets(admin: Client, demo: None) -> None:
     assert "No budget yet" in response_text(admin.get("/usage/budgets/"))
     form = {"kind": "team", "name": "search", "tokensPerMonth": "100", "moneyPerDay": "2.5", "currency": "CNY"}
     assert admin.post("/usage/budgets/save/", form).status_code == 302
@@ -150,7 +150,7 @@ def test_the_page_sets_changes_and_removes_budgets(admin: Client, demo: None) ->
     assert not LabelBudget.objects.exists()
 
 
-def test_dashboard_names_labels_whose_budget_is_nearly_used_up(admin: Client, demo: None) -> None:
+def test_dashboard_names_labels_with_a_nearly_exhausted_budget(admin: Client, demo: None) -> None:
     budget(LabelKind.TEAM, "search", tokensPerDay=10_000)
     key = create_key("text-agent", terms={"team": "search"})
     assert "<b>search</b>" not in admin.get("/").content.decode()

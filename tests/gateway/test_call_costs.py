@@ -99,7 +99,7 @@ async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Ca
 
 @pytest.mark.parametrize(("provider", "stream"), [("plain", False), ("stream", True)])
 @pytest.mark.parametrize(("watch_after", "watches"), [(HOUR, []), (0.0, ["_DisconnectWatch._listen"])])
-async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
+async def test_call_with_a_known_key_makes_no_queries_threads_or_tasks(
     key, loopback, costs, monkeypatch, provider, stream, watch_after, watches
 ):
     """The gateway's only task watches longer calls for a disconnect.
@@ -118,7 +118,7 @@ async def test_call_with_a_known_key_uses_no_rows_threads_or_tasks(
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_call_within_its_share_of_a_limit_uses_no_rows_or_threads(key, loopback, costs, monkeypatch, stream):
+async def test_call_within_its_share_of_a_limit_makes_no_queries_or_threads(key, loopback, costs, monkeypatch, stream):
     """The reservation is taken from a share of the limit that the process holds in memory.
 
     The `limits` thread updates the database later.
@@ -153,7 +153,7 @@ def count_requests() -> int:
     return sum(type(item) in (Dispatch, ChatRequest) for item in gc.get_objects())
 
 
-async def test_counters_record_rows_threads_and_tasks(key, loopback, costs):
+async def test_counters_record_queries_threads_and_tasks(key, loopback, costs):
     """A call with an unknown key uses the database, threads and tasks, so the counters must not be zero."""
     loop = asyncio.get_running_loop()
     async with loopback.serve():

@@ -9,7 +9,7 @@ from tests.gateway.plane import chat_body, image, logged, post
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_chat_request_is_answered_without_provider_keys(key):
+def test_demo_chat_request_is_answered_without_provider_keys(key):
     """The demo's fallback chain of `task:planning` ends with the echo provider, which needs no key."""
     response = post(key, chat_body("Plan a picnic"))
     assert response.status_code == 200, response.content
@@ -28,7 +28,7 @@ def test_chat_request_is_answered_without_provider_keys(key):
     assert "picnic" not in repr(list(row.attempts.values())) + repr(row.__dict__)
 
 
-def test_a_fallback_reaches_the_model_that_can_see_the_image(key):
+def test_request_with_an_image_falls_back_to_a_vision_model(key):
     response = post(key, chat_body({"type": "text", "text": "What is this?"}, image(), model="task:design"))
     assert response.status_code == 200, response.content
     assert response.headers["x-routing-model"] == "echo-vision"

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 ID = (b"x-request-id", b"the-call")
 
 
-async def outcome() -> tuple[str, int, list[str]]:
+async def logged_outcome() -> tuple[str, int, list[str]]:
     def read() -> tuple[str, int, list[str]]:
         row = logged("the-call")
         return row.outcome, row.status, [attempt.outcome for attempt in row.attempts.all()]
@@ -37,10 +37,10 @@ async def test_disconnect_before_the_answer_ends_the_call(key, loopback, stream)
         await loopback.closed.wait()
     assert call.sent == []
     assert (running.cancelled(), running.cancelling()) == (False, 0)
-    assert await outcome() == DISCONNECTED
+    assert await logged_outcome() == DISCONNECTED
 
 
-async def test_disconnect_within_a_stream_ends_it(key, loopback):
+async def test_disconnect_during_a_stream_ends_the_stream(key, loopback):
     call = chat_call(key, "stall", ID, stream=True)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -50,19 +50,19 @@ async def test_disconnect_within_a_stream_ends_it(key, loopback):
         await loopback.closed.wait()
     assert b"[DONE]" not in call.answer
     assert call.sent[-1]["more_body"]
-    assert await outcome() == (*DISCONNECTED[:2], ["ok"]), "the candidate answered, and the caller disconnected"
+    assert await logged_outcome() == (*DISCONNECTED[:2], ["ok"]), "the candidate answered, and the caller disconnected"
 
 
-async def test_disconnect_before_the_watch_is_noticed(key, loopback):
+async def test_disconnect_before_the_disconnect_watch_starts_is_noticed(key, loopback):
     call = chat_call(key, "silent", ID)
     call.disconnected.set()
     async with loopback.serve():
         await call.run()
     assert call.sent == []
-    assert (await outcome())[:2] == DISCONNECTED[:2]
+    assert (await logged_outcome())[:2] == DISCONNECTED[:2]
 
 
-async def test_disconnect_within_the_body_makes_no_call(key):
+async def test_disconnect_during_the_request_body_makes_no_upstream_call(key):
     call = chat_call(key, "plain", pieces=2)
 
     async def disconnect() -> dict[str, object]:
@@ -73,7 +73,7 @@ async def test_disconnect_within_the_body_makes_no_call(key):
     assert call.sent == []
 
 
-async def test_cancellation_by_the_server_is_no_disconnect(key, loopback):
+async def test_cancellation_by_the_server_is_not_treated_as_a_disconnect(key, loopback):
     call = chat_call(key, "silent", ID)
     async with loopback.serve():
         running = asyncio.create_task(call.run())
@@ -99,10 +99,10 @@ async def test_caller_that_stops_reading_its_stream_is_disconnected(key, loopbac
         with pytest.raises(TimeoutError):
             await call.run()
         await loopback.closed.wait()
-    assert (await outcome())[:2] == DISCONNECTED[:2]
+    assert (await logged_outcome())[:2] == DISCONNECTED[:2]
 
 
-async def test_no_watch_outlives_its_call(key, loopback, monkeypatch):
+async def test_disconnect_watch_ends_with_its_call(key, loopback, monkeypatch):
     monkeypatch.setattr(application, "WATCH_AFTER_SECONDS", 0.0)
     calls: list[Call] = [chat_call(key, "plain"), chat_call("wrong", "plain"), chat_call(key, "stream", stream=True)]
     async with loopback.serve():

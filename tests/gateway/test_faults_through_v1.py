@@ -55,7 +55,7 @@ def test_refusal_has_the_expected_status_and_code(results) -> None:
     check_cases(refused(results), actual, expected)
 
 
-def test_only_a_plausible_wait_is_passed_on_as_retry_after(results) -> None:
+def test_only_a_plausible_retry_after_is_passed_on(results) -> None:
     check_cases(
         refused(results), lambda result: result.headers.get("retry-after"), lambda case: LIMITED.get(case.scenario)
     )
@@ -67,23 +67,23 @@ def test_answer_of_the_next_candidate_arrives_complete(results) -> None:
 
     def actual(result: CaseResult) -> Any:
         routing_headers = [result.headers[f"x-routing-{name}"] for name in ("provider", "attempts")]
-        return result.status, result.text, result.reasons_to_stop, *routing_headers
+        return result.status, result.text, result.finish_reasons, *routing_headers
 
     check_cases(fell_back, actual, lambda case: (200, ANSWER, ["stop"], f"good-{case.fallback_protocol}", "2"))
 
 
-def test_without_a_fault_only_the_first_candidate_is_called(results) -> None:
+def test_only_the_first_candidate_is_called_if_the_candidate_answers(results) -> None:
     faultless = [result for result in results if result.case.fault is None]
     check_cases(faultless, lambda result: result.headers["x-routing-provider"], lambda case: case.name)
 
 
-def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
+def test_stream_ends_with_a_finish_reason_and_done_or_with_an_error(results) -> None:
     """A stream that broke off has neither a finish reason nor `[DONE]`, so no client takes it for a complete one."""
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]
         last = "error" if result.lines[-1] != "[DONE]" and "error" in result.events[-1] else result.lines[-1]
-        return result.status, errors, len(result.reasons_to_stop), last, bool(result.text)
+        return result.status, errors, len(result.finish_reasons), last, bool(result.text)
 
     def expected(case: FaultCase) -> Any:
         return 200, [case.expected.code], 0, "error", True
@@ -92,7 +92,7 @@ def test_stream_ends_with_reason_and_done_or_with_an_error(results) -> None:
     whole = [result for result in answered(results) if result.is_stream]
     assert [result.case.stream for result in answered(results)] == [result.is_stream for result in answered(results)]
     check_cases(whole, lambda result: (result.lines.count("[DONE]"), result.lines[-1]), lambda case: (1, "[DONE]"))
-    check_cases(whole, lambda result: len(result.reasons_to_stop), lambda case: 1)
+    check_cases(whole, lambda result: len(result.finish_reasons), lambda case: 1)
 
 
 def test_answers_and_logs_contain_no_key_and_no_traceback(results) -> None:
@@ -119,7 +119,7 @@ def test_request_has_one_row_and_one_attempt_per_candidate(results) -> None:
     check_cases(results, actual, expected)
 
 
-def test_candidates_are_tried_and_logged_as_often_as_expected(results) -> None:
+def test_candidates_are_called_and_logged_with_the_expected_number_of_tries(results) -> None:
     faulty = [result for result in results if result.case.fault]
     check_cases(faulty, lambda result: result.attempts[0]["retry_attempts"], lambda case: max(0, case.tries - 1))
     played = [result for result in results if result.call_count]

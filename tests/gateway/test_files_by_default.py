@@ -33,7 +33,7 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
     return buffer.getvalue()
 
 
-def test_text_of_a_document_reaches_a_text_model_after_a_header(key):
+def test_extracted_document_text_with_a_header_reaches_a_text_model(key):
     answer = post(key, chat_body(file(pdf("Total: 42"), "bill.pdf", "application/pdf"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "file=extracted"
     content = answer.json()["choices"][0]["message"]["content"]
@@ -52,7 +52,7 @@ def test_scan_reaches_a_vision_model_as_page_images(key):
     assert (delivery["outcome"], delivery["shown"], delivery["reason"]) == ("converted", "converted", "no_text_found")
 
 
-def test_bytes_that_do_not_decode_are_reported_to_the_model_in_the_header_and_the_log(key):
+def test_undecodable_bytes_are_reported_in_the_prompt_the_header_and_the_log(key):
     log = "今天的天气很好。\n".encode() * 50 + b"\xff\xfe\n"
     answer = post(key, chat_body(file(log, "rotated.log", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:replaced"
@@ -61,7 +61,7 @@ def test_bytes_that_do_not_decode_are_reported_to_the_model_in_the_header_and_th
     assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"count": 2})
 
 
-def test_a_text_that_is_cut_and_has_such_bytes_is_reported_as_both(key):
+def test_text_that_is_truncated_and_partly_undecodable_is_reported_as_both(key):
     log = "今天的天气很好。\n".encode() * 9_778 + b"\xff\xfe\n"
     answer = post(key, chat_body(file(log, "rotated.log", "text/plain"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=inlined:cut:replaced"
@@ -69,7 +69,7 @@ def test_a_text_that_is_cut_and_has_such_bytes_is_reported_as_both(key):
     assert (delivery["shown"], delivery["loss"]["facts"]) == ("cut", {"percent": 50, "count": 2})
 
 
-def test_such_bytes_of_a_web_page_are_reported_beside_its_words(key):
+def test_undecodable_bytes_of_a_web_page_are_reported_with_its_text(key):
     page = f"<html><body><h1>天气</h1><p>{'今天的天气很好。' * 50}".encode() + b"\xff\xfe</p></body></html>"
     answer = post(key, chat_body(file(page, "weather.html", "text/html"), model="echo-text"))
     assert answer.headers["x-routing-adaptation"] == "text=extracted:replaced"
@@ -84,14 +84,14 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Inline and stored documents are delivered in the same way, since their page counts are equal."""
+    """Equal page counts lead to equal delivery of inline and stored documents."""
     data = pdf(*["x"] * 610)
     inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))
     assert (inline.pages, stored.pages) == (610, 610)
 
 
-def test_pages_are_counted_only_for_inline_pdfs(key):
+def test_pages_are_counted_only_for_inline_documents(key):
     """The pages of a stored artifact were already counted when it was uploaded."""
     dot = bytes_part(picture("PNG", (2, 2)), "image/png", None)
     assert count_pages(dot) is dot

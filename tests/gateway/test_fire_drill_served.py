@@ -106,7 +106,7 @@ def test_provider_is_not_called_until_the_drill_expires(server: Server, script: 
     assert "drill" not in configuration.lower()
 
 
-def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server: Server, script: Server) -> None:
+def test_route_without_a_fallback_fails_until_a_script_ends_the_drill(server: Server, script: Server) -> None:
     """During a drill, a call to a route without another candidate gets a 502 whose attempt names the drill.
 
     Ending the drill twice is not an error, and the provider is called again.
@@ -127,7 +127,7 @@ def test_script_ends_a_drill_during_which_a_route_without_fallback_fails(server:
     wait_until(lambda: chat(server, "", "three/lab").status == 200)
 
 
-def test_drill_that_expired_while_stopped_is_over_and_audited_once(server: Server) -> None:
+def test_drill_that_expired_while_the_server_was_stopped_is_audited_once(server: Server) -> None:
     """A drill that expires while no process is running has ended at the next start."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "

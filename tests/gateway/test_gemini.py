@@ -123,7 +123,7 @@ def test_call_without_a_key_is_401_and_names_googles_header():
     assert "AIzaSecret" not in answer.content.decode()
 
 
-def test_key_in_the_url_is_refused_in_googles_shape(key):
+def test_key_in_the_url_is_refused_in_googles_error_format(key):
     """A key in the URL is refused, since proxies and servers log URLs."""
     answer = post("", gemini_body("hi"), f"{GENERATE.format('echo-text')}?key={key}")
     assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
@@ -148,7 +148,7 @@ def test_every_api_version_is_served(key, path):
     assert ask(key, gemini_body("hi"), path=path).json()["modelVersion"] == "echo-text"
 
 
-def test_every_field_of_the_client_is_read():
+def test_every_field_sent_by_google_genai_is_read():
     chat = parse_call(RECORDED).chat
     assert [(message.role, message.text) for message in chat.messages] == [
         (Role.SYSTEM, "Be brief."),
@@ -206,7 +206,7 @@ def test_unsupported_field_is_refused_with_its_path(change, param):
 
 
 @pytest.mark.parametrize("model", ["echo-text", "task:planning"])
-def test_several_candidates_are_refused_where_no_route_allows_them(key, model):
+def test_several_candidates_are_refused_unless_the_route_allows_them(key, model):
     body = {**gemini_body("hi"), "generation_config": {"candidate_count": 2}}
     answer = ask(key, body, model)
     error = answer.json()["error"]
@@ -236,7 +236,7 @@ def test_fields_without_an_equivalent_are_listed_as_dropped(key):
     assert "generationConfig.audioTimestamp" in dropped
 
 
-def test_functions_and_the_choice_among_them_are_read():
+def test_functions_and_the_function_calling_config_are_read():
     """Functions may use either kind of schema.
 
     If a call is required and only one function is allowed, that function is selected by its name.
@@ -279,11 +279,11 @@ def test_validated_mode_reaches_only_a_gemini_model(names):
     assert openai.dropped_params == ("toolConfig.functionCallingConfig.mode",)
 
 
-def test_mode_without_functions_is_ignored():
+def test_function_calling_mode_without_functions_is_ignored():
     assert parse_call(gemini_body("hi", toolConfig={"functionCallingConfig": {"mode": "VALIDATED"}})).chat.extra == {}
 
 
-def test_a_response_without_an_id_answers_the_first_open_call_of_its_name():
+def test_function_response_without_an_id_matches_the_first_open_call_of_its_name():
     """Gemini clients omit ids, so results are matched to calls by name and order. A reported failure is kept."""
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
@@ -321,7 +321,7 @@ def test_files_are_read_from_every_kind_of_part():
     assert needs_thread(body, 100)
 
 
-def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
+def test_artifact_is_found_by_its_reference_its_id_or_a_file_name(key):
     artifact = (
         Client()
         .post(
@@ -338,12 +338,12 @@ def test_an_artifact_is_named_by_its_reference_its_id_or_as_a_file(key):
         assert "# Notes" in answer.json()["candidates"][0]["content"]["parts"][0]["text"]
 
 
-def test_a_picture_for_a_text_model_is_described(key):
+def test_image_for_a_text_model_is_described(key):
     answer = ask(key, gemini_body({"inlineData": {"mimeType": "image/png", "data": PICTURE}}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_reasoning_of_every_vendor_survives_in_a_signature():
+def test_reasoning_of_every_vendor_is_preserved_in_a_signature():
     """google-genai sends back the signature, which is URL-safe base64."""
     thoughts = (
         ReasoningBlock(ThoughtForm.TEXT, "Hm.", "abc=", 0, 0, dialect="anthropic-claude-v1"),
@@ -429,7 +429,7 @@ def test_generated_media_have_data_and_artifact():
     assert supports == [{"segment": {"startIndex": 0, "endIndex": 6, "text": "你好"}, "groundingChunkIndices": [0]}]
 
 
-def test_function_call_is_one_part_once_complete():
+def test_streamed_function_call_is_sent_as_one_part_when_complete():
     chunks = GeminiChunks(model="m", origin=ORIGIN)
     written = [
         chunks.write_delta(Delta(tool_calls=(ToolCallDelta(0, "c0", "f", '{"a"'),))),
@@ -446,7 +446,7 @@ def test_function_call_is_one_part_once_complete():
     assert json.loads(written[3].removeprefix(b"data: "))["candidates"][0]["finishReason"] == "STOP"
 
 
-def test_error_has_googles_shape(key):
+def test_errors_have_googles_format(key):
     unknown = ask(key, gemini_body("hi"), "nothing").json()["error"]
     assert (unknown["code"], unknown["status"], unknown["details"][0]["reason"]) == (
         404,
@@ -469,7 +469,7 @@ def test_error_has_googles_shape(key):
     assert (embed.status_code, "/v1/embeddings" in embed.json()["error"]["message"]) == (404, True)
 
 
-def test_block_reason_of_gemini_is_kept():
+def test_block_reason_from_gemini_is_kept():
     reasons = [
         blocked_json(GatewayError(400, "content_filter", message))["promptFeedback"]["blockReason"]
         for message in ("the prompt was blocked: PROHIBITED_CONTENT", "the prompt was blocked: SAFETY", "Refused.")
@@ -477,7 +477,7 @@ def test_block_reason_of_gemini_is_kept():
     assert reasons == ["PROHIBITED_CONTENT", "SAFETY", "OTHER"]
 
 
-def test_models_are_listed_as_gemini_lists_them(key):
+def test_models_are_listed_in_geminis_format(key):
     headers = {"x-goog-api-key": key}
     listed = Client().get("/v1beta/models", headers=headers).json()["models"]
     assert listed == Client().get("/v1/models", headers=headers).json()["models"]
@@ -494,7 +494,7 @@ def test_models_are_listed_as_gemini_lists_them(key):
     assert "data" in Client().get("/v1/models", headers={"x-api-key": key}).json()
 
 
-def test_tokens_are_counted(key):
+def test_token_count_grows_with_the_contents(key):
     path = "/v1beta/models/{}:countTokens"
     short = ask(key, gemini_body("x"), path=path)
     long = ask(key, {"generateContentRequest": gemini_body("many words " * 100)}, path=path)
@@ -502,7 +502,7 @@ def test_tokens_are_counted(key):
     assert ask(key, {}, path=path).json()["error"]["status"] == "INVALID_ARGUMENT"
 
 
-def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, settings):
+def test_numbers_of_contents_parts_and_functions_are_limited_by_settings(key, settings):
     settings.MAX_MESSAGES, settings.MAX_PARTS, settings.MAX_TOOLS = 4, 4, 2
     content, three_parts = gemini_body("x")["contents"][0], gemini_body("x", "y", "z")["contents"][0]
     nested = {"functionResponse": {"name": "f", "response": {}, "parts": [{"text": "x"}] * 4}}
@@ -519,20 +519,20 @@ def test_contents_parts_and_functions_are_bounded_each_by_its_setting(key, setti
     assert ask(key, gemini_body("x", "y", tools=[{"functionDeclarations": functions[:2]}])).status_code == 200
 
 
-def test_a_model_that_the_agent_may_not_use_is_refused(key):
+def test_model_that_the_agent_may_not_use_is_refused(key):
     limit_agent(models=["task:planning"])
     error = ask(key, gemini_body("hi"), "echo-vision").json()["error"]
     assert (error["status"], error["details"][0]["reason"]) == ("PERMISSION_DENIED", "MODEL_NOT_ALLOWED")
 
 
-def test_labels_and_the_route_are_read(key):
+def test_labels_and_task_type_are_read_from_the_body(key):
     """`labels` is a field of Gemini's API. `taskType` and `language` are the gateway's fields, as in every API."""
     answer = ask(key, gemini_body("hi", labels={"team": "red"}, taskType="planning", language="en"), "whatever")
     row = logged(answer.headers["x-request-id"])
     assert (row.task_type, row.team) == ("planning", "red")
 
 
-def test_repeated_call_is_replayed_and_another_call_refused(key):
+def test_idempotency_key_replays_the_same_call_and_refuses_another(key):
     stream = "/v1beta/models/{}:streamGenerateContent"
 
     def once(path: str, model: str = "echo-text") -> Any:
@@ -554,7 +554,7 @@ def all_recordings() -> list[tuple[str, Any]]:
 @pytest.mark.parametrize(
     ("protocol", "recording"), all_recordings(), ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recording):
+def test_answer_from_any_protocol_is_valid_for_google_genais_types(protocol, recording):
     """Every complete response and every chunk is valid for google-genai's types, which forbid unknown fields."""
     call = parse_call(gemini_body("hi", generationConfig={"thinkingConfig": {"includeThoughts": True}}))
     body = json.dumps(recording.whole).encode()
@@ -575,6 +575,6 @@ def test_any_answer_of_any_protocol_is_accepted_by_googles_types(protocol, recor
         types.GenerateContentResponse.model_validate_json(line.removeprefix(b"data: "))
 
 
-def test_single_text_part_is_a_turn():
+def test_single_text_part_without_a_list_is_a_user_message():
     chat = parse_call({"contents": {"parts": {"text": "hi"}}}).chat
     assert chat.messages[0].parts == (TextPart("hi"),)

@@ -43,7 +43,7 @@ class Answer(BaseModel):
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
+def test_complete_and_streamed_answers_agree_over_each_protocol(google, upstream):
     request: Any = {"model": f"{upstream}/lab", "contents": "hello", "config": {"system_instruction": "Be brief."}}
     whole = google.models.generate_content(**request)
     chunks = list(google.models.generate_content_stream(**request))
@@ -53,8 +53,8 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(google, upstream):
     assert whole.model_version == f"{upstream}/lab"
 
 
-def test_api_version_of_googles_other_clients_is_served(server):
-    """Google's agents and its JavaScript client use `v1beta`."""
+def test_api_version_v1beta_is_served(server):
+    """Google's agents and its JavaScript client use this version."""
     options = {"base_url": server.url, "api_version": "v1beta", "client_args": {"verify": NO_CERTIFICATES}}
     google = genai.Client(api_key=server.key, http_options=options)
     assert google.models.generate_content(model="auto", contents="hello").text
@@ -72,7 +72,7 @@ def test_client_calls_the_function_and_sends_its_result(google, upstream):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, upstream):
+def test_chat_keeps_function_calls_and_signatures_between_turns(google, server, upstream):
     declared = types.FunctionDeclaration(name="double", parameters_json_schema=TOOL)
     config = types.GenerateContentConfig(tools=[types.Tool(function_declarations=[declared])])
     chat = google.chats.create(model=f"{upstream}/fault:capable", config=config)
@@ -84,7 +84,7 @@ def test_a_chat_keeps_calls_and_signatures_from_turn_to_turn(google, server, ups
     assert server.lab.requests[-1].heard.tools == ["double"]
 
 
-def test_files_and_schemas_reach_a_model(google, server):
+def test_files_and_response_schemas_reach_the_model(google, server):
     stored = httpx.post(
         f"{server.url}/v1/files",
         headers={"authorization": f"Bearer {server.key}"},
@@ -104,7 +104,7 @@ def test_files_and_schemas_reach_a_model(google, server):
         assert list(sent["responseJsonSchema"]["properties"]) == ["n", "names"]
 
 
-def test_options_of_gemini_reach_a_gemini_model(google, server):
+def test_gemini_options_reach_only_a_gemini_model(google, server):
     config = types.GenerateContentConfig(
         safety_settings=[types.SafetySetting(category="HARM_CATEGORY_HARASSMENT", threshold="BLOCK_NONE")],
         media_resolution="MEDIA_RESOLUTION_LOW",
@@ -143,11 +143,8 @@ def test_failures_raise_the_clients_errors(google):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server, upstream):
-    """As in Google's API, a blocked prompt gets a response without candidates, complete or streamed.
-
-    The log records an error.
-    """
+def test_blocked_prompt_gets_an_answer_without_candidates(google, server, upstream):
+    """Google's API answers in the same way, complete or streamed. The log records an error."""
     request: Any = {"model": f"{upstream}/fault:policy", "contents": "hi"}
     streamed = list(google.models.generate_content_stream(**request))
     whole = google.models.generate_content(**request)
@@ -157,15 +154,15 @@ def test_a_prompt_that_is_blocked_is_an_answer_without_candidates(google, server
     assert (logged["outcome"], logged["status"]) == ("content_filter", 400)
 
 
-def test_a_stream_that_breaks_raises_in_the_client(google):
+def test_broken_stream_raises_an_error_in_the_client(google):
     stream = google.models.generate_content_stream(model="one/fault:no_finish", contents="hi")
     assert next(stream).candidates
     with pytest.raises(errors.APIError):
         list(stream)
 
 
-def test_a_stream_without_events_is_one_json_list(server):
-    """Without `alt=sse`, a stream is one JSON list. Its last element has the finish reason and the usage."""
+def test_stream_without_alt_sse_is_one_json_list(server):
+    """The last element of the list has the finish reason and the usage."""
     path = f"{server.url}/v1beta/models/one/lab:streamGenerateContent"
     headers = {"x-goog-api-key": server.key, "idempotency-key": "list"}
     client = httpx.Client(verify=NO_CERTIFICATES)
@@ -181,7 +178,7 @@ def test_a_stream_without_events_is_one_json_list(server):
     assert broken.json()[-1]["error"]["status"]
 
 
-def test_large_body_without_a_valid_key_is_401_in_googles_shape(server):
+def test_large_body_without_a_valid_key_is_401_in_googles_error_format(server):
     url = f"{server.url}/v1beta/models/one/lab:generateContent"
     answer = httpx.post(url, content=json.dumps("x" * 100_000), verify=NO_CERTIFICATES)
     assert (answer.status_code, answer.json()["error"]["status"]) == (401, "UNAUTHENTICATED")

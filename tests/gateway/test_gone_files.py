@@ -24,7 +24,7 @@ def store_file(owner: str = "text-agent", **more: Any) -> Artifact:
     return store_bytes(SYSTEM, PNG, owner=owner, filename="dot.png", declared="image/png", **more)
 
 
-def end(row: Artifact, how: str) -> None:
+def make_missing(row: Artifact, how: str) -> None:
     if how == "deleted":
         delete_artifacts(SYSTEM, [row.pk])
     elif how == "expired":
@@ -54,7 +54,7 @@ def build_result(ref: str) -> dict[str, Any]:
     return {"contentType": "image", "routing": "image_url", "metadata": metadata}
 
 
-def tool_turn(ref: str) -> list[dict[str, Any]]:
+def tool_messages(ref: str) -> list[dict[str, Any]]:
     call = {"id": "c1", "type": "function", "function": {"name": "get_artifact", "arguments": "{}"}}
     return [
         {"role": "assistant", "tool_calls": [call]},
@@ -66,7 +66,7 @@ def ask(key: str, *messages: dict[str, Any], model: str = "echo-vision", **more:
     return post(key, {"model": model, "messages": list(messages), **more})
 
 
-def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
+def with_later_messages(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
     return [
         {"role": role, "content": parts},
         {"role": "assistant", "content": "A dot."},
@@ -76,11 +76,11 @@ def followed_up(parts: list[Any], role: str = "user") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
-def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
+def test_missing_file_in_an_earlier_message_is_described(key, how, form):
     row = store_file()
-    turn = followed_up([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
+    turn = with_later_messages([{"type": "text", "text": "Look"}, FORMS[form](row.ref)])
     assert "文件处理失败" not in answer_text(ask(key, *turn))
-    end(row, how)
+    make_missing(row, how)
     text = answer_text(ask(key, *turn))
     name = row.pk if how == "pruned" else "dot.png"
     assert f"[文件处理失败: {name}]" in text
@@ -90,16 +90,16 @@ def test_gone_file_of_an_earlier_turn_is_described(key, how, form):
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant"])
 @pytest.mark.parametrize("ref", [NEVER, ODD, "file-abc123"])
 def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
-    response = ask(key, *followed_up([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
+    response = ask(key, *with_later_messages([{"type": "text", "text": "Look"}, as_file(ref)], role), language="en")
     assert "[File could not be processed: " in answer_text(response)
     assert response.headers["x-routing-adaptation"] == "file=described"
 
 
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
-def test_gone_file_in_the_newest_message_is_described(key, how, form):
+def test_missing_file_in_the_newest_message_is_described(key, how, form):
     row = store_file()
-    end(row, how)
+    make_missing(row, how)
     response = post(key, chat_body(FORMS[form](row.ref), model="echo-vision"))
     assert "[文件处理失败: dot.png]" in answer_text(response)
     assert response.headers["x-routing-adaptation"] == "image=described"
@@ -110,7 +110,7 @@ def test_gone_file_in_the_newest_message_is_described(key, how, form):
 @pytest.mark.parametrize("ref", [NEVER, ODD])
 def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, place):
     newest = {"role": "user", "content": [{"type": "text", "text": "Look"}, FORMS[form](ref)]}
-    for after in ([], tool_turn(store_file().ref), [{"role": "assistant", "content": "I"}]):
+    for after in ([], tool_messages(store_file().ref), [{"role": "assistant", "content": "I"}]):
         response = ask(key, {"role": "user", "content": "Hello"}, newest, *after)
         assert response.status_code == 400
         error = response.json()["error"]
@@ -118,35 +118,35 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
-def test_tool_result_that_names_a_gone_file_is_described(key, how):
+def test_tool_result_with_a_missing_file_is_described(key, how):
     """A tool result may name an unknown artifact, since a program wrote it.
 
     The description contains the tool result's filename.
     """
     row = store_file()
-    end(row, how)
+    make_missing(row, how)
     for ref in (row.ref, NEVER):
-        text = answer_text(ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref)))
+        text = answer_text(ask(key, {"role": "user", "content": "Look"}, *tool_messages(ref)))
         name = "dot.png" if ref == row.ref and how != "pruned" else "seen.png"
         assert f"[文件处理失败: {name}]" in text
         assert f"工件ID: {ref}" in text
 
 
 def test_unknown_reference_without_a_user_message_is_described(key):
-    text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_turn(NEVER)))
+    text = answer_text(ask(key, {"role": "system", "content": [as_file(NEVER)]}, *tool_messages(NEVER)))
     assert text.count("文件处理失败") == 2
 
 
 @pytest.mark.parametrize("how", ["living", "deleted", "expired"])
-def test_private_file_of_another_agent_looks_like_an_unknown_one(key, how):
+def test_private_file_of_another_agent_is_indistinguishable_from_an_unknown_file(key, how):
     row = store_file("vision-agent", visibility="private")
     if how != "living":
-        end(row, how)
+        make_missing(row, how)
 
     def answers(ref: str) -> list[Any]:
         calls = [ask(key, {"role": "user", "content": [form(ref)]}) for form in FORMS.values()]
-        calls += [ask(key, *followed_up([form(ref)])) for form in FORMS.values()]
-        calls += [ask(key, {"role": "user", "content": "Look"}, *tool_turn(ref))]
+        calls += [ask(key, *with_later_messages([form(ref)])) for form in FORMS.values()]
+        calls += [ask(key, {"role": "user", "content": "Look"}, *tool_messages(ref))]
         seen = [
             (response.status_code, response.headers.get("x-routing-adaptation"), error_or_text(response))
             for response in calls
@@ -162,17 +162,17 @@ def test_private_file_of_another_agent_looks_like_an_unknown_one(key, how):
 
 def test_owner_sees_the_name_of_a_deleted_private_file(key):
     row = store_file(visibility="private")
-    end(row, "deleted")
+    make_missing(row, "deleted")
     assert "[文件处理失败: dot.png]" in answer_text(post(key, chat_body(as_image(row.ref), model="echo-vision")))
 
 
 def test_deleted_file_is_not_sent_until_it_is_restored(key):
     """A deleted file's bytes are kept so that the deletion can be undone, but no model receives them meanwhile."""
     row = store_file()
-    turn = followed_up([as_image(row.ref)])
+    turn = with_later_messages([as_image(row.ref)])
     before = ask(key, *turn)
     assert before.headers["x-routing-adaptation"] == "image=native"
-    end(row, "deleted")
+    make_missing(row, "deleted")
     assert ask(key, *turn).headers["x-routing-adaptation"] == "image=described"
     restore_artifacts(SYSTEM, [row.pk])
     assert answer_text(ask(key, *turn)) == answer_text(before)

@@ -40,7 +40,7 @@ EACH_PROVIDER = pytest.mark.parametrize("provider", ["one", "by-openai-responses
 
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
-def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
+def test_lone_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
     reply = ask(server, "POST", path, build_body(path, provider, stream=True))
     text, thought, calls = APIS[path][1](reply.body)
     assert (text, thought, repair(calls)) == (TEXT, THOUGHT, [CALLED])
@@ -49,7 +49,7 @@ def test_surrogates_in_a_stream_are_joined_or_replaced(server: Server, path: str
 
 @EACH_PROVIDER
 @pytest.mark.parametrize("path", APIS)
-def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
+def test_lone_surrogates_in_a_complete_answer_are_joined_or_replaced(server: Server, path: str, provider: str) -> None:
     reply = ask(server, "POST", path, build_body(path, provider, stream=False))
     texts = [*texts_in(reply.json)]
     for text in (TEXT, THOUGHT, *CALLED[:2]):
@@ -58,7 +58,7 @@ def test_surrogates_in_a_whole_answer_are_joined_or_replaced(server: Server, pat
 
 
 @pytest.mark.parametrize("path", APIS)
-def test_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
+def test_lone_surrogates_in_an_error_are_replaced(server: Server, path: str) -> None:
     server.lab.play({"one": "http_400:message=no \ud83d here"})
     reply = ask(server, "POST", path, {**APIS[path][0], "model": "one/lab"})
     assert reply.status == 400

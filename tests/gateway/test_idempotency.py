@@ -53,7 +53,7 @@ def test_replay_has_the_same_bytes_in_every_chat_api(key: str, path: str) -> Non
     assert replay["x-routing-original-request-id"] == first["x-request-id"] != replay["x-request-id"]
 
 
-def test_without_the_header_nothing_is_stored(key: str) -> None:
+def test_call_without_an_idempotency_key_is_not_stored(key: str) -> None:
     assert post(key, chat_body("hello")).content != post(key, chat_body("hello")).content
     assert count_records() == 0
 
@@ -70,7 +70,7 @@ def test_replay_is_logged_without_usage_and_attempts(key: str) -> None:
 @pytest.mark.parametrize(
     ("path", "place"), [("/v1/chat/completions", "error"), ("/v1/responses", "error"), ("/v1/messages", "error")]
 )
-def test_same_key_with_another_body_is_422_in_the_shape_of_the_api(key: str, path: str, place: str) -> None:
+def test_same_key_with_another_body_is_422_in_the_apis_error_format(key: str, path: str, place: str) -> None:
     first = post(key, CHAT_APIS[path], path, **{"idempotency-key": "k"})
     refused = post(key, {**CHAT_APIS[path], "temperature": 0.5}, path, **{"idempotency-key": "k"})
     assert refused.status_code == 422
@@ -116,7 +116,7 @@ def test_idempotency_key_is_used_unchanged(key: str, idempotency_key: str) -> No
     assert post(key, chat_body("hello"), **{"idempotency-key": idempotency_key})["x-routing-replayed"] == "true"
 
 
-def test_unauthorized_call_is_refused_before_the_look_up(key: str) -> None:
+def test_unauthorized_call_is_refused_before_its_idempotency_key_is_looked_up(key: str) -> None:
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert post("ra_wrong", chat_body("hello"), **{"idempotency-key": "k"}).status_code == 401
     narrow = create_key("text-agent", scopes=("registry:read",))
@@ -144,7 +144,7 @@ def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
     assert count_records() == 0
 
 
-def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
+def test_stored_row_reveals_neither_keys_nor_body_nor_answer(key: str) -> None:
     first = post(key, chat_body("the secret word"), **{"idempotency-key": "order-4711"})
     (row,) = IdempotencyRecord.objects.all()
     columns = " ".join(str(value) for value in (row.digest, row.fingerprint, row.holder, bytes(row.ciphertext)))
@@ -152,15 +152,15 @@ def test_stored_row_reveals_neither_key_nor_body_nor_answer(key: str) -> None:
     assert not {word for word in ("secret word", "order-4711", "text-agent") if word in columns}
 
 
-def test_an_outcome_whose_encryption_key_is_gone_is_410(key: str, settings: Any) -> None:
-    """An outcome that cannot be decrypted is answered with 410, and the call is not made a second time."""
+def test_outcome_that_cannot_be_decrypted_is_410(key: str, settings: Any) -> None:
+    """The call is not made a second time."""
     post(key, chat_body("hello"), **{"idempotency-key": "k"})
     settings.ENCRYPTION_KEYS = ["A" * 43 + "="]
     answer = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (410, "outcome_gone")
 
 
-def test_an_outcome_that_is_too_large_is_not_stored_and_says_so(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcome_that_is_too_large_is_reported_as_not_stored(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcomes, "OUTCOME_BYTES", 10)
     first = post(key, chat_body("hello"), **{"idempotency-key": "k"})
     assert (first.status_code, first["x-routing-not-stored"]) == (200, "too_large")
@@ -192,7 +192,7 @@ def claim(fingerprint: str = "f", request_id: str = "req_1", **later: float) -> 
     return claim_key("d", fingerprint, request_id, NOW + timedelta(**later))
 
 
-def test_claim_that_was_not_renewed_is_taken_over() -> None:
+def test_claim_that_was_not_renewed_can_be_taken_over() -> None:
     """A claim that was not renewed for a minute can be taken over.
 
     The process that held the claim can then neither overwrite nor release it.

@@ -43,7 +43,9 @@ def test_repeated_calls_of_openais_client_make_one_request(client: openai.OpenAI
     assert len(server.lab.requests) == 2
 
 
-def test_client_that_repeats_too_early_retries_and_gets_the_answer(client: openai.OpenAI, server: Server) -> None:
+def test_client_that_repeats_a_running_call_retries_until_the_answer_is_stored(
+    client: openai.OpenAI, server: Server
+) -> None:
     """A call repeated while the first one is running gets a 409 with Retry-After, which the official client obeys.
 
     The provider receives only one request.
@@ -67,7 +69,7 @@ def test_repeated_calls_of_anthropics_client_make_one_request(claude: anthropic.
     assert len(server.lab.requests) == 1
 
 
-def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Server) -> None:
+def test_broken_stream_is_not_stored(client: openai.OpenAI, server: Server) -> None:
     server.lab.play({"one": ["error_event_mid", "ok"]})
     body: Any = {"model": "one/lab", "messages": HELLO, "stream": True, **with_key("broken")}
     with pytest.raises(openai.APIError):
@@ -77,7 +79,9 @@ def test_a_stream_that_broke_off_is_not_stored(client: openai.OpenAI, server: Se
     assert [chunk.choices[0].finish_reason for chunk in again][-1] == "stop"
 
 
-def test_while_the_log_is_locked_only_calls_with_a_key_are_503(client: openai.OpenAI, server: Server) -> None:
+def test_only_calls_with_an_idempotency_key_are_503_while_the_log_is_locked(
+    client: openai.OpenAI, server: Server
+) -> None:
     body: Any = {"model": "one/lab", "messages": HELLO}
     with locked(server.directory / LOG):
         with pytest.raises(openai.InternalServerError) as refused:

@@ -67,12 +67,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-def test_every_api_beside_chat_is_called_here() -> None:
+def test_module_tests_every_api_other_than_chat() -> None:
     assert set(CALLS) == set(CHAT_APIS) - {"/v1/chat/completions", "/v1/messages", "/v1/responses"}
 
 
 @pytest.mark.parametrize("path", CALLS)
-def test_repeated_call_makes_one_request(client: openai.OpenAI, server: Server, path: str) -> None:
+def test_repeated_call_makes_one_upstream_request(client: openai.OpenAI, server: Server, path: str) -> None:
     answers = [CALLS[path](client, path) for _ in range(3)]
     first, *replays = [getattr(answer, "http_response", answer) for answer in answers]
     assert len(server.lab.requests) == 1
@@ -91,7 +91,7 @@ def test_another_file_with_the_same_key_is_422(client: openai.OpenAI) -> None:
         client.audio.transcriptions.create(model="one/hear", file=("b.wav", SOUND[1]), **with_key("file"))
 
 
-def test_a_stream_of_events_is_replayed(client: openai.OpenAI, server: Server) -> None:
+def test_event_stream_is_replayed(client: openai.OpenAI, server: Server) -> None:
     body: Any = {"model": "one/draw", "prompt": "x", "stream": True, **with_key("events")}
     streams = [[event.model_dump() for event in client.images.generate(**body)] for _ in range(2)]
     assert streams[0] == streams[1]

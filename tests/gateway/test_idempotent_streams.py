@@ -26,7 +26,7 @@ async def test_replayed_stream_has_the_same_bytes_and_headers(key: str, loopback
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
-async def test_call_that_its_caller_cancelled_is_not_stored(key, loopback, provider, stream) -> None:
+async def test_call_cancelled_by_its_caller_is_not_stored(key, loopback, provider, stream) -> None:
     async with loopback.serve():
         call = chat_call(key, provider, KEY, stream=stream)
         running = asyncio.create_task(call.run())
@@ -36,7 +36,7 @@ async def test_call_that_its_caller_cancelled_is_not_stored(key, loopback, provi
     assert await asyncio.to_thread(IdempotencyRecord.objects.count) == 0
 
 
-async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loopback: Loopback) -> None:
+async def test_repeated_key_during_the_first_call_is_409(key: str, loopback: Loopback) -> None:
     async with loopback.serve():
         first = chat_call(key, "stall", KEY, stream=True)
         running = asyncio.create_task(first.run())
@@ -49,7 +49,7 @@ async def test_the_same_key_while_the_first_call_is_running_is_409(key: str, loo
     assert second.answer_headers["x-should-retry"] == "true"
 
 
-async def test_one_of_many_concurrent_calls_is_made(key: str, loopback: Loopback) -> None:
+async def test_only_one_of_many_concurrent_calls_with_the_same_key_is_made(key: str, loopback: Loopback) -> None:
     async with loopback.serve():
         calls = await asyncio.gather(*(chat_call(key, "plain", KEY).run() for _ in range(8)))
         replay = await chat_call(key, "plain", KEY).run()

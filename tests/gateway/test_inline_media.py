@@ -18,17 +18,17 @@ from routing_admin.gateway.media import CHUNK_CHARS, data_url_part, decode_base6
 
 
 @given(data=st.binary(max_size=200), lead=st.text(max_size=10))
-def test_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
+def test_base64_decoding_returns_the_encoded_bytes(data: bytes, lead: str) -> None:
     assert decode_base64(lead + base64.b64encode(data).decode(), "file", len(lead)) == data
 
 
-def test_text_decoded_in_pieces_returns_the_same_bytes() -> None:
+def test_base64_text_decoded_in_chunks_returns_the_encoded_bytes() -> None:
     data = bytes(range(256)) * (CHUNK_CHARS // 200)
     assert decode_base64(base64.b64encode(data).decode(), "file") == data
 
 
 @pytest.mark.parametrize("wrong", ["QQ==QQ==", "Q", "QQ=", "QQ==" + "A" * CHUNK_CHARS, "Q*==", "===="])
-def test_invalid_base64_is_refused_with_the_place(wrong: str) -> None:
+def test_invalid_base64_is_refused_with_its_path(wrong: str) -> None:
     with pytest.raises(BadRequestError) as refused:
         decode_base64(wrong, "messages[0].content[1].file.data")
     assert refused.value.param == "messages[0].content[1].file.data"
@@ -48,8 +48,8 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
     assert peak < 1.5 * size
 
 
-def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
-    """Under the delivery policy `extract`, an inline page becomes text without markup, like a stored page."""
+def test_inline_web_page_is_extracted_as_text() -> None:
+    """This holds under the delivery policy `extract`, as for a stored page."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
     part = data_url_part("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))
@@ -57,7 +57,7 @@ def test_a_web_page_inside_a_request_is_read_as_a_browser_shows_it() -> None:
     assert "Hello there" in part.content.render().text
 
 
-def test_a_file_beyond_the_largest_upload_is_refused_before_it_is_decoded(settings: Any) -> None:
+def test_inline_file_over_the_upload_limit_is_refused_before_decoding(settings: Any) -> None:
     settings.MAX_UPLOAD_BYTES = 3000
     lead = "data:;base64,"
     assert len(decode_base64(lead + base64.b64encode(bytes(3000)).decode(), "file", len(lead))) == 3000

@@ -214,7 +214,7 @@ def transcode(protocol: str, sent: Iterator[Json], events: Any) -> bytes:
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @given(pieces=mixed_answers())
-def test_any_mixture_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
+def test_any_order_of_text_reasoning_and_calls_arrives_as_the_same_blocks(
     provider: str, api: str, pieces: tuple[list[Call], list[Step]]
 ) -> None:
     calls, steps = pieces

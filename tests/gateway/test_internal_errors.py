@@ -40,7 +40,7 @@ async def play(key: str, loopback: Loopback, provider: str, *, stream: bool) -> 
     return (call.status, call.answer, *await asyncio.to_thread(read))
 
 
-async def test_exception_within_a_stream_is_its_last_event_and_internal(key, loopback, monkeypatch):
+async def test_exception_during_a_stream_is_sent_as_a_final_internal_error_event(key, loopback, monkeypatch):
     write, written = rendering.Chunks.write_delta, list[Delta]()
 
     def break_later(events: rendering.Chunks, delta: Delta) -> bytes:
@@ -55,14 +55,14 @@ async def test_exception_within_a_stream_is_its_last_event_and_internal(key, loo
     assert (outcome, attempts) == ("internal_error", ["ok"])
 
 
-async def test_answer_that_cannot_be_encoded_is_a_logged_500(key, loopback, monkeypatch):
+async def test_answer_that_cannot_be_encoded_returns_a_logged_500(key, loopback, monkeypatch):
     monkeypatch.setattr(rendering, "usage_json", fail)
     status, body, outcome, _ = await play(key, loopback, "plain", stream=False)
     assert (status, json.loads(body)["error"]["code"], outcome) == (500, "internal_error", "internal_error")
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_answer_that_cannot_be_decoded_fails_its_candidate(key, loopback, monkeypatch, caplog, stream):
+async def test_candidate_with_an_undecodable_answer_fails(key, loopback, monkeypatch, caplog, stream):
     monkeypatch.setattr(openai_stream.ChunkReader, "read", fail)
     monkeypatch.setattr(calls, "repair_outcome", fail)
     status, body, _, attempts = await play(key, loopback, "stream" if stream else "plain", stream=stream)

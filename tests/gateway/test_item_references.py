@@ -29,7 +29,7 @@ from tests.cast import create_key
 from tests.gateway.plane import logged, post
 from tests.protocols.test_vendor_tools import RESPONSE
 
-pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("kept_in_this_process")]
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("isolated_kept_answers")]
 
 PATH = "/v1/responses"
 USER = {"role": "user", "content": "Plan a picnic"}
@@ -66,7 +66,7 @@ def test_reference_resolves_to_the_answered_item(key: str, is_written: bool) -> 
     assert answer_text(ask(key, USER, {"id": item["id"]}, MORE)) == answer_text(sent)
 
 
-def test_the_rows_are_written_with_the_log(key: str) -> None:
+def test_kept_answers_are_encrypted_and_written_with_the_log(key: str) -> None:
     answer = ask(key, USER)
     assert not KeptAnswer.objects.exists()
     logged(answer["x-request-id"])
@@ -90,7 +90,7 @@ def test_tokens_of_referenced_items_are_counted(key: str) -> None:
     assert counts[0] < counts[1] == counts[2]
 
 
-def test_store_false_keeps_nothing(key: str) -> None:
+def test_answer_with_store_false_is_not_kept(key: str) -> None:
     item = answered_item(key, store=False)
     kept_answers().write()
     assert not KeptAnswer.objects.exists()
@@ -119,7 +119,7 @@ def test_unknown_reference_is_refused_with_a_suggestion(key: str, reference: dic
     assert logged(answer["x-request-id"]).outcome == "item_not_found"
 
 
-def test_reference_of_another_agent_is_refused(key: str) -> None:
+def test_reference_to_another_agents_item_is_refused(key: str) -> None:
     item, other = answered_item(key), create_key("vision-agent")
     for _ in range(2):
         assert ask(other, USER, reference_to(item)).status_code == 400
@@ -127,7 +127,7 @@ def test_reference_of_another_agent_is_refused(key: str) -> None:
     assert ask(create_key("text-agent"), USER, reference_to(item), MORE).status_code == 200
 
 
-def test_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
+def test_reference_to_an_expired_answer_is_refused_and_its_row_removed(key: str) -> None:
     item = answered_item(key)
     kept_answers().write()
     for remove in (lambda: (answered_item(key), kept_answers().write()), lambda: prune(SYSTEM, datetime.now(UTC))):
@@ -170,7 +170,7 @@ def kept_in(call_kept: list[Any]) -> list[Any]:
     return [item["type"] for item in items]
 
 
-def test_every_item_of_an_answer_is_kept_whole_and_streamed() -> None:
+def test_every_item_of_a_complete_or_streamed_answer_is_kept() -> None:
     kept: list[Any] = []
     call = parse({"model": "m", "input": "x"}, lambda _: None)
     assert call.is_stored
@@ -207,7 +207,7 @@ def test_items_of_openais_own_tools_keep_their_ids(key: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["broke", "disconnected"])
-def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
+def test_complete_items_of_an_interrupted_stream_are_kept(how: str) -> None:
     """The client has seen the ids of complete items and may refer to them.
 
     A tool call that was cut off has incomplete arguments and is not stored.
@@ -226,7 +226,7 @@ def test_complete_items_of_a_cut_stream_are_kept(how: str) -> None:
     assert kept[0][1][1]["content"][0]["text"] == "Hello"
 
 
-def test_kept_image_has_no_bytes() -> None:
+def test_kept_image_item_has_no_image_data() -> None:
     """A stored item of a generated image has no data, because the image is already stored as an artifact."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
@@ -260,7 +260,7 @@ def test_oldest_answers_are_evicted_per_agent_and_in_total(monkeypatch: pytest.M
     assert (row_keys(kept, "one", 6), row_keys(kept, "two", 1), row_keys(kept, "three", 1)) == ([5], [], [0])
 
 
-def test_memory_is_bounded_while_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_kept_answers_is_bounded_until_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "WAITING_BYTES", 1000)
     kept = KeptAnswers()
     for number in range(10):
@@ -279,7 +279,9 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
 
 
-def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_lookup_is_retried_until_another_process_has_written_the_answer(
+    key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the client continues at once on another worker, the row may not be written yet, so the look-up is retried."""
     item = answered_item(key)
     tries: list[object] = []
@@ -295,12 +297,12 @@ def test_an_answer_that_another_process_is_writing_is_waited_for(key: str, monke
     assert len(tries) == 3
 
 
-def test_call_without_references_makes_no_look_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_call_without_references_makes_no_lookup(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(references, "run_in_thread", None)
     assert ask(key, USER, MORE).status_code == 200
 
 
-def test_id_older_than_kept_answers_is_refused_without_a_look_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_id_older_than_kept_answers_is_refused_without_a_lookup(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The age of an answer can be read from its id, which contains the time."""
     monkeypatch.setattr(references, "run_in_thread", None)
     old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"

@@ -52,7 +52,9 @@ def conversation(server: Server, upstream: str, *, streamed: bool, by: str = "")
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_references_reach_the_provider_as_the_items_would(server: Server, upstream: str, streamed: bool) -> None:
+def test_provider_receives_referenced_items_like_items_in_the_request(
+    server: Server, upstream: str, streamed: bool
+) -> None:
     sent = conversation(server, upstream, streamed=streamed)
     for by in ("reference", "previous") * 3:
         assert without_ids(conversation(server, upstream, streamed=streamed, by=by)) == without_ids(sent)

@@ -129,7 +129,7 @@ async def test_stream_without_content_begins_with_comments(key, loopback, path):
 
 
 @EACH_API
-async def test_fallback_continues_after_the_comments(key, loopback, path):
+async def test_fallback_continues_after_keep_alive_comments(key, loopback, path):
     call = call_to("slow", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -163,7 +163,7 @@ async def test_gemini_stream_begins_with_blank_lines(key, loopback, form, ending
 
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
-async def test_a_list_of_several_candidates_begins_early_and_is_one_list(key, loopback, ending):
+async def test_gemini_stream_of_several_candidates_begins_early_as_one_json_list(key, loopback, ending):
     await asyncio.to_thread(TaskRoute.objects.filter(task_type="alone").update, allow_n=True)
     await asyncio.to_thread(snapshot.refresh)
     call = call_to("alone", key)
@@ -199,7 +199,7 @@ ERRORS: dict[str, Callable[[Any], str]] = {
         ("/v1/completions", "all_providers_failed"),
     ],
 )
-async def test_begun_stream_of_a_failed_chain_ends_with_an_error_event(key, loopback, path, expected):
+async def test_early_stream_of_a_failed_chain_ends_with_an_error_event(key, loopback, path, expected):
     call = call_to("alone", key, ID, path=path)
     async with loopback.serve():
         running = await begin(call)
@@ -228,7 +228,7 @@ async def test_comments_are_repeated_until_the_first_content(key, loopback, monk
 
 
 @pytest.mark.parametrize(("model", "installation"), [("task:never", SOON), ("silent/bench-model", 0)])
-async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, model, installation):
+async def test_stream_never_begins_early_if_keep_alive_is_zero_seconds(key, loopback, settings, model, installation):
     settings.KEEP_ALIVE_SECONDS = installation
     call = call_to("", key, ID, model=model)
     async with loopback.serve():
@@ -240,7 +240,7 @@ async def test_zero_seconds_never_begin_a_stream_early(key, loopback, settings, 
     assert "keepAliveMs" not in (await log_row()).answer
 
 
-async def test_installations_seconds_apply_without_a_route(key, loopback, settings):
+async def test_installations_keep_alive_setting_applies_without_a_route(key, loopback, settings):
     settings.KEEP_ALIVE_SECONDS = SOON
     call = call_to("", key, model="silent/bench-model")
     async with loopback.serve():
@@ -250,7 +250,7 @@ async def test_installations_seconds_apply_without_a_route(key, loopback, settin
     assert read_comments(call)["x-routing-provider"] == "silent"
 
 
-async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
+async def test_disconnect_from_an_early_stream_ends_the_fallback_chain(key, loopback):
     call = call_to("slow", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -264,7 +264,7 @@ async def test_disconnect_from_a_begun_stream_ends_the_chain(key, loopback):
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loopback):
+async def test_stopping_process_ends_an_early_stream_with_an_error_event(key, loopback):
     call = call_to("alone", key, ID)
     async with loopback.serve():
         running = await begin(call)
@@ -276,7 +276,7 @@ async def test_stopping_process_ends_a_begun_stream_with_an_error_event(key, loo
     assert ((await log_row()).outcome, (await log_row()).status) == ("server_draining", 200)
 
 
-async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monkeypatch):
+async def test_exception_in_an_early_stream_is_an_error_event(key, loopback, monkeypatch):
     monkeypatch.setattr("routing_admin.gateway.answers.AnswerStream", lambda *_: 1 / 0)
     call = call_to("alone", key, ID)
     async with loopback.serve():
@@ -288,7 +288,7 @@ async def test_exception_in_a_begun_stream_is_an_error_event(key, loopback, monk
 
 
 @pytest.mark.parametrize("ending", ["stream", "fail"])
-async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopback, ending):
+async def test_only_a_complete_early_stream_stores_its_idempotency_key(key, loopback, ending):
     idempotency_key = (b"idempotency-key", b"k")
     call = call_to("alone", key, idempotency_key)
     async with loopback.serve():
@@ -306,7 +306,7 @@ async def test_only_a_complete_begun_stream_keeps_its_idempotency_key(key, loopb
 
 
 @pytest.mark.parametrize(("ending", "tokens"), [("fail", 0), ("stream", None)])
-async def test_a_begun_stream_settles_its_limits_once(key, loopback, within_one_minute, ending, tokens):
+async def test_early_stream_settles_its_limits_once(key, loopback, within_one_minute, ending, tokens):
     await asyncio.to_thread(limit_agent, tokensPerDay=10**6, requestsPerMinute=10**6, inFlight=5)
     counts = []
     async with loopback.serve():
@@ -325,7 +325,7 @@ async def test_a_begun_stream_settles_its_limits_once(key, loopback, within_one_
     assert not both.get(Meter.IN_FLIGHT)
 
 
-async def test_stream_that_is_answered_in_time_makes_no_keep_alive_task(key, loopback, settings):
+async def test_stream_answered_in_time_creates_no_keep_alive_task(key, loopback, settings):
     keep_alive_tasks: list[int] = []
     loop = asyncio.get_running_loop()
     async with loopback.serve():

@@ -43,7 +43,7 @@ def gate(server: Server) -> Iterator[threading.Event]:
         ("/v1/responses", "by-openai-responses", "comments_forever"),
     ],
 )
-def test_disconnect_among_the_comments_closes_the_upstream_within_a_second(server, client, path, provider, step):
+def test_disconnect_during_keep_alive_closes_the_upstream_within_a_second(server, client, path, provider, step):
     server.lab.play({})
     body = {"model": f"{provider}/fault:{step}", "stream": True, "max_tokens": 9, "messages": HELLO, "input": "hello"}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
@@ -69,7 +69,7 @@ SECOND_ANSWERS = {"one": "http_503", "two": "say:from two"}
 NO_ANSWER = {"one": "http_503", "two": "http_503", "three": "http_503"}
 
 
-def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
+def test_openai_client_reads_a_chat_stream_that_began_early(server, gate, client):
     server.lab.play(SECOND_ANSWERS)
     stream = client.chat.completions.create(model="task:chain", messages=HELLO, stream=True)
     headers = stream.response.headers
@@ -81,7 +81,7 @@ def test_openais_client_reads_a_chat_stream_begun_early(server, gate, client):
     assert logged["answer"]["keepAliveMs"] > 0
 
 
-def test_openais_client_reads_a_response_begun_early(server, gate, client):
+def test_openai_client_reads_a_responses_stream_that_began_early(server, gate, client):
     server.lab.play(SECOND_ANSWERS)
     stream = client.responses.create(model="task:chain", input="hello", stream=True)
     gate.set()
@@ -89,7 +89,7 @@ def test_openais_client_reads_a_response_begun_early(server, gate, client):
     assert (last.type, last.response.output_text) == ("response.completed", "from two")
 
 
-def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
+def test_anthropic_client_reads_a_message_stream_that_began_early(server, gate, claude):
     server.lab.play(SECOND_ANSWERS)
     stream = claude.messages.create(**MESSAGE, stream=True)
     gate.set()
@@ -98,7 +98,7 @@ def test_anthropics_client_reads_a_message_begun_early(server, gate, claude):
     assert "".join(event.delta.text for event in events if event.type == "content_block_delta") == "from two"
 
 
-def test_official_clients_raise_errors_after_the_comments(server, gate, client, claude):
+def test_official_clients_raise_errors_after_keep_alive_comments(server, gate, client, claude):
     """The clients raise their vendor's own error for an error event.
 
     A Responses stream ends with `response.failed`, as OpenAI's own streams do.

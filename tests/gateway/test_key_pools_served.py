@@ -57,7 +57,7 @@ def keys_used(server: Server) -> list[str]:
 
 
 @pytest.mark.parametrize("pool", ["dead", "dead-stream"])
-def test_dead_key_of_five_loses_no_call_and_is_logged(server, client, pool):
+def test_one_rejected_key_of_five_fails_no_call_and_is_logged(server, client, pool):
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
@@ -88,7 +88,7 @@ def test_rate_limited_key_is_used_again_after_its_wait(server, client, pool):
     assert server.lab.played.count("http_429") == 1
 
 
-def test_conversation_keeps_its_key_by_its_beginning_or_affinity(server, client):
+def test_calls_with_equal_first_messages_or_equal_affinity_use_the_same_key(server, client):
     server.lab.play({})
     for _ in range(4):
         ask(client, "affine", "the same question")
@@ -112,7 +112,7 @@ def test_embeddings_rotate_through_all_keys(server, client):
     assert len(set(keys_used(server))) == 1
 
 
-def test_refusal_of_every_key_is_upstream_auth(server, client):
+def test_rejection_of_every_key_returns_upstream_auth(server, client):
     server.lab.play({"refused": 401})
     with pytest.raises(openai.APIStatusError) as error:
         ask(client, "refused", "hello")

@@ -33,7 +33,7 @@ def key_row(key: str) -> AgentKey:
     return AgentKey.objects.select_related("agent").get(public_id=key.split("_")[1])
 
 
-def forbids(key: str) -> bool:
+def forbids_other_models(key: str) -> bool:
     """Return whether the key may not use models outside the route `planning`."""
     return bool(post(key, chat_body("hi", model="text-model")).status_code == 403)
 
@@ -42,13 +42,13 @@ def own_limits(key: str) -> Any:
     return Client().get("/api/v1/agents/me", headers={"authorization": f"Bearer {key}"}).json()
 
 
-def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
+def test_key_may_use_only_models_allowed_by_both_key_and_agent() -> None:
     """A key's limits do not affect the agent's other keys.
 
     A limit that the agent gets later applies to the key as well.
     """
     free, narrow = create_key("text-agent"), create_key("text-agent", terms=PLANNING)
-    assert [forbids(key) for key in (free, narrow)] == [False, True]
+    assert [forbids_other_models(key) for key in (free, narrow)] == [False, True]
     assert post(narrow, chat_body("hi", model="task:planning")).status_code == 200
     listed = Client().get("/v1/models", headers={"authorization": f"Bearer {narrow}"}).json()["data"]
     assert [model["id"] for model in listed] == ["task:planning"]
@@ -61,7 +61,7 @@ def test_key_may_use_what_both_it_and_its_agent_allow() -> None:
     ("name", "message"),
     [("task:design", "The agent cannot use task:design"), ("no-such", "no route or service no-such")],
 )
-def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> None:
+def test_key_cannot_be_allowed_a_model_forbidden_to_its_agent(name: str, message: str) -> None:
     limit_agent(models=["task:planning"])
     key = key_row(create_key("text-agent"))
     terms = {"limits": {"models": [name]}}
@@ -73,7 +73,7 @@ def test_a_key_is_never_allowed_more_than_its_agent(name: str, message: str) -> 
             action()
 
 
-def test_a_keys_requests_are_counted_beside_its_agents() -> None:
+def test_key_budget_does_not_limit_other_keys_of_the_agent() -> None:
     free, narrow = create_key("text-agent"), create_key("text-agent", terms={"limits": {"tokensPerDay": 30}})
     answers = [post(narrow, chat_body("hi", model="task:planning", max_tokens=20)) for _ in range(3)]
     refused = answers[-1]
@@ -85,10 +85,10 @@ def test_a_keys_requests_are_counted_beside_its_agents() -> None:
     assert own_limits(free)["keyLimits"] is None
 
 
-def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
+def test_key_change_applies_at_once_and_can_be_undone() -> None:
     key = create_key("text-agent")
     change = change_key(SYSTEM, key_row(key), label="night", terms=PLANNING)
-    assert forbids(key)
+    assert forbids_other_models(key)
     changes = Revision.objects.get(number=change.revision).changes
     assert [entry["name"] for entry in changes] == ["text-agent"]
     assert key_row(key).public_id in changes[0]["field"]
@@ -96,25 +96,25 @@ def test_change_of_a_key_applies_at_once_and_can_be_undone() -> None:
     assert integrity.configuration() == []
     assert change.revision is not None
     undo(SYSTEM, change.revision)
-    assert not forbids(key)
+    assert not forbids_other_models(key)
     assert integrity.configuration() == []
 
 
-def test_restoring_keeps_the_limits_a_key_was_issued_with() -> None:
+def test_restoring_a_revision_keeps_the_limits_with_which_a_key_was_issued() -> None:
     """Issuing a key creates no revision, so restoring a revision does not undo it. A rolled key inherits the limits."""
     before = Revision.objects.order_by("-number").first()
     key = create_key("text-agent", terms=PLANNING)
     assert Revision.objects.order_by("-number").first() == before
     change_key(SYSTEM, key_row(key), label="", terms={})
-    assert not forbids(key)
+    assert not forbids_other_models(key)
     assert before is not None
     restore(SYSTEM, before.number)
-    assert forbids(key)
+    assert forbids_other_models(key)
     rolled, _ = roll_key(SYSTEM, key_row(key), overlap=timedelta(0))
-    assert forbids(rolled)
+    assert forbids_other_models(rolled)
 
 
-def test_the_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
+def test_agent_page_issues_and_changes_keys_with_limits(admin: Client) -> None:
     form = {
         "scopes": ["route"],
         "label": "night",

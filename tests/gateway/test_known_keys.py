@@ -26,7 +26,7 @@ def is_accepted(key: str, **headers: str) -> bool:
     return isinstance(key_cache.principal_by_key({"authorization": f"Bearer {key}", **headers}), Principal)
 
 
-def test_recent_key_costs_no_query(key, django_assert_num_queries):
+def test_recently_used_key_needs_no_query(key, django_assert_num_queries):
     assert is_accepted(key)
     with django_assert_num_queries(0):
         assert is_accepted(key)
@@ -60,7 +60,7 @@ def test_cached_key_expires_on_time(key):
     assert not isinstance(cache.authenticate(headers), Principal)
 
 
-def test_refusals_and_other_agents_are_not_cached(key):
+def test_refusals_and_calls_for_other_agents_are_not_cached(key):
     assert is_accepted(key)
     assert not is_accepted(key, **{"x-agent-id": "vision-agent"})
     assert not is_accepted(key + "x")

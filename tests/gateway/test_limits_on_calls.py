@@ -42,7 +42,7 @@ async def call_concurrently(count: int, *arguments: Any) -> list[Call]:
     return list(await asyncio.gather(*(chat_call(*arguments).run() for _ in range(count))))
 
 
-async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
+async def test_200_parallel_calls_never_exceed_a_rate_limit(key, loopback):
     await asyncio.to_thread(limit_agent, requestsPerMinute=37)
     async with loopback.serve():
         began = datetime.now(UTC).minute
@@ -61,7 +61,7 @@ async def test_200_parallel_calls_never_pass_a_rate(key, loopback):
     assert last.answer_headers["x-ratelimit-remaining-requests"] == "0"
 
 
-async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
+async def test_200_parallel_calls_never_exceed_a_token_budget(key, loopback):
     """Each call first reserves its maximum, so the budget suffices even if all accepted calls use their maximum."""
     await asyncio.to_thread(limit_agent, tokensPerDay=10_000)
     async with loopback.serve():
@@ -72,7 +72,7 @@ async def test_200_parallel_calls_never_pass_a_budget(key, loopback):
         assert await find_used() == {Meter.TOKENS_PER_DAY: answered * TOKENS}
 
 
-async def test_used_up_budget_says_when_it_resets(key, loopback):
+async def test_error_for_an_exhausted_budget_says_when_the_budget_resets(key, loopback):
     await asyncio.to_thread(limit_agent, tokensPerMonth=100)
     async with loopback.serve():
         call = await chat_call(key, "plain", (b"x-request-id", b"refused"), max_tokens=101).run()
@@ -87,7 +87,7 @@ async def test_used_up_budget_says_when_it_resets(key, loopback):
     assert (row.outcome, row.status) == ("budget_exceeded", 429)
 
 
-async def test_a_caller_is_warned_from_80_percent_on(key, loopback):
+async def test_caller_is_warned_when_80_percent_of_a_budget_is_used(key, loopback):
     await asyncio.to_thread(limit_agent, tokensPerDay=90)
     async with loopback.serve():
         calls = [await chat_call(key, "plain", max_tokens=1).run() for _ in range(4)]
@@ -111,7 +111,7 @@ async def test_disconnect_releases_the_reservation(key, loopback, stream):
         assert (await chat_call(key, "plain").run()).status == 200
 
 
-async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
+async def test_interrupted_stream_counts_the_text_received_so_far(key, loopback):
     await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
         call = chat_call(key, "stall", stream=True)
@@ -123,14 +123,14 @@ async def test_cut_stream_counts_the_text_received_so_far(key, loopback):
     assert 0 < taken < 100
 
 
-def several(provider: str) -> None:
+def allow_several_choices(provider: str) -> None:
     route = TaskRoute.objects.create(task_type="several", position=99, retries=0, allow_n=True)
     Candidate.objects.create(route=route, position=1, provider=Provider.objects.get(name=provider), model=NAME)
     snapshot.refresh()
 
 
-async def test_each_of_several_answers_counts(key, loopback):
-    await asyncio.to_thread(several, "plain")
+async def test_each_of_several_choices_counts_towards_the_limits(key, loopback):
+    await asyncio.to_thread(allow_several_choices, "plain")
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
@@ -140,8 +140,8 @@ async def test_each_of_several_answers_counts(key, loopback):
         assert await find_used() == {Meter.TOKENS_PER_DAY: 6 * TOKENS, Meter.IN_FLIGHT: 0}
 
 
-async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback):
-    await asyncio.to_thread(several, "plain")
+async def test_several_choices_are_accepted_together_or_not_at_all(key, loopback):
+    await asyncio.to_thread(allow_several_choices, "plain")
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=2)
     async with loopback.serve():
         call = await chat_call(key, "plain", n=3, task_type="several").run()
@@ -151,8 +151,8 @@ async def test_several_answers_are_accepted_together_or_not_at_all(key, loopback
 
 
 @pytest.mark.parametrize(("provider", "stream"), [("silent", False), ("silent", True), ("stall", True)])
-async def test_disconnect_ends_all_of_several_answers(key, loopback, provider, stream):
-    await asyncio.to_thread(several, provider)
+async def test_disconnect_ends_all_of_several_choices(key, loopback, provider, stream):
+    await asyncio.to_thread(allow_several_choices, provider)
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, inFlight=3)
     async with loopback.serve():
         call = chat_call(key, provider, (b"x-request-id", b"left"), n=3, task_type="several", stream=stream)
@@ -230,7 +230,7 @@ async def test_agent_without_limits_has_no_headers_and_no_rows(key, loopback):
     assert await asyncio.to_thread(find_uses, ["agent:vision-agent"]) == {}
 
 
-async def test_200_parallel_calls_never_pass_a_budget_of_money(key, loopback):
+async def test_200_parallel_calls_never_exceed_a_money_budget(key, loopback):
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, moneyPerDay="1.00", currency="USD")
     async with loopback.serve():
@@ -249,7 +249,7 @@ def set_rate() -> None:
     exchange.set_rate(SYSTEM, ExchangeRate("USD", "CNY", "7", "2026-11-20", "bank"))
 
 
-async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
+async def test_costs_in_another_currency_are_converted_by_the_exchange_rate(key, loopback):
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(set_rate)
     await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
@@ -258,11 +258,8 @@ async def test_money_of_another_currency_counts_by_its_rate(key, loopback):
     assert refused.error_code == "budget_exceeded"
 
 
-async def test_money_of_another_currency_and_without_a_price_is_not_counted(key, loopback):
-    """A call without an exchange rate or without a price is not counted.
-
-    Different currencies are never added, and costs are never guessed.
-    """
+async def test_calls_without_a_price_or_an_exchange_rate_are_not_counted(key, loopback):
+    """Different currencies are never added, and costs are never guessed."""
     await asyncio.to_thread(limit_agent, moneyPerMonth="0.000001", currency="CNY")
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200

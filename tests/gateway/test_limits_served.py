@@ -98,7 +98,7 @@ def locked(directory: Path) -> Iterator[None]:
         connection.execute("ROLLBACK")
 
 
-async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: Server) -> None:
+async def test_200_parallel_calls_never_exceed_a_token_budget_in_two_processes(server: Server) -> None:
     """The budget suffices even if all accepted calls use their maximum. Later calls can use the unused reservations."""
     limit(server, tokensPerDay=50_000)
     answers = await ask_together(server, 200, max_tokens=900)
@@ -111,7 +111,7 @@ async def test_200_parallel_calls_never_pass_a_budget_in_two_processes(server: S
     assert again.json()["usage"]["total_tokens"] > 0
 
 
-async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Server) -> None:
+async def test_200_parallel_calls_never_exceed_a_rate_limit_in_two_processes(server: Server) -> None:
     """The number of calls answered per minute never exceeds the limit.
 
     The limit is almost reached, since no process keeps a share that another process needs.
@@ -125,7 +125,7 @@ async def test_200_parallel_calls_never_pass_a_rate_in_two_processes(server: Ser
     assert sum(minutes.values()) >= 40
 
 
-async def test_200_parallel_calls_never_pass_the_money_of_agent_and_team_in_two_processes(server: Server) -> None:
+async def test_200_parallel_calls_never_exceed_money_budgets_in_two_processes(server: Server) -> None:
     manage(server_environment(server.directory, server.lab), "shell", "-c", BUDGET)
     limit(server, moneyPerDay="5.00", currency="USD")
     answers = await ask_together(server, 200, max_tokens=900, metadata={"team": "search"})
@@ -170,7 +170,7 @@ async def test_concurrency_slot_passes_between_processes(server: Server) -> None
         await ask_until(server, 200)
 
 
-async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> None:
+async def test_usage_of_one_process_is_reported_to_the_other(server: Server) -> None:
     limit(server, tokensPerMonth=10**9)
     answers = [await ask_until(server, 200) for _ in range(8)]
     used_tokens = sum(answer.json()["usage"]["total_tokens"] for answer in answers)
@@ -179,7 +179,7 @@ async def test_usage_of_one_process_is_known_to_the_other(server: Server) -> Non
             pass
 
 
-async def test_while_the_database_is_locked_a_share_is_extended_once(server: Server) -> None:
+async def test_share_is_extended_once_while_the_database_is_locked(server: Server) -> None:
     """Each process extends its share of the limit once without the ledger.
 
     After that, a call gets a 503 with Retry-After, never a 429. When the database is unlocked, calls are answered
@@ -206,7 +206,7 @@ async def test_while_the_database_is_locked_a_share_is_extended_once(server: Ser
     await ask_until(server, 200, max_tokens=2000)
 
 
-async def test_killed_processes_lose_no_more_than_their_shares(server: Server) -> None:
+async def test_killed_processes_lose_only_their_shares_of_the_limit(server: Server) -> None:
     """The processes that replace the killed ones can immediately use what was not drawn from the limit.
 
     They can use the rest when the lease has expired.

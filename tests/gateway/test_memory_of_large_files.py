@@ -81,7 +81,7 @@ def reset_peak(server: Server) -> int:
     return read_memory(server, "VmRSS")
 
 
-def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -> None:
+def test_large_file_is_uploaded_previewed_sent_and_downloaded_in_blocks(server: Server) -> None:
     ask(server, "GET", "/v1/models")
     peaks: dict[str, float] = {}
     length = {"content-length": str(sum(map(len, picture())))}
@@ -110,7 +110,7 @@ def test_a_large_file_is_uploaded_previewed_and_sent_in_blocks(server: Server) -
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
-def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> None:
+def test_answer_that_contains_a_large_file_is_sent_in_blocks(server: Server) -> None:
     """`get_artifact` and `/messages/route` return the file as base64 in blocks.
 
     The file was uploaded without a Content-Length.
@@ -131,7 +131,7 @@ def test_an_answer_with_a_large_file_in_it_is_sent_in_blocks(server: Server) -> 
     assert {name: mib for name, mib in peaks.items() if mib > 20} == {}
 
 
-def test_ten_concurrent_answers_take_a_few_blocks_each(server: Server) -> None:
+def test_ten_concurrent_downloads_of_a_large_file_use_a_few_blocks_each(server: Server) -> None:
     path = f"/api/v1/artifacts/{upload(server).json['ref']}?serviceId=eye-one"
     lengths: list[int] = []
 

@@ -51,7 +51,7 @@ def test_text_stream_has_anthropics_events():
     ]
 
 
-def test_thinking_is_signed_and_precedes_the_text():
+def test_thinking_block_is_signed_and_precedes_the_text():
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta(thoughts=(SIGNED,)), Delta("Yes")]))
     blocks = [value["content_block"]["type"] for name, value in events if name == "content_block_start"]
     deltas = [value["delta"]["type"] for name, value in events if name == "content_block_delta"]
@@ -68,7 +68,7 @@ def block_kinds(stream: bytes) -> list[object]:
     return [value["content_block"]["type"] for name, value in read_events(stream) if name == "content_block_start"]
 
 
-def test_unsigned_thinking_gets_a_signature_of_ours():
+def test_unsigned_thinking_gets_the_gateways_own_signature():
     """Clients drop a thinking block with an empty signature."""
     events = read_events(encode_stream([Delta(reasoning="hm"), Delta("Yes")]))
     signed = [value["delta"]["signature"] for _, value in events if "signature" in value.get("delta", {})]
@@ -83,18 +83,18 @@ def test_unsigned_thinking_gets_a_signature_of_ours():
         ([Delta(tool_calls=(ToolCallDelta(0, "a", "add", "{}"),))], ["text", "redacted_thinking", "tool_use"]),
     ],
 )
-def test_signature_of_another_vendor_is_never_the_last_block(after, kinds):
+def test_redacted_thinking_of_another_vendor_is_never_the_last_block(after, kinds):
     assert block_kinds(encode_stream([Delta("Yes"), Delta(thoughts=(FOREIGN,)), *after])) == kinds
 
 
-def test_stream_without_thinking_has_only_text():
-    """If a call requests neither thinking nor tools, the response is only text, since its client reads `content[0]`."""
+def test_stream_has_only_text_unless_thinking_or_tools_are_requested():
+    """Such clients read `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]
 
 
-def test_parallel_calls_are_written_one_after_another():
+def test_parallel_tool_calls_are_written_one_after_another():
     pieces = [
         ToolCallDelta(0, "a", "add", '{"x"'),
         ToolCallDelta(1, "b", "sub", '{"y"'),
@@ -112,11 +112,8 @@ def test_parallel_calls_are_written_one_after_another():
 
 
 @pytest.mark.parametrize("first", [ToolCallDelta(0, "a", "now"), ToolCallDelta(0, "a", "patch", "*** x", custom=True)])
-def test_call_without_a_visible_end_ends_with_the_next_one(first: ToolCallDelta):
-    """A tool call without arguments, or with free text as input, has no recognizable end.
-
-    It ends when the next call sends arguments.
-    """
+def test_tool_call_without_a_recognizable_end_ends_when_the_next_call_starts(first: ToolCallDelta):
+    """A tool call without arguments, or with free text as input, has no recognizable end."""
     events = MessageEvents("m")
     second = (ToolCallDelta(1, "b", "sub"), ToolCallDelta(1, arguments='{"y": 2}'))
     begun = b"".join(events.write_delta(Delta(tool_calls=(piece,))) for piece in (first, *second))
@@ -125,7 +122,7 @@ def test_call_without_a_visible_end_ends_with_the_next_one(first: ToolCallDelta)
 
 
 @pytest.mark.parametrize("stop", ["END", None])
-def test_the_stop_sequence_that_was_met_is_named(stop):
+def test_last_event_names_the_matched_stop_sequence(stop):
     last = dict(
         read_events(
             encode_stream([Delta("x")], Finish("stop", details=AnswerDetails("stop_sequence", stop_sequence=stop)))
@@ -172,7 +169,7 @@ def test_last_event_has_the_stop_reason_and_usage(finish_reason, reason):
     assert (last["usage"]["input_tokens"], last["usage"]["output_tokens"]) == (3, 7)
 
 
-def test_generated_image_becomes_text_that_names_its_artifact():
+def test_generated_image_becomes_text_with_its_artifact_reference():
     """A message cannot contain a generated image, so a text block has the reference to the image's artifact."""
     events = MessageEvents("m")
     stream = events.write_media([Media(Kind.IMAGE, "image/png", artifact_id="a1")])
@@ -180,7 +177,7 @@ def test_generated_image_becomes_text_that_names_its_artifact():
     assert events.write_sound(Media(Kind.AUDIO, "audio/wav", data="AA==")) == b""
 
 
-def test_broken_stream_has_an_error_event():
+def test_broken_stream_ends_with_an_error_event():
     stream = MessageEvents("m").write_error(GatewayError(502, "stream_broken", "The answer broke off."), "req_1")
     ((name, value),) = read_events(stream)
     assert (name, value["error"]["type"], value["error"]["code"]) == ("error", "api_error", "stream_broken")

@@ -48,7 +48,7 @@ def test_question_is_answered_with_a_message(key):
     assert logged(answer.headers["x-request-id"]).outcome == "ok"
 
 
-def test_a_picture_for_a_text_model_is_described(key):
+def test_image_for_a_text_model_is_described(key):
     answer = ask(key, request({"type": "image", "source": PICTURE}))
     assert answer.headers["x-routing-adaptation"] == "image=described"
     assert PICTURE["data"] not in answer.content.decode()
@@ -70,8 +70,8 @@ def test_tool_results_become_separate_messages():
     assert (messages[2].tool_call_id, messages[2].is_error, messages[2].text) == ("t1", True, "42")
 
 
-def test_a_screenshot_in_a_tool_result_is_a_file():
-    """An image in a tool result, as coding agents send it, becomes a file part."""
+def test_image_in_a_tool_result_becomes_a_file_part():
+    """Coding agents send screenshots in this way."""
     result = {"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image", "source": PICTURE}]}
     (message,) = parse_call(request(result)).chat.messages
     (part,) = message.parts
@@ -93,7 +93,7 @@ def test_documents_are_read_from_text_data_or_url(source, kind):
     assert kind is None or part.kind is kind
 
 
-def test_parameters_are_read_into_the_request():
+def test_parameters_of_the_messages_api_are_read():
     schema = {"type": "object", "properties": {}}
     tools = [
         {"name": "add", "description": "adds", "input_schema": schema, "cache_control": {"type": "ephemeral"}},
@@ -150,7 +150,7 @@ def test_parameters_are_read_into_the_request():
         (request({"type": "text", "text": "a"}, role="assistant") | {"stop_sequences": [1]}, "stop_sequences"),
     ],
 )  # fmt: skip
-def test_invalid_request_is_refused_with_the_place(body, param):
+def test_invalid_request_is_refused_with_the_path_of_the_field(body, param):
     with pytest.raises(BadRequestError) as refused:
         parse_call(body)
     assert refused.value.param == param
@@ -164,7 +164,7 @@ def test_invalid_request_is_refused_with_the_place(body, param):
         (401, None, "authentication_error"),
     ],
 )
-def test_errors_are_in_anthropics_shape(key, status, body, kind):
+def test_errors_have_anthropics_format(key, status, body, kind):
     answer = ask(key if body else "ra_wrong", body or request("x"))
     error_body = answer.json()
     assert answer.status_code == status
@@ -182,7 +182,7 @@ THOUGHTS = [
 
 
 @pytest.mark.parametrize("thought", THOUGHTS)
-def test_reasoning_survives_the_round_trip_through_a_block(thought):
+def test_reasoning_is_preserved_in_a_content_block(thought):
     (restored,) = parse_block(build_block(thought, ORIGIN), thought.offset, thought.calls)
     assert (restored.form, restored.text, restored.proof, restored.origin) == (
         thought.form,
@@ -198,7 +198,7 @@ def test_altered_reasoning_data_is_ignored(data):
     assert parse_block({"type": "redacted_thinking", "data": data}, 0, 0) == ()
 
 
-def test_an_answer_has_its_blocks_in_order():
+def test_answer_has_its_content_blocks_in_order():
     thought = ReasoningBlock(ThoughtForm.TEXT, "hm", "sig", 0, 0, dialect="anthropic-claude-v1")
     answer = Answer(
         "Hello",
@@ -216,7 +216,7 @@ def test_an_answer_has_its_blocks_in_order():
     assert (body["usage"]["input_tokens"], body["usage"]["cache_read_input_tokens"]) == (30, 60)
 
 
-def test_sources_of_other_vendors_become_citations():
+def test_annotations_of_other_vendors_become_citations():
     page = {"url": "https://example.org/", "title": "Example", "content": "words"}
     file = {"filename": "a.pdf", "index": 2}
     annotations = [
@@ -239,13 +239,13 @@ def list_nulls(value: object, path: str = "") -> list[str]:
     return [path] if value is None else []
 
 
-def test_nothing_but_the_stop_sequence_is_null_in_a_message():
+def test_only_the_stop_sequence_may_be_null_in_a_message():
     """Keys that Anthropic omits are omitted, because `"citations": null` breaks @ai-sdk/anthropic 3."""
     body = message_json(Answer("x", (ToolCall("t1", "add", "{}"),)), parse_call(request("x")), "m", ORIGIN)
     assert list_nulls(body) == [".stop_sequence"]
 
 
-def test_message_has_the_vendors_refusal_details_caller_and_usage():
+def test_message_has_refusal_details_tool_caller_service_tier_and_reasoning_tokens():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "cyber"}, service_tier="priority")
     call = ToolCall("t1", "add", "{}")
     answer = Answer("x", (call,), usage=Usage(9, 7, reasoning_tokens=3), details=refused)
@@ -256,7 +256,7 @@ def test_message_has_the_vendors_refusal_details_caller_and_usage():
     assert body["usage"]["service_tier"] == "priority"
 
 
-def test_unknown_category_of_a_refusal_is_null():
+def test_unknown_refusal_category_is_null():
     refused = AnswerDetails(stop_details={"type": "refusal", "category": "weather"})
     assert end_json("stop", refused)["stop_details"] == {"type": "refusal", "category": None}
 
@@ -271,7 +271,7 @@ def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
 
 
 @pytest.mark.parametrize("model", ["claude-opus-4-6", "claude-haiku-4-5", "another-hosts-model"])
-def test_thinking_budget_reaches_a_claude_unchanged(model):
+def test_thinking_budget_reaches_an_anthropic_model_unchanged(model):
     thinking = {"type": "enabled", "budget_tokens": 1024}
     target = Target("p", "https://llm.example/v1", model)
     sent = PROTOCOLS["anthropic"].encode(parse_call(request("x", thinking=thinking)).chat, target, stream=False)
@@ -279,8 +279,8 @@ def test_thinking_budget_reaches_a_claude_unchanged(model):
     assert sent.dropped_params == ()
 
 
-def test_unsigned_thinking_is_shown_and_not_sent_back():
-    """Another vendor's unsigned reasoning is shown to the user as thinking. It is not sent back as signed reasoning."""
+def test_unsigned_thinking_is_returned_to_the_caller_but_not_sent_back_as_signed():
+    """The reasoning of another vendor may be unsigned."""
     body = message_json(Answer("Hi", reasoning="let me see"), parse_call(request("x", thinking=THINK)), "m", ORIGIN)
     assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}
@@ -313,7 +313,7 @@ def test_thinking_is_shown_if_thinking_or_tools_are_requested(options, kinds):
         assert [thought.proof for thought in parse_call(turn).chat.messages[0].thoughts] == ["c2ln"]
 
 
-def test_message_with_only_another_vendors_signature_is_empty():
+def test_message_with_only_another_vendors_signature_has_no_content():
     thought = ReasoningBlock(ThoughtForm.ENCRYPTED, "", "c2ln", dialect="google-gemini-v1")
     assert (
         message_json(Answer("", thoughts=(thought,)), parse_call(request("x", tools=[TOOL])), "m", ORIGIN)["content"]
@@ -342,11 +342,11 @@ def test_estimated_token_count_is_marked_in_a_header(key):
         ({"type": "tool_result", "content": [{"type": "text", "text": "x"}]}, True),
     ],
 )
-def test_only_stored_and_large_files_need_a_thread(block, threaded):
+def test_only_stored_and_large_files_are_read_in_a_thread(block, threaded):
     assert needs_thread(request(block), 1000) is threaded
 
 
-def test_system_prompt_keeps_its_text_and_cache_mark():
+def test_system_prompt_keeps_its_text_and_cache_control():
     system = [{"type": "text", "text": "You are", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]
     system_message, user_message = parse_call(request("x", system=system)).chat.messages
     (part,) = system_message.parts

@@ -38,7 +38,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
+def test_complete_and_streamed_answers_agree_over_each_protocol(claude, upstream):
     request_fields = {"model": f"{upstream}/lab", "max_tokens": 50, "messages": HELLO, "system": "Be brief."}
     whole = claude.messages.create(**request_fields)
     with claude.messages.stream(**request_fields) as stream:
@@ -51,7 +51,7 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(claude, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
+def test_tool_call_and_its_result_are_passed_on(claude, upstream, streamed):
     request_fields = {"model": f"{upstream}/fault:capable", "max_tokens": 50, "tools": [TOOL]}
     first = [{"role": "user", "content": "double 4"}]
     if streamed:
@@ -69,7 +69,7 @@ def test_tool_call_and_its_result_pass_through(claude, upstream, streamed):
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_tool_name_that_the_vendor_refuses_is_replaced_and_restored(claude, server, streamed):
+def test_tool_name_that_the_vendor_would_refuse_is_replaced_and_restored(claude, server, streamed):
     """MCP servers use tool names with dots, which some vendors refuse."""
     name = "calculator.numbers/double"
     request_fields = {"model": "one/fault:capable", "max_tokens": 50, "tools": [{**TOOL, "name": name}]}
@@ -99,7 +99,7 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(claude, serve
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
+async def test_asynchronous_client_works_for_answers_streams_tools_and_token_counts(server, upstream):
     client_options = {
         "api_key": server.key,
         "base_url": server.url,
@@ -129,7 +129,7 @@ class Doubled(BaseModel):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_an_answer_is_parsed_by_its_type(claude, upstream):
+def test_answer_is_parsed_into_the_requested_type(claude, upstream):
     messages = [{"role": "user", "content": "the number 4"}]
     answer = claude.messages.parse(
         model=f"{upstream}/fault:capable", max_tokens=50, messages=messages, output_format=Doubled
@@ -161,7 +161,7 @@ def test_wrong_key_raises_the_clients_authentication_error(server):
         unknown_client.messages.create(model="auto", max_tokens=5, messages=HELLO)
 
 
-def test_broken_stream_raises_in_the_client(claude):
+def test_broken_stream_raises_an_error_in_the_client(claude):
     with (
         pytest.raises(anthropic.APIStatusError),
         claude.messages.stream(model="one/fault:reset_mid_body", max_tokens=5, messages=HELLO) as stream,
@@ -170,7 +170,7 @@ def test_broken_stream_raises_in_the_client(claude):
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_thinking_is_sent_back_only_to_its_model(claude, server, streamed):
+def test_thinking_signature_is_sent_back_only_to_its_model(claude, server, streamed):
     """The caller holds a signature that is marked with its origin.
 
     The model that made the signature receives it back, and other models do not.

@@ -27,7 +27,7 @@ def upload(key: str, data: bytes = PNG, name: str = "dot.png", kind: str = "imag
     return Client().post("/v1/files", body, headers={"authorization": f"Bearer {key}"})
 
 
-def test_every_task_route_and_every_service_is_a_model(key):
+def test_model_list_contains_every_task_route_and_service(key):
     listed = {model["id"]: model for model in get(key, "/v1/models").json()["data"]}
     assert listed["vision-model"]["capabilities"]["input"] == ["text", "vision"]
     assert "task:planning" in listed
@@ -38,7 +38,7 @@ def test_every_task_route_and_every_service_is_a_model(key):
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found")
 
 
-def test_list_of_models_has_anthropics_shape_for_its_clients(key):
+def test_model_list_has_anthropics_format_for_anthropics_clients(key):
     names = [model["id"] for model in get(key, "/v1/models").json()["data"]]
 
     def ask(path: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_list_of_models_has_anthropics_shape_for_its_clients(key):
         ({"limit": "-2"}, "abcde", False),
     ],
 )
-def test_page_begins_after_one_model_or_ends_before_another(query: dict[str, str], names: str, has_more: bool):
+def test_model_list_is_paged_by_after_id_and_before_id(query: dict[str, str], names: str, has_more: bool):
     page = write_page([{"id": name} for name in "abcde"], query)
     assert ("".join(model["id"] for model in page["data"]), page["has_more"]) == (names, has_more)
 
@@ -102,7 +102,7 @@ def test_charset_parameter_does_not_change_the_type_of_a_file(key, charset):
     assert (file["kind"], file["mime_type"]) == ("text", "text/plain")
 
 
-def test_public_file_is_readable_by_others_and_deletable_by_its_owner(key):
+def test_shared_file_is_readable_by_other_agents_but_deletable_only_by_its_owner(key):
     file, other_key = upload(key).json(), create_key("vision-agent")
     assert get(other_key, f"/v1/files/{file['id']}").status_code == 200
     assert get(other_key, "/v1/files").json()["data"] == []
@@ -145,7 +145,7 @@ def test_files_are_listed_in_pages(key):
         ("/v1beta/cachedContents", "POST /v1beta/models/{name}:generateContent"),
     ],
 )
-def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
+def test_similar_url_is_404_and_suggests_the_right_url(key, path, suggestion):
     response = post(key, chat_body("hello"), path)
     assert response.status_code == 404
     assert response.headers["Content-Type"] == "application/json"
@@ -153,7 +153,7 @@ def test_similar_url_is_404_and_names_the_right_one(key, path, suggestion):
     assert (response.json().get("type") == "error") == ("/messages" in path)
 
 
-def test_keys_and_scopes_are_checked_and_session_cookies_ignored(key, admin):
+def test_keys_and_scopes_are_checked_and_session_cookies_are_ignored(key, admin):
     reader = create_key("text-agent", scopes=["registry:read"])
     for sent_key, status in (("", 401), ("ra_wrong", 401), (reader, 403)):
         for response in (post(sent_key, chat_body("hello")), get(sent_key, "/v1/models"), upload(sent_key)):
@@ -163,7 +163,7 @@ def test_keys_and_scopes_are_checked_and_session_cookies_ignored(key, admin):
     assert Client().get("/v1/models", headers={"x-api-key": key}).status_code == 200
 
 
-def test_wrong_method_is_refused_in_openais_shape(key):
+def test_wrong_method_is_405_in_openais_error_format(key):
     response = get(key, "/v1/chat/completions")
     assert (response.status_code, response.json()["error"]["code"]) == (405, "method_not_allowed")
 

@@ -43,7 +43,9 @@ async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[di
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
-async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str, model: str, stream: bool) -> None:
+async def test_answer_repeats_the_model_name_that_the_caller_sent(
+    key_with_aliases: str, model: str, stream: bool
+) -> None:
     """An alias, a service id or `provider/model` is repeated as the caller wrote it.
 
     A call to a route returns the name of the model that answered. The headers always name the model that answered.
@@ -53,7 +55,7 @@ async def test_answer_repeats_the_callers_name_of_a_model(key_with_aliases: str,
     assert (response_headers["x-routing-provider"], response_headers["x-routing-model"]) == ("echo", "echo-text")
 
 
-async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -> None:
+async def test_task_type_takes_precedence_over_the_model_name(key_with_aliases: str) -> None:
     _, models, text = await answer(key_with_aliases, "echo-text", stream=False, task_type="planning")
     assert (models, DIRECTIVE in text) == ({"echo-text"}, True)
 
@@ -61,7 +63,7 @@ async def test_task_type_takes_precedence_over_the_name(key_with_aliases: str) -
 @pytest.mark.requirement("MMR-P11")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", [*REPEATED_NAMES, *ROUTES])
-async def test_model_called_by_name_gets_a_directive_only_for_a_named_language(
+async def test_model_called_by_name_gets_a_directive_only_if_the_call_names_a_language(
     key_with_aliases: str, model: str, stream: bool
 ) -> None:
     """A service, a `provider/model` and their aliases receive the messages unchanged, unless the call names a language.

@@ -47,7 +47,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("pieces", [1, 300])
-async def test_a_large_call_makes_no_file(key, loopback, files, pieces, settings):
+async def test_large_call_creates_no_temporary_file(key, loopback, files, pieces, settings):
     settings.MAX_JSON_BYTES = 2 * len(TEXT)
     async with loopback.serve():
         assert (await chat_call(key, "plain").run()).status == 200
@@ -122,8 +122,8 @@ def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
 
 
 @linux
-def test_large_body_of_a_page_is_detected_as_a_file(server, temporary):
-    """Django spools a large body to a file, which `temporary_files` finds."""
+def test_file_of_a_spooled_body_is_detected(server, temporary):
+    """Django spools a large body of a page to a file."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)

@@ -88,7 +88,7 @@ EVENTS: list[Callable[[], AnswerEvents]] = [
 
 
 @given(case=bodies())
-def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
+def test_complete_answer_with_unusual_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
     protocol, body = case
     answer = repair_outcome(PROTOCOLS[protocol].decode(200, {}, body), body)
     if isinstance(answer, Failure):
@@ -104,7 +104,7 @@ def test_whole_answer_with_odd_values_is_decoded_and_encoded(case: tuple[str, by
 
 
 @given(case=streams())
-def test_stream_with_odd_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
+def test_stream_with_unusual_values_is_decoded_and_encoded(case: tuple[str, bytes]) -> None:
     protocol, body = case
     decoder = PROTOCOLS[protocol].decoder()
     events = [*decoder.feed(body), *decoder.close()]

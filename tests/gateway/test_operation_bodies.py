@@ -42,7 +42,7 @@ def wav(name: str = "a.wav", data: bytes = WAV) -> SimpleUploadedFile:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_every_operation_requires_a_key_its_scope_and_post(key, path) -> None:
+def test_every_operation_requires_a_key_with_its_scope_and_the_post_method(key, path) -> None:
     assert post("", {}, path).status_code == 401
     assert post(create_key("text-agent", scopes=["registry:read"]), {}, path).status_code == 403
     refused = Client().get(path, headers={"authorization": f"Bearer {key}"})
@@ -79,7 +79,7 @@ def test_wrong_content_type_is_refused(key) -> None:
     assert "multipart/form-data with the fields model, file" in refused.json()["error"]["message"]
 
 
-def test_a_form_without_a_file_or_a_model_is_refused(key) -> None:
+def test_form_without_a_file_or_a_model_is_refused(key) -> None:
     assert read_error(post_form(key, file=wav())) == (400, "missing_required_parameter", "model")
     assert read_error(post_form(key, model="m")) == (400, "missing_required_parameter", "file")
     assert read_error(post_form(key, EDITS, model="m", prompt="p")) == (400, "missing_required_parameter", "image")
@@ -97,14 +97,14 @@ def test_private_file_of_another_agent_is_not_found(key, demo) -> None:
 @pytest.mark.parametrize(
     "content_type", ["multipart/form-data", "multipart/form-data; boundary=", "multipart/form-data; boundary=x"]
 )
-def test_a_form_that_cannot_be_read_is_refused(key, content_type) -> None:
+def test_malformed_form_is_refused(key, content_type) -> None:
     sent = {"authorization": f"Bearer {key}"}
     refused = Client().generic("POST", TRANSCRIPTS, b"--y\r\n\r\nz", content_type=content_type, headers=sent)
     assert refused.status_code == 400
     assert read_error(refused)[1] in ("invalid_form", "missing_required_parameter")
 
 
-def test_file_above_the_upload_limit_is_refused(key, settings) -> None:
+def test_file_or_body_above_its_size_limit_is_refused(key, settings) -> None:
     settings.MAX_UPLOAD_BYTES = 1000
     assert read_error(post_form(key, model="m", file=wav(data=b"x" * 1001))) == (413, "file_too_large", "file")
     assert read_error(post_form(key, model="m", file=wav(data=b"x" * 1000))) == (404, "model_not_found", "model")
@@ -119,7 +119,7 @@ def test_model_that_is_not_allowed_is_403(key) -> None:
     assert logged(refused.headers["x-request-id"]).status == 403
 
 
-def test_form_is_recorded_if_recording_is_on(key) -> None:
+def test_form_is_recorded_if_body_recording_is_enabled(key) -> None:
     installation.record_bodies(SYSTEM, True)
     response = post_form(key, model="auto", file=wav(), language="de")
     (message,) = logged(response.headers["x-request-id"]).body["messages"]
@@ -128,7 +128,7 @@ def test_form_is_recorded_if_recording_is_on(key) -> None:
     assert (file["kind"], file["filename"]) == ("audio", "a.wav")
 
 
-def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
+def test_operation_is_refused_if_only_the_demo_provider_is_available(key) -> None:
     """The demo's provider answers only chat."""
     refused = post(key, {"model": "auto", "input": "a"}, EMBEDDINGS)
     assert read_error(refused) == (400, "operation_not_offered", "model")
@@ -136,7 +136,7 @@ def test_operation_that_only_the_demo_could_answer_is_refused(key) -> None:
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-async def test_disconnect_ends_the_call(loopback: Loopback, key: str) -> None:
+async def test_disconnect_ends_an_embeddings_call(loopback: Loopback, key: str) -> None:
     data = json.dumps({"model": "silent/m", "input": "a"}).encode()
     call = Call([data], headers(key, len(data), [(b"x-request-id", b"the-call")]), path=EMBEDDINGS)
     async with loopback.serve():

@@ -109,7 +109,7 @@ def last_event(result: CaseResult) -> Any:
     return json.loads(data[-1].removeprefix("data: "))
 
 
-def test_nearly_every_fault_is_played(results) -> None:
+def test_cases_include_nearly_every_fault(results) -> None:
     played = {case.fault for case in CASES}
     assert {fault.value for fault in Fault} - played <= {
         "empty_content",
@@ -129,7 +129,7 @@ def test_refusal_has_the_status_and_code_of_the_table(results) -> None:
     check_cases(refused, actual, lambda case: (*case.refusal, case.name, "false"))
 
 
-def test_second_provider_of_the_same_model_answers(results) -> None:
+def test_second_provider_of_the_same_model_answers_after_a_fault(results) -> None:
     fell_back = [result for result in results if result.case.falls_back]
 
     def actual(result: CaseResult) -> Any:
@@ -141,7 +141,7 @@ def test_second_provider_of_the_same_model_answers(results) -> None:
     check_cases(fell_back, actual, lambda case: (200, "good", "2", True))
 
 
-def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
+def test_broken_stream_ends_with_an_error(results) -> None:
     broken = [result for result in results if result.case.breaks_off]
     check_cases(
         broken,
@@ -151,7 +151,7 @@ def test_a_stream_that_breaks_off_ends_with_an_error(results) -> None:
     check_cases(broken, lambda result: b"transcript.text.done" in result.body, lambda case: False)
 
 
-def test_the_log_has_each_attempt(results) -> None:
+def test_every_attempt_is_logged(results) -> None:
 
     def expected(case: FaultCase) -> Any:
         return [(case.name, case.fault), *([("good", "ok")] if case.falls_back else [])]
@@ -159,7 +159,7 @@ def test_the_log_has_each_attempt(results) -> None:
     check_cases(results, lambda result: [(row["provider"], row["outcome"]) for row in result.attempts], expected)
 
 
-def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
+def test_candidate_is_retried_as_often_as_the_fault_table_says(results) -> None:
     """A candidate is retried as in chat, but never with fewer parameters."""
     reached = [result for result in results if result.call_count]
     tries = {result.case.name: result.attempts[0]["retry_attempts"] + 1 for result in reached}
@@ -168,6 +168,6 @@ def test_candidate_is_tried_as_often_as_the_table_says(results) -> None:
     )
 
 
-def test_no_answer_holds_a_key_or_a_traceback(results) -> None:
+def test_answers_contain_no_key_and_no_traceback(results) -> None:
     texts = [result.body.decode("utf-8", "replace") for result in results]
     assert not [text for text in texts if PLANTED_KEY in text or "Traceback" in text]

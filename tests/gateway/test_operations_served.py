@@ -114,7 +114,7 @@ def test_embeddings_fall_back_to_the_same_model_of_another_provider(client, serv
     assert [attempt["outcome"] for attempt in row["attempts"]] == ["http_503", "ok"]
 
 
-def test_embeddings_never_go_to_another_model(client, server):
+def test_embeddings_never_fall_back_to_another_model(client, server):
     """Embeddings of different models are not comparable."""
     server.lab.play({"one": [503]})
     raw = client.embeddings.with_raw_response.create(model="task:mixed-vectors", input="a")
@@ -137,7 +137,7 @@ def test_embeddings_fail_if_only_another_model_is_left(server):
     ]
 
 
-def test_idempotency_key_makes_one_request(client, server):
+def test_repeated_call_with_an_idempotency_key_makes_one_upstream_request(client, server):
     embedding_key = {"extra_headers": {"Idempotency-Key": "vectors"}}
     first, replay = (client.embeddings.create(model="one/embed-1", input="a", **embedding_key) for _ in range(2))
     assert first == replay
@@ -158,7 +158,7 @@ def test_idempotency_key_makes_one_request(client, server):
         ("/v1/audio/speech", {"input": "hi", "voice": "alloy"}),
     ],
 )
-def test_candidates_of_other_protocols_are_skipped(server, path, body):
+def test_candidates_whose_protocol_lacks_the_operation_are_skipped(server, path, body):
     answer = post(server, path, {"model": "task:crossing", **body})
     assert (answer.status_code, answer.headers["x-routing-provider"]) == (200, "two")
     assert answer.headers["x-routing-skipped"] == "by-gemini/lab=protocol; by-anthropic/lab=protocol"
@@ -186,7 +186,7 @@ def test_rerank_results_are_passed_on_unchanged(server):
 
 
 @pytest.mark.parametrize("prompt", ["Once", ["Once", "Twice"]])
-def test_completion_is_passed_on_complete(client, server, prompt):
+def test_completion_and_its_parameters_are_passed_on_unchanged(client, server, prompt):
     raw = client.completions.with_raw_response.create(model="one/instruct", prompt=prompt, n=2, echo=True, suffix="!")
     answer = raw.parse()
     count = 2 * (len(prompt) if isinstance(prompt, list) else 1)
@@ -218,13 +218,13 @@ def test_completion_is_streamed_with_its_usage(client, server, includes_usage, s
     assert row["usage"]["completionTokens"] == (7 if includes_usage or step == "unstreamed" else None)
 
 
-def test_completion_stream_without_a_finish_reason_raises(client, server):
+def test_completion_stream_without_a_finish_reason_raises_an_error(client, server):
     server.lab.play({"one": ["reset_mid_body"]})
     with pytest.raises(openai.APIError, match="broke off"):
         list(client.completions.create(model="one/instruct", prompt="Once", stream=True))
 
 
-def test_moderation_is_passed_on_complete(client, server):
+def test_moderation_result_is_passed_on_unchanged_after_a_fallback(client, server):
     server.lab.play({"one": [503]})
     raw = client.moderations.with_raw_response.create(model="task:chain", input=["harm", "hello"])
     answer = raw.parse()
@@ -236,13 +236,13 @@ def test_moderation_is_passed_on_complete(client, server):
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/moderations"])
-def test_refusal_of_a_provider_is_raised_by_the_client(client, server, path):
+def test_providers_refusal_is_raised_by_the_client(client, server, path):
     with pytest.raises(openai.BadRequestError, match="is required") as caught:
         client.post(path.removeprefix("/v1"), cast_to=httpx.Response, body={"model": "one/instruct"})
     assert (caught.value.status_code, caught.value.code) == (400, "upstream_400")
 
 
-def test_form_of_a_transcription_reaches_the_provider(client, server):
+def test_transcription_form_reaches_the_provider_unchanged(client, server):
     answer = client.audio.transcriptions.create(
         model="one/whisper-1",
         file=SPEECH_FILE,
@@ -270,12 +270,12 @@ async def test_plain_text_transcript_is_returned_as_text(async_client):
     assert answer == f"You said:  [audio/wav, {len(WAV)} bytes]\n"
 
 
-def test_translation_is_passed_on_at_its_own_path(client, server):
+def test_audio_translation_is_sent_to_its_own_path(client, server):
     assert client.audio.translations.create(model="one/whisper-1", file=SPEECH_FILE).text.startswith("You said")
     assert server.lab.requests[0].path == "/one/v1/audio/translations"
 
 
-def test_the_file_is_sent_again_to_the_next_candidate(client, server):
+def test_audio_file_is_sent_again_to_the_next_candidate(client, server):
     server.lab.play({"one": [503]})
     raw = client.audio.transcriptions.with_raw_response.create(model="task:chain", file=SPEECH_FILE)
     assert raw.headers["x-routing-provider"] == "two"
@@ -283,7 +283,7 @@ def test_the_file_is_sent_again_to_the_next_candidate(client, server):
 
 
 @pytest.mark.parametrize("prefix", ["", "file-", "artifact:"])
-def test_form_may_name_a_stored_file(client, server, prefix):
+def test_form_may_refer_to_a_stored_file(client, server, prefix):
     ref = client.files.create(file=SPEECH_FILE, purpose="user_data").id.removeprefix("artifact:")
     headers = {"authorization": f"Bearer {server.key}"}
     fields = {"model": (None, "one/whisper-1"), "file": (None, prefix + ref)}
@@ -299,7 +299,7 @@ def test_large_file_is_passed_on_unchanged(client, server):
     assert server.lab.requests[0].heard.media[0].data == data
 
 
-def test_a_transcript_is_streamed_event_by_event(client, server):
+def test_transcript_is_streamed_as_events(client, server):
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     events = list(stream)
     text = "".join(event.delta for event in events if event.type == "transcript.text.delta")
@@ -349,7 +349,7 @@ def test_url_of_a_generated_image_is_passed_on_unchanged(client, server):
     assert "signature" not in json.dumps(row)
 
 
-def test_an_image_is_edited(client, server):
+def test_image_edit_sends_all_images_and_the_mask(client, server):
     files = [("a.png", PICTURE, "image/png"), ("b.png", PICTURE + b"b", "image/png")]
     answer = client.images.edit(model="one/gpt-image-1", image=files, mask=("m.png", PICTURE), prompt="bluer")
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
@@ -361,7 +361,7 @@ def test_an_image_is_edited(client, server):
     ]
 
 
-def test_an_image_is_varied(client, server):
+def test_image_variation_is_returned(client, server):
     answer = client.images.create_variation(model="one/dall-e-2", image=("a.png", PICTURE))
     assert base64.b64decode(answer.data[0].b64_json) == PICTURE
     assert server.lab.requests[0].path == "/one/v1/images/variations"
@@ -386,7 +386,7 @@ def test_unstreamed_answer_to_a_streamed_call_becomes_one_event(client, server):
     assert (event.type, event.text[:8]) == ("transcript.text.done", "You said")
 
 
-def test_a_stream_that_breaks_ends_with_an_error(client, server):
+def test_broken_transcript_stream_raises_an_error_in_the_client(client, server):
     server.lab.play({"one": ["reset_mid_body"]})
     stream = client.audio.transcriptions.create(model="one/gpt-4o-transcribe", file=SPEECH_FILE, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):

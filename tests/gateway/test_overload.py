@@ -63,7 +63,7 @@ async def disconnect_all(unanswered: list[Call], running: list[asyncio.Task[Call
     await asyncio.wait(running)
 
 
-async def test_an_agent_that_fills_the_process_is_refused_and_another_one_served(key, loopback, four_slots):
+async def test_agent_that_fills_the_process_is_refused_while_another_agent_is_served(key, loopback, four_slots):
     other_key = await asyncio.to_thread(create_key, "vision-agent")
     unanswered = [chat_call(key, "silent") for _ in range(4)]
     async with loopback.serve():
@@ -90,7 +90,7 @@ async def test_concurrent_calls_with_a_new_key_share_one_lookup(key, loopback, s
     assert ({call.status for call in finished}, refused) == ({200}, 0)
 
 
-async def test_requests_in_threads_are_limited_but_not_the_health_check(key, four_slots):
+async def test_concurrent_requests_other_than_chat_and_health_checks_are_limited(key, four_slots):
     stuck = [Call([], upload_headers(key), path="/v1/files") for _ in range(4)]
     running = await fill(requests(), stuck)
     refused = await Call([b""], [(b"host", b"127.0.0.1")], "GET", "/api/v1/agents").run()

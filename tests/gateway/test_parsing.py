@@ -50,7 +50,7 @@ def encode_base64(data: bytes) -> str:
 CSV = encode_base64(b"a,b\n1,2\n")
 
 
-def test_thinking_blocks_in_the_history_become_reasoning():
+def test_thinking_blocks_of_the_messages_api_become_reasoning():
     """A conversation that began with the Messages API can continue with chat completions without changes."""
     blocks = [
         {"type": "thinking", "thinking": "hm", "signature": "sig"},
@@ -97,18 +97,18 @@ def test_thinking_blocks_in_the_history_become_reasoning():
         ),
     ],
 )
-def test_every_form_of_a_file_becomes_one_part(part, kind, mime_type, filename):
+def test_every_form_of_a_file_becomes_one_file_part(part, kind, mime_type, filename):
     file = only_file(part)
     assert (file.kind, file.mime_type, file.filename) == (kind, mime_type, filename)
 
 
-def test_a_remote_image_keeps_its_address_and_is_never_fetched():
+def test_remote_image_keeps_its_url_and_is_never_fetched():
     file = only_file(image("https://example.com/cat.jpg?size=1"))
     assert (file.url, file.content, file.kind) == ("https://example.com/cat.jpg?size=1", None, Kind.IMAGE)
 
 
 @pytest.mark.requirement("ABR-7.1")
-def test_a_tool_message_that_is_a_content_route_result_is_read_as_its_part():
+def test_tool_message_with_a_get_artifact_result_becomes_its_file_part():
     result = {
         "status": "success",
         "contentType": "image",
@@ -188,7 +188,7 @@ BAD: list[tuple[Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("body", "param"), BAD)
-def test_invalid_request_is_refused_with_the_place(body, param):
+def test_invalid_request_is_refused_with_the_path_of_the_field(body, param):
     error = refusal(body)
     assert (error.status, error.param) == (400, param)
     assert "@@@" not in error.message
@@ -221,7 +221,7 @@ def test_any_json_is_parsed_or_refused(value):
 
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
-def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
+def test_text_and_known_or_unknown_parameters_are_read_unchanged(text, temperature, max_tokens):
     """A parameter that the gateway has no field for is passed on."""
     call = parse_body(chat_body(text, temperature=temperature, max_tokens=max_tokens, seed=7, task_type="planning"))
     assert call.chat.messages[0].text == text
@@ -230,7 +230,7 @@ def test_text_and_parameters_are_read_unchanged(text, temperature, max_tokens):
 
 
 @given(st.binary(max_size=300))
-def test_inline_bytes_are_kept_unchanged(data):
+def test_inline_file_data_is_kept_unchanged(data):
     part = only_file({"type": "file", "file": {"file_data": encode_base64(data), "filename": "x.bin"}})
     assert part.content is not None
     assert b"".join(part.content.blob().blocks()) == data

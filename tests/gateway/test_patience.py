@@ -33,7 +33,7 @@ LOCKED = OperationalError("database is locked")
 
 
 @pytest.mark.parametrize(("fault", "status", "retry"), [(LOCKED, 503, "true"), (ZeroDivisionError(), 500, "false")])
-def test_own_exception_is_an_error_object_without_details(fault, status, retry):
+def test_exception_in_the_gateway_becomes_an_error_response_without_details(fault, status, retry):
     """A locked database is reported as a 503 with Retry-After, any other exception as a 500.
 
     Neither message contains the exception's text.

@@ -67,10 +67,10 @@ def picture(name: str, size: tuple[int, int]) -> bytes:
     return data.getvalue()
 
 
-def several(name: str) -> bytes:
+def multi_page_image(name: str) -> bytes:
     data = io.BytesIO()
-    first, *others = (Image.effect_noise((60, 40), 20 * number) for number in range(1, 9))
-    first.save(data, name, save_all=True, append_images=others)
+    first, *further_images = (Image.effect_noise((60, 40), 20 * number) for number in range(1, 9))
+    first.save(data, name, save_all=True, append_images=further_images)
     return data.getvalue()
 
 
@@ -89,8 +89,8 @@ MADE = {
     "rotated.html": b"<!doctype html><p>" + "今天的天气很好。\n".encode() * 50 + b"\xff\xfe",
     "wide.png": picture("PNG", (9000, 4)),
     "scan.pdf": picture("PDF", (120, 90)),
-    "pages.tiff": several("TIFF"),
-    "film.apng": several("PNG"),
+    "pages.tiff": multi_page_image("TIFF"),
+    "film.apng": multi_page_image("PNG"),
     "locked.pdf": locked_pdf(),
     "damaged.pdf": b"%PDF-1.7\n1 0 obj\n<< /Type /Catalog",
 }
@@ -306,7 +306,7 @@ def choose_services(
         yield artifact, opened
 
 
-def test_page_preview_simulation_and_wire_agree_for_every_file(
+def test_page_preview_simulation_and_sent_request_agree_for_every_file(
     artifacts: list[PreviewedFile], services: list[ReaderService], text_agent: AgentProgram, admin: Client, lab: Lab
 ) -> None:
     """Whole payloads agree for each service, for a reference and for an inline file."""

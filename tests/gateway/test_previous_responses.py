@@ -21,7 +21,7 @@ from routing_admin.request_log.kept_answers import KeptAnswers, Turn, kept_answe
 from tests.cast import create_key
 from tests.gateway.plane import PNG_URL, logged, post
 
-pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("kept_in_this_process")]
+pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.usefixtures("isolated_kept_answers")]
 
 PATH = "/v1/responses"
 FIRST, SECOND, THIRD = ({"role": "user", "content": text} for text in ("Plan a picnic", "For five", "In the rain"))
@@ -32,7 +32,7 @@ def ask(key: str, items: Any, previous: Any = None, path: str = PATH, **more: ob
     return post(key, {"model": "echo-text", "input": items, **continued, **more}, path)
 
 
-def answered(key: str, items: Any, previous: Any = None, **more: object) -> Any:
+def successful_answer(key: str, items: Any, previous: Any = None, **more: object) -> Any:
     answer = ask(key, items, previous, **more)
     assert answer.status_code == 200, answer.content
     return answer.json()
@@ -43,55 +43,55 @@ def answer_text(answer: Any) -> str:
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_call_continues_as_if_it_had_sent_the_whole_conversation(key: str, is_written: bool) -> None:
+def test_previous_response_id_continues_the_whole_conversation(key: str, is_written: bool) -> None:
     """A call may continue the last answer or an earlier one, which is found in memory or in the database.
 
     Instructions are not inherited.
     """
-    first = answered(key, "Plan a picnic", instructions="Be brief.")
+    first = successful_answer(key, "Plan a picnic", instructions="Be brief.")
     conversation = [FIRST, *first["output"], SECOND]
     for _ in range(2):
         if is_written:
             kept_answers().write()
-        second = answered(key, [SECOND], first["id"])
-        assert answer_text(second) == answer_text(answered(key, conversation))
+        second = successful_answer(key, [SECOND], first["id"])
+        assert answer_text(second) == answer_text(successful_answer(key, conversation))
         assert second["previous_response_id"] == first["id"]
-    third = answered(key, [THIRD], second["id"])
-    assert answer_text(third) == answer_text(answered(key, [*conversation, *second["output"], THIRD]))
+    third = successful_answer(key, [THIRD], second["id"])
+    assert answer_text(third) == answer_text(successful_answer(key, [*conversation, *second["output"], THIRD]))
 
 
-def test_references_of_the_earlier_input_are_part_of_the_conversation(key: str) -> None:
+def test_items_referenced_in_earlier_input_are_part_of_the_conversation(key: str) -> None:
     """References are stored as the items that they resolve to, because the answers they refer to may expire first."""
-    item = answered(key, [FIRST])["output"][0]
+    item = successful_answer(key, [FIRST])["output"][0]
     kept_answers().write()
     earlier = list(KeptAnswer.objects.values_list("pk", flat=True))
-    second = answered(key, [FIRST, {"type": "item_reference", "id": item["id"]}, SECOND])
+    second = successful_answer(key, [FIRST, {"type": "item_reference", "id": item["id"]}, SECOND])
     KeptAnswer.objects.filter(pk__in=earlier).delete()
-    third = answered(key, [THIRD], second["id"])
-    assert answer_text(third) == answer_text(answered(key, [FIRST, item, SECOND, *second["output"], THIRD]))
+    third = successful_answer(key, [THIRD], second["id"])
+    assert answer_text(third) == answer_text(successful_answer(key, [FIRST, item, SECOND, *second["output"], THIRD]))
 
 
 def test_reference_to_an_item_of_the_conversation_is_refused(key: str) -> None:
-    first = answered(key, [FIRST])
+    first = successful_answer(key, [FIRST])
     refused = ask(key, [{"type": "item_reference", "id": first["output"][0]["id"]}, SECOND], first["id"])
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input[0].id")
 
 
-def test_files_of_the_conversation_are_included(key: str) -> None:
+def test_files_and_paths_of_the_earlier_conversation_are_included(key: str) -> None:
     """Paths in errors refer to the new input. Paths into earlier input begin with `previous_response_id`."""
     picture = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URL}]}
-    first = answered(key, [picture])
-    assert "image" in answer_text(answered(key, [SECOND], first["id"]))
+    first = successful_answer(key, [picture])
+    assert "image" in answer_text(successful_answer(key, [SECOND], first["id"]))
     refused = ask(key, [SECOND, {"role": "unknown", "content": "x"}], first["id"])
     assert refused.json()["error"]["param"] == "input[1].role"
     dropped = ask(key, [{**SECOND, "cache_control": {"type": "ephemeral"}}], first["id"])
     assert dropped.headers["x-routing-dropped"] == "input[0].cache_control"
-    dropped = ask(key, [THIRD], answered(key, [{**SECOND, "x": 1}])["id"])
+    dropped = ask(key, [THIRD], successful_answer(key, [{**SECOND, "x": 1}])["id"])
     assert dropped.headers["x-routing-dropped"] == "previous_response_id[0].x"
 
 
-def test_tokens_are_counted_with_the_conversation(key: str) -> None:
-    first = answered(key, [FIRST])
+def test_token_count_includes_the_earlier_conversation(key: str) -> None:
+    first = successful_answer(key, [FIRST])
     whole = ask(key, [FIRST, *first["output"], SECOND], path=f"{PATH}/input_tokens").json()
     assert ask(key, [SECOND], first["id"], path=f"{PATH}/input_tokens").json() == whole
 
@@ -110,7 +110,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("identity", REFUSED)
-def test_unknown_id_is_refused_with_a_suggestion(key: str, identity: str) -> None:
+def test_unknown_previous_response_id_is_refused_with_a_suggestion(key: str, identity: str) -> None:
     answer = ask(key, [SECOND], identity)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "previous_response_id")
@@ -120,14 +120,14 @@ def test_unknown_id_is_refused_with_a_suggestion(key: str, identity: str) -> Non
 
 
 @pytest.mark.parametrize("identity", [1, ["resp_1"], {"id": "resp_1"}, True])
-def test_an_id_that_is_no_string_is_refused(key: str, identity: object) -> None:
+def test_previous_response_id_that_is_not_a_string_is_refused(key: str, identity: object) -> None:
     error = ask(key, [SECOND], identity).json()["error"]
     assert (error["param"], error["code"]) == ("previous_response_id", "invalid_type")
 
 
 @pytest.mark.parametrize("items", [[], None, 1, {}])
-def test_call_that_continues_needs_an_input(key: str, items: object) -> None:
-    refused = ask(key, items, answered(key, [FIRST])["id"])
+def test_call_with_a_previous_response_id_requires_an_input(key: str, items: object) -> None:
+    refused = ask(key, items, successful_answer(key, [FIRST])["id"])
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "input")
 
 
@@ -137,8 +137,8 @@ async def test_conversation_is_not_looked_up_for_a_call_without_an_input(items: 
     assert await resolve_references(cast(HttpCall, None), "a", body) == {**body, "previous_response_id": None}
 
 
-def test_id_of_another_agent_is_refused(key: str) -> None:
-    first, other_key = answered(key, [FIRST]), create_key("vision-agent")
+def test_previous_response_id_of_another_agent_is_refused(key: str) -> None:
+    first, other_key = successful_answer(key, [FIRST]), create_key("vision-agent")
     for _ in range(2):
         assert ask(other_key, [SECOND], first["id"]).status_code == 400
         kept_answers().write()
@@ -146,14 +146,14 @@ def test_id_of_another_agent_is_refused(key: str) -> None:
 
 
 def test_answer_with_store_false_cannot_be_continued(key: str) -> None:
-    first = answered(key, [FIRST])
-    second = answered(key, [SECOND], first["id"], store=False)
+    first = successful_answer(key, [FIRST])
+    second = successful_answer(key, [SECOND], first["id"], store=False)
     assert ask(key, [THIRD], second["id"]).status_code == 400
     assert ask(key, [THIRD], first["id"]).status_code == 200
 
 
-def test_installation_without_kept_answers_refuses_to_continue(key: str, settings: Any) -> None:
-    first = answered(key, [FIRST])
+def test_installation_without_kept_answers_refuses_previous_response_id(key: str, settings: Any) -> None:
+    first = successful_answer(key, [FIRST])
     settings.KEEP_ANSWERS = 0
     error = ask(key, [SECOND], first["id"]).json()["error"]
     assert (error["param"], error["code"]) == ("previous_response_id", "unsupported_value")
@@ -162,12 +162,12 @@ def test_installation_without_kept_answers_refuses_to_continue(key: str, setting
 
 def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
     """The expiry of a branch that was not continued is not extended."""
-    first = answered(key, [FIRST])
-    branch = answered(key, [THIRD], first["id"])
+    first = successful_answer(key, [FIRST])
+    branch = successful_answer(key, [THIRD], first["id"])
     kept_answers().write()
     soon = datetime.now(UTC) + timedelta(seconds=60)
     KeptAnswer.objects.update(expires_at=soon)
-    second = answered(key, [SECOND], first["id"])
+    second = successful_answer(key, [SECOND], first["id"])
     kept_answers().write()
     # These rows are two answers and the input of each.
     assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4
@@ -176,8 +176,8 @@ def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
     assert ask(key, [SECOND], branch["id"]).status_code == 400
 
 
-def test_whole_conversation_counts_towards_the_limits(key: str, settings: Any) -> None:
-    first = answered(key, [{"role": "user", "content": "x" * 3000}])
+def test_whole_conversation_counts_towards_the_size_limits(key: str, settings: Any) -> None:
+    first = successful_answer(key, [{"role": "user", "content": "x" * 3000}])
     settings.MAX_JSON_BYTES = 2000
     refused = ask(key, [SECOND], first["id"])
     assert (refused.status_code, refused.json()["error"]["code"]) == (413, "request_too_large")
@@ -186,9 +186,9 @@ def test_whole_conversation_counts_towards_the_limits(key: str, settings: Any) -
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "too_many_items")
 
 
-def test_an_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_that_is_too_large_is_not_kept(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MAX_BYTES", 2000)
-    first = answered(key, [{**FIRST, "unknown": "x" * 4000}])
+    first = successful_answer(key, [{**FIRST, "unknown": "x" * 4000}])
     assert ask(key, [SECOND], first["id"]).json()["error"]["code"] == "previous_response_not_found"
     reference = {"type": "item_reference", "id": first["output"][0]["id"]}
     assert ask(key, [FIRST, reference, SECOND]).status_code == 200
@@ -200,7 +200,7 @@ TURNS = st.lists(
 
 
 @given(turns=TURNS, longest=st.integers(1, 4))
-def test_every_branch_of_a_conversation_is_found_complete(
+def test_every_branch_of_a_conversation_is_found_completely(
     turns: list[tuple[int, list[str], bool]], longest: int
 ) -> None:
     kept, conversations, usual_maximum = KeptAnswers(), [[]], store.MAX_TURNS  # type: ignore[var-annotated]

@@ -53,7 +53,7 @@ NAMESPACE = {
 }
 
 
-def test_tools_of_a_namespace_are_offered_with_joined_names():
+def test_namespace_tools_are_offered_under_joined_names():
     """Codex groups the tools of other servers in namespaces. The model is offered each tool under a joined name.
 
     The client receives the tool's own name in complete responses, in streams and in the next turn.
@@ -74,7 +74,7 @@ def test_tools_of_a_namespace_are_offered_with_joined_names():
     assert parse_call(item).chat.messages[0].tool_calls[0].name == "files__find"
 
 
-def test_long_joined_names_are_cut_distinctly_and_stably():
+def test_long_joined_names_are_shortened_to_unique_and_stable_names():
     """A joined name is cut to the 64 characters that every vendor accepts."""
     first, second = (join_name("n" * 60, name) for name in ("find", "list"))
     assert len(first) == len(second) == 64
@@ -82,7 +82,7 @@ def test_long_joined_names_are_cut_distinctly_and_stably():
     assert first == join_name("n" * 60, "find")
 
 
-def test_calls_of_openais_shell_become_ordinary_tool_calls():
+def test_calls_of_openais_local_shell_become_ordinary_tool_calls():
     action = {"type": "exec", "command": ["ls"]}
     called, answered = parse_call(
         {"type": "local_shell_call", "call_id": "c1", "action": action},
@@ -96,7 +96,7 @@ KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_every_item_type_of_openais_client_is_read_listed_or_refused(kind):
+def test_every_item_type_of_openais_client_is_read_or_listed_or_refused(kind):
     """Items are listed as dropped with their path.
 
     If a new version of the client adds a type, this test fails.
@@ -123,7 +123,7 @@ THROUGH = {
 """Parameters that chat completions also have, and that are therefore passed on."""
 
 
-def test_every_parameter_of_openais_client_is_read_passed_on_or_listed():
+def test_every_parameter_of_openais_client_is_read_or_passed_on_or_listed():
     """`client_metadata`, a parameter that only Codex sends, is accepted as well."""
     assert set(get_type_hints(ResponseCreateParamsBase)) - PARSED_FIELDS == THROUGH | VENDORS_OWN.keys() - {
         "client_metadata"

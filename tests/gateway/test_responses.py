@@ -71,7 +71,7 @@ def test_question_is_answered_with_a_response(key):
     assert logged(answer.headers["x-request-id"]).outcome == "ok"
 
 
-def test_items_of_one_answer_become_one_turn():
+def test_output_items_of_one_answer_become_one_assistant_message():
     reasoning = response_json(Answer("", reasoning="hm", thoughts=(THOUGHT,)), CALL, "m", ORIGIN)["output"][0]
     system, question, called, result, custom_result = messages(
         request(
@@ -114,7 +114,7 @@ def test_files_are_read_in_messages_and_tool_results(part, kind):
         assert file.kind is kind
 
 
-def test_parameters_are_read_into_the_request():
+def test_parameters_of_the_responses_api_are_read():
     schema = {"type": "object", "properties": {}}
     body = request(
         "x",
@@ -167,13 +167,13 @@ def test_parameters_are_read_into_the_request():
         (request({"type": "reasoning", "summary": 5}), "input[0].summary"),
     ],
 )  # fmt: skip
-def test_invalid_request_is_refused_with_the_place(body, param):
+def test_invalid_request_is_refused_with_the_path_of_the_field(body, param):
     with pytest.raises(BadRequestError) as refused:
         parse(body, lambda _: None)
     assert refused.value.param == param
 
 
-def test_items_of_openais_own_tools_are_kept_for_openai():
+def test_items_of_openais_own_tools_are_sent_only_to_openai():
     chat = parse(
         request({"type": "web_search_call", "id": "ws_1"}, user({"type": "input_text", "text": "x"})), print
     ).chat
@@ -195,11 +195,11 @@ def test_items_of_openais_own_tools_are_kept_for_openai():
         ({"type": "function_call_output", "output": '{"routing": "file"}'}, True),
     ],
 )
-def test_only_stored_and_large_files_need_a_thread(item, threaded):
+def test_only_stored_and_large_files_are_read_in_a_thread(item, threaded):
     assert needs_thread(request(item), 1000) is threaded
 
 
-def test_an_answer_has_its_items_in_order():
+def test_answer_has_its_output_items_in_order():
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/", "start_index": 0, "end_index": 5}}
     image = Media(Kind.IMAGE, "image/png", base64.b64encode(PNG).decode())
     sound = Media(Kind.AUDIO, "audio/wav", "AA==", artifact_id="a1")
@@ -216,7 +216,7 @@ def test_an_answer_has_its_items_in_order():
     [("stop", "completed", None), ("length", "incomplete", "max_output_tokens"),
      ("content_filter", "incomplete", "content_filter")],
 )  # fmt: skip
-def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, reason):
+def test_finish_reason_determines_the_status_of_complete_and_streamed_responses(finish_reason, status, reason):
     whole = response_json(Answer("x", finish_reason=finish_reason), CALL, "m", ORIGIN)
     streamed = encode_stream([Delta("x")], Finish(finish_reason))[-1]
     for response in (whole, streamed["response"]):
@@ -225,7 +225,7 @@ def test_a_cut_answer_is_incomplete_whole_and_streamed(finish_reason, status, re
     assert streamed["type"] == f"response.{status}"
 
 
-def test_stream_ends_with_the_same_response_as_a_whole_answer():
+def test_last_stream_event_has_the_complete_response():
     thought = Delta(thoughts=(THOUGHT,))
     calls = [
         ToolCallDelta(0, "c0", "add", '{"x"'), ToolCallDelta(1, "c1", "sub", "{"),
@@ -246,7 +246,7 @@ def test_stream_ends_with_the_same_response_as_a_whole_answer():
     assert (message.text, message.thoughts[0].proof, len(message.tool_calls)) == ("Hello", THOUGHT.proof, 2)
 
 
-def test_a_refusal_and_citations_are_parts_of_the_message():
+def test_refusal_and_citations_are_parts_of_the_message_item():
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     cited = {"type": "url_citation", "url_citation": {"url": "https://example.org/"}}
     stream = (
@@ -259,7 +259,7 @@ def test_a_refusal_and_citations_are_parts_of_the_message():
     assert item["content"][0]["annotations"][0]["url"] == "https://example.org/"
 
 
-def test_every_field_has_a_value_that_strict_clients_accept():
+def test_response_fields_have_values_that_strict_clients_accept():
     """The response repeats the request's parameters.
 
     All other fields have OpenAI's defaults, since strict clients refuse null.
@@ -282,7 +282,7 @@ def test_every_field_has_a_value_that_strict_clients_accept():
     assert response["completed_at"] >= response["created_at"]
 
 
-def test_broken_stream_is_a_failed_response():
+def test_broken_stream_ends_with_a_failed_response():
     """The code of the error is one of OpenAI's codes. The gateway's own code is the error's type."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(

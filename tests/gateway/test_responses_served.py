@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
+def test_complete_and_streamed_answers_agree_over_each_protocol(client, upstream):
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "store": False}
     whole = client.responses.create(**request_fields)
     with client.responses.stream(**request_fields) as stream:
@@ -44,7 +44,7 @@ def test_whole_and_streamed_answers_agree_over_each_protocol(client, upstream):
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
+def test_tool_call_and_its_result_are_passed_on(client, upstream, streamed):
     request_fields = {"model": f"{upstream}/fault:capable", "tools": [TOOL], "include": ["reasoning.encrypted_content"]}
     request_fields["reasoning"] = {"effort": "low"}
     first = [{"role": "user", "content": "double 4"}]
@@ -62,7 +62,7 @@ def test_tool_call_and_its_result_pass_through(client, upstream, streamed):
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_reasoning_is_sent_back_only_to_its_model(client, server, streamed):
+def test_reasoning_signature_is_sent_back_only_to_its_model(client, server, streamed):
     """The reasoning item is opaque to the client.
 
     The model that made the item receives its signature back, and other models do not.
@@ -103,7 +103,7 @@ def test_screenshot_in_a_tool_result_is_described_for_a_text_model(client, serve
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-async def test_asynchronous_client_works_for_every_kind_of_call(server, upstream):
+async def test_asynchronous_client_works_for_answers_streams_and_tools(server, upstream):
     client_options = {"api_key": server.key, "base_url": server.url + "/v1", "max_retries": 0}
     async with openai.AsyncOpenAI(**client_options, _strict_response_validation=True) as client:
         whole = await client.responses.create(model=f"{upstream}/lab", input="hello")
@@ -123,7 +123,7 @@ class Doubled(BaseModel):
 
 
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_an_answer_is_parsed_by_its_type(client, upstream):
+def test_answer_is_parsed_into_the_requested_type(client, upstream):
     request_fields = {"model": f"{upstream}/fault:capable", "input": "the number 4", "text_format": Doubled}
     with client.responses.stream(**request_fields) as stream:
         streamed = stream.get_final_response()
@@ -163,7 +163,7 @@ def test_unknown_previous_response_is_refused(client):
     assert caught.value.param == "previous_response_id"
 
 
-def test_a_stream_that_breaks_ends_as_a_failed_response(client):
+def test_broken_stream_ends_with_a_failed_response(client):
     with client.responses.stream(model="one/fault:reset_mid_body", input="hello") as stream:
         events = list(stream)
     assert events[-1].type == "response.failed"

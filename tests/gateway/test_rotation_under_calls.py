@@ -29,7 +29,7 @@ def rotate(installation: Installation, *arguments: str) -> subprocess.CompletedP
     return run_python(installation.environment, "manage.py", "rotate_keys", *arguments)
 
 
-def test_no_call_fails_while_both_secrets_change(installation_with_key: Installation) -> None:
+def test_no_call_fails_during_rotation_of_both_secrets(installation_with_key: Installation) -> None:
     with installation_with_key.serve("--workers", "2") as server:
         person, statuses, finished = Person(server).sign_in(), [], []
 

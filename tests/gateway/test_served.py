@@ -34,7 +34,7 @@ def model(step: str) -> str:
 
 
 @pytest.mark.smoke
-def test_the_official_client_gets_an_answer_and_a_stream(client):
+def test_official_client_gets_equal_complete_and_streamed_answers(client):
     whole = client.chat.completions.create(model="task:planning", messages=HELLO)
     assert "hello" in (whole.choices[0].message.content or "")
     assert whole.usage
@@ -50,7 +50,7 @@ def test_the_official_client_gets_an_answer_and_a_stream(client):
     assert pieces[-2].choices[0].finish_reason == "stop"
 
 
-async def test_the_official_asynchronous_client_gets_an_answer_and_a_stream(server):
+async def test_asynchronous_official_client_gets_equal_complete_and_streamed_answers(server):
     async with openai.AsyncOpenAI(api_key=server.key, base_url=server.url + "/v1", max_retries=0) as client:
         whole = await client.chat.completions.create(model="auto", messages=HELLO)
         stream = await client.chat.completions.create(model="auto", messages=HELLO, stream=True)
@@ -108,7 +108,7 @@ def test_token_limit_is_sent_under_the_name_that_the_provider_accepts(client, se
 
 
 @pytest.mark.requirement("MMR-P8", "MMR-E4")
-def test_failing_provider_is_followed_by_the_next_candidate(client, server):
+def test_call_falls_back_past_failing_providers(client, server):
     scenario(server, one=["http_503"], two=["http_429"], three=["say:from three"])
     raw = client.chat.completions.with_raw_response.create(model="task:chain", messages=HELLO)
     assert raw.parse().choices[0].message.content == "from three"
@@ -128,7 +128,7 @@ def test_failing_provider_is_followed_by_the_next_candidate(client, server):
         ("http_422", 422, "upstream_422"),
     ],
 )
-def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, status, code):
+def test_fault_without_fallback_reaches_the_caller_with_its_status(client, server, step, status, code):
     """A 401 from the provider does not concern the agent's key."""
     scenario(server, one=step)
     with pytest.raises(openai.APIStatusError) as caught:
@@ -142,7 +142,7 @@ def test_raised_fault_reaches_the_caller_with_its_status(client, server, step, s
     assert server.timeline(caught.value.response.headers["x-request-id"])["outcome"] == code
 
 
-def test_chain_of_rate_limited_candidates_is_429(client, server):
+def test_chain_of_only_rate_limited_candidates_returns_429(client, server):
     scenario(server, one="http_429:retry_after=30")
     with pytest.raises(openai.RateLimitError) as caught:
         client.chat.completions.create(model=model("http_429:retry_after=30"), messages=HELLO)
@@ -180,7 +180,7 @@ def test_disconnect_before_the_answer_closes_the_upstream_within_a_second(server
     assert [attempt["outcome"] for attempt in timeline["attempts"]] == ["client_cancelled"]
 
 
-def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
+def test_disconnect_during_a_stream_closes_the_upstream_within_a_second(server):
     server.lab.requests.clear()
     connection = ask(server, {"model": model("stall"), "messages": HELLO, "stream": True})
     response = connection.getresponse()
@@ -196,7 +196,7 @@ def test_disconnect_within_a_stream_closes_the_upstream_within_a_second(server):
 
 @pytest.mark.parametrize("step", ["silent", "stall_first", "stall", "slow_stream:seconds=30", "endless"])
 @pytest.mark.parametrize("provider", ["one", "by-openai-responses", "by-anthropic", "by-gemini"])
-def test_disconnected_call_does_not_disturb_later_calls(client, server, provider, step):
+def test_disconnected_call_does_not_affect_later_calls(client, server, provider, step):
     scenario(server)
 
     def connection_of_answered_call(text: str) -> int:
@@ -230,7 +230,7 @@ def test_image_for_a_text_model_is_sent_as_a_reference(client, server):
 
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
-def test_every_protocol_answers_in_openais_shape(client, server, provider):
+def test_every_protocols_answer_has_openais_format(client, server, provider):
     scenario(server, **{provider: "say:good morning"})
     whole = client.chat.completions.create(model=f"{provider}/lab", messages=HELLO)
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("good morning", "stop")
@@ -240,7 +240,7 @@ def test_every_protocol_answers_in_openais_shape(client, server, provider):
 
 
 @pytest.mark.parametrize("provider", ["one", "by-anthropic", "by-gemini"])
-def test_tool_call_and_its_result_pass_through(client, server, provider):
+def test_tool_call_and_its_result_are_passed_on(client, server, provider):
     tool = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
     scenario(server, **{provider: "tool_call"})
     request = {"model": f"{provider}/lab", "messages": HELLO, "tools": [tool]}
@@ -275,7 +275,7 @@ def test_disconnect_from_the_agents_api_ends_the_call(server):
 
 
 @pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
-def test_chat_call_is_served_only_under_known_hosts(server, host, status):
+def test_chat_call_is_served_only_for_allowed_hosts(server, host, status):
     """Chat calls run outside Django's middleware, so the gateway checks the Host header itself."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     headers = {"authorization": f"Bearer {server.key}", "host": host}

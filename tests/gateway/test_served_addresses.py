@@ -35,7 +35,7 @@ def request(server: Server, method: str, path: str, body: object = None) -> tupl
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
-def test_chat_call_with_extra_slashes_is_served(server, path, stream):
+def test_chat_call_with_extra_slashes_or_another_prefix_is_served(server, path, stream):
     """The call is not redirected, since clients follow redirects without the request's body."""
     status, answer = request(server, "POST", path, {**CHAT, "stream": stream})
     assert (status, b"hello" in answer) == (200, True)
@@ -72,7 +72,7 @@ def raw(server: Server, version: str, body: dict[str, object], path: str = "/v1/
     return received_head.decode().lower(), answer
 
 
-def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server):
+def test_http_1_0_stream_is_not_chunked_and_ends_with_the_connection(server):
     head, answer = raw(server, "1.0", {**CHAT, "stream": True})
     assert "200 ok" in head
     assert "transfer-encoding" not in head
@@ -82,13 +82,13 @@ def test_a_stream_to_http_1_0_is_not_chunked_and_ends_with_the_connection(server
     assert events[-2:] == [b"data: [DONE]", b""]
 
 
-def test_a_whole_answer_to_http_1_0_has_its_length(server):
+def test_complete_http_1_0_answer_has_a_content_length(server):
     head, answer = raw(server, "1.0", CHAT)
     assert f"content-length: {len(answer)}" in head
     assert json.loads(answer)["object"] == "chat.completion"
 
 
-def test_a_stream_to_http_1_1_is_chunked(server):
+def test_http_1_1_stream_is_chunked(server):
     """The end of a chunked stream can be distinguished from a broken connection."""
     head, answer = raw(server, "1.1", {**CHAT, "stream": True})
     assert "transfer-encoding: chunked" in head

@@ -45,7 +45,7 @@ def rows(server: Server, request_id: str, count: int) -> list[dict[str, Any]]:
     return [server.timeline(request_id + (f"~{number}" if number > 1 else "")) for number in range(1, count + 1)]
 
 
-def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, server: Server) -> None:
+def test_each_of_several_choices_is_a_separate_upstream_call(client: openai.OpenAI, server: Server) -> None:
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=3)
     answer = raw.parse()
     assert [choice.index for choice in answer.choices] == [0, 1, 2]
@@ -64,7 +64,7 @@ def test_each_of_several_answers_is_a_call_of_its_own(client: openai.OpenAI, ser
     ] * 3
 
 
-def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
+def test_each_of_several_choices_falls_back_separately(client: openai.OpenAI, server: Server) -> None:
     server.lab.play({"one": [503]})
     raw = client.chat.completions.with_raw_response.create(model="task:crossing", messages=HELLO, n=2)
     assert len(raw.parse().choices) == 2
@@ -73,7 +73,7 @@ def test_each_call_falls_back_separately(client: openai.OpenAI, server: Server) 
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
+def test_chunks_of_all_choices_share_one_stream(client: openai.OpenAI, server: Server, counted: bool) -> None:
     more: Any = {"stream_options": {"include_usage": True}} if counted else {}
     stream = client.chat.completions.create(model="task:several", messages=HELLO, n=3, stream=True, **more)
     chunks = list(stream)
@@ -95,7 +95,7 @@ def test_chunks_of_all_answers_come_in_one_stream(client: openai.OpenAI, server:
     assert [(row["stream"], row["outcome"]) for row in logged] == [(True, "ok")] * 3
 
 
-def test_stream_of_several_answers_has_one_done(server: Server) -> None:
+def test_stream_of_several_choices_has_only_one_done_event(server: Server) -> None:
     body = {"model": "task:several", "messages": HELLO, "n": 2, "stream": True}
     headers = {"authorization": f"Bearer {server.key}"}
     url = f"{server.url}/v1/chat/completions"
@@ -114,7 +114,7 @@ def test_failure_of_one_call_fails_the_request(client: openai.OpenAI, server: Se
     assert "upstream_400" in outcomes
 
 
-def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -> None:
+def test_broken_stream_ends_all_choices(client: openai.OpenAI, server: Server) -> None:
     server.lab.play({"one": ["ok", "reset_mid_body"]})
     stream = client.chat.completions.create(model="task:alone", messages=HELLO, n=2, stream=True)
     with pytest.raises(openai.APIError, match="broke off"):
@@ -132,13 +132,13 @@ def test_broken_stream_ends_all_answers(client: openai.OpenAI, server: Server) -
         ({"model": "task:several", "n": 9}, "n can be at most 8"),
     ],
 )
-def test_more_answers_than_allowed_are_refused(client: openai.OpenAI, server: Server, body: Any, message: str) -> None:
+def test_more_choices_than_allowed_are_refused(client: openai.OpenAI, server: Server, body: Any, message: str) -> None:
     with pytest.raises(openai.BadRequestError, match=message) as caught:
         client.chat.completions.create(messages=HELLO, **body)
     assert (caught.value.param, caught.value.code, server.lab.requests) == ("n", "unsupported_value", [])
 
 
-def test_idempotent_call_replays_all_answers(client: openai.OpenAI, server: Server) -> None:
+def test_idempotent_call_replays_all_choices(client: openai.OpenAI, server: Server) -> None:
     once = {"Idempotency-Key": "several"}
     answers = [
         client.chat.completions.create(model="task:several", messages=HELLO, n=2, extra_headers=once) for _ in range(2)
@@ -147,7 +147,7 @@ def test_idempotent_call_replays_all_answers(client: openai.OpenAI, server: Serv
     assert len(server.lab.requests) == 2
 
 
-def test_single_answer_is_logged_without_a_number(client: openai.OpenAI, server: Server) -> None:
+def test_single_choice_is_logged_without_a_number(client: openai.OpenAI, server: Server) -> None:
     raw = client.chat.completions.with_raw_response.create(model="task:several", messages=HELLO, n=1)
     assert len(raw.parse().choices) == 1
     assert "choice" not in server.timeline(raw.headers["x-request-id"])["answer"]
@@ -157,7 +157,7 @@ def candidates(count: int) -> types.GenerateContentConfig:
     return types.GenerateContentConfig(candidate_count=count)
 
 
-def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server: Server) -> None:
+def test_each_gemini_candidate_is_a_separate_upstream_call(google: genai.Client, server: Server) -> None:
     server.lab.play({"one": [503]})
     answer = google.models.generate_content(model="task:crossing", contents="hello", config=candidates(3))
     assert answer.candidates
@@ -176,7 +176,7 @@ def test_each_gemini_candidate_is_a_call_of_its_own(google: genai.Client, server
     assert not any("candidateCount" in str(received.json) for received in server.lab.requests)
 
 
-def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> None:
+def test_chunks_of_all_gemini_candidates_share_one_stream(google: genai.Client) -> None:
     stream = google.models.generate_content_stream(model="task:several", contents="hello", config=candidates(3))
     chunks = list(stream)
     assert len({chunk.response_id for chunk in chunks}) == 1
@@ -194,7 +194,7 @@ def test_chunks_of_all_candidates_come_in_one_stream(google: genai.Client) -> No
 
 
 @pytest.mark.parametrize("step", ["ok", "reset_mid_body"])
-def test_unstreamed_candidates_are_one_list(server: Server, step: str) -> None:
+def test_gemini_candidates_without_alt_sse_are_one_json_list(server: Server, step: str) -> None:
     server.lab.play({"one": ["ok", step]})
     path = f"{server.url}/v1beta/models/task:alone:streamGenerateContent"
     body = {**CONTENTS, "generationConfig": {"candidateCount": 2}}
@@ -206,7 +206,7 @@ def test_unstreamed_candidates_are_one_list(server: Server, step: str) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 9])
-def test_more_candidates_than_are_allowed_are_refused(google: genai.Client, server: Server, count: int) -> None:
+def test_more_gemini_candidates_than_allowed_are_refused(google: genai.Client, server: Server, count: int) -> None:
     model = "task:chain" if count == 2 else "task:several"
     with pytest.raises(errors.ClientError, match="candidateCount") as caught:
         google.models.generate_content(model=model, contents="hello", config=candidates(count))

@@ -37,7 +37,7 @@ def revoke(key: str) -> None:
 
 
 @pytest.mark.parametrize("path", LAST)
-async def test_a_stream_whose_key_is_revoked_ends_with_an_error_event(key: str, loopback: Loopback, path: str):
+async def test_stream_with_a_revoked_key_ends_with_an_error_event(key: str, loopback: Loopback, path: str):
     call = stalled(key, path)
     async with loopback.serve():
         running = asyncio.create_task(call.run())

@@ -53,7 +53,7 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("name", list(PLACES))
-def test_tool_rounds_continue_with_the_next_host(client, name, stream):
+def test_conversation_with_tool_calls_continues_at_the_next_host(client, name, stream):
     """Each host receives back what it sent.
 
     The host that continues the conversation receives nothing that only the first host understands.

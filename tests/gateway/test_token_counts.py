@@ -40,7 +40,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     ("protocol", "end"),
     [("openai-responses", "/input_tokens"), ("anthropic", "/count_tokens"), ("gemini", ":countTokens")],
 )
-def test_counter_receives_what_the_call_would_send(claude, server, protocol, end):
+def test_token_counter_receives_the_same_content_as_the_call(claude, server, protocol, end):
     request_fields = {"model": f"by-{protocol}/lab", "messages": HELLO, "tools": [TOOL], "system": "Be brief."}
     raw = claude.messages.with_raw_response.count_tokens(**request_fields)
     claude.messages.create(**request_fields, max_tokens=50)
@@ -53,14 +53,14 @@ def test_counter_receives_what_the_call_would_send(claude, server, protocol, end
     assert set(counted.json) <= ACCEPTED_FIELDS[protocol]
 
 
-def test_count_without_a_counter_is_an_estimate(claude, server):
+def test_token_count_without_a_counter_is_an_estimate(claude, server):
     raw = claude.messages.with_raw_response.count_tokens(model="one/lab", messages=HELLO)
     assert (raw.headers["x-routing-estimate"], server.lab.requests) == ("true", [])
     assert raw.parse().input_tokens > 0
 
 
 @pytest.mark.parametrize("upstream", ["by-openai-responses", "by-anthropic", "by-gemini", "one"])
-def test_count_of_a_response_has_openais_shape(client, server, upstream):
+def test_token_count_of_the_responses_api_has_openais_format(client, server, upstream):
     tool = {"type": "function", "name": "double", "parameters": TOOL["input_schema"], "strict": False}
     request_fields = {"model": f"{upstream}/lab", "input": "hello", "instructions": "Be brief.", "tools": [tool]}
     raw = client.responses.input_tokens.with_raw_response.count(**request_fields)
@@ -76,7 +76,7 @@ def test_count_of_a_response_has_openais_shape(client, server, upstream):
     assert (count_request.heard.turns, count_request.heard.tools) == (called.heard.turns, called.heard.tools)
 
 
-def test_refused_count_has_openais_shape(client, server):
+def test_refused_token_count_has_openais_error_format(client, server):
     with pytest.raises(openai.NotFoundError) as caught:
         client.responses.input_tokens.count(model="nothing/here", input="hello")
     assert (caught.value.code, caught.value.param) == ("model_not_found", "model")
@@ -86,7 +86,7 @@ def test_refused_count_has_openais_shape(client, server):
 
 
 @pytest.mark.parametrize("step", ["http_404", "http_500", "bad_json"])
-def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
+def test_failing_token_counter_is_replaced_by_an_estimate(claude, server, step):
     request_fields = {"model": f"by-anthropic/fault:{step}", "messages": HELLO}
     response_headers = [claude.messages.with_raw_response.count_tokens(**request_fields).headers for _ in range(2)]
     assert [headers["x-routing-estimate"] for headers in response_headers] == ["true", "true"]
@@ -94,7 +94,7 @@ def test_failing_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """Counting stores no image. The placeholder id in the counted description is as long as a real id."""
+    """The placeholder id in the counted description is as long as a real id."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]
@@ -106,7 +106,7 @@ def test_described_image_is_counted_as_text_and_not_stored(claude, server):
     assert "artifact:" in counted
 
 
-def test_failed_counter_is_called_again_later():
+def test_failed_token_counter_is_called_again_later():
     now = [0.0]
     silent = SilentCounters(lambda: now[0])
     silent.add(("one", "m"))

@@ -33,7 +33,7 @@ async def find_used() -> Mapping[tuple[str, Meter], int]:
     return await asyncio.to_thread(find_uses, ["agent:text-agent"])
 
 
-async def test_uncounted_call_is_reported_in_header_page_and_doctor(
+async def test_uncounted_call_is_reported_in_a_header_on_the_page_and_by_doctor(
     key, loopback, admin: Client, capsys: pytest.CaptureFixture[str]
 ):
     await asyncio.to_thread(limit_agent, **BUDGET)
@@ -65,7 +65,7 @@ async def test_budget_that_refuses_unpriced_calls_says_how_to_set_a_price(key, l
     assert not any((await find_used()).values())
 
 
-async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
+async def test_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
     await asyncio.to_thread(limit_agent, **BUDGET, unpriced="count", unpricedPrice="1000")
     async with loopback.serve():
         call = await chat_call(key, "plain", max_tokens=10).run()
@@ -76,8 +76,8 @@ async def test_a_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
 
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
-async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback, policy: dict[str, str]):
-    """The price that the limit sets applies only to calls without a price of their own."""
+async def test_priced_call_counts_at_its_own_price_under_every_unpriced_policy(key, loopback, policy: dict[str, str]):
+    """The price that the limit sets applies only to calls without a price."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, **BUDGET, **policy)
     async with loopback.serve():
@@ -85,7 +85,7 @@ async def test_priced_call_counts_at_its_price_whatever_the_policy(key, loopback
     assert await find_used() == {("agent:text-agent", Meter.MONEY_PER_MONTH): 11 * 10_000 + 7 * 100_000}
 
 
-def test_free_call_is_not_unpriced(text_agent):
+def test_free_call_does_not_count_as_unpriced(text_agent):
     """The built-in echo provider is free in every currency."""
     limit_agent(**BUDGET, unpriced="refuse")
     answer = text_agent.post("/llm/send", {"prompt": "hello", "taskType": "planning"})
@@ -106,7 +106,7 @@ def test_policy_for_unpriced_calls_is_read_from_the_row():
     assert counting.own_price.tiers[0].rates.output == 2_500_000
 
 
-def test_form_of_an_agent_accepts_a_policy(demo: None):
+def test_agent_form_accepts_a_policy_for_unpriced_calls(demo: None):
     row, counting = Agent.objects.get(agent_id="text-agent"), BUDGET | {"unpriced": "count"}
     data = {"name": row.name, "service": row.service.service_id, "version": row.version, **counting}
     assert [*AgentForm(data, instance=row).errors] == ["unpricedPrice"]
@@ -115,7 +115,7 @@ def test_form_of_an_agent_accepts_a_policy(demo: None):
     assert limit_fields(row.limits) == {"models": "", **row.limits}
 
 
-def test_page_of_budgets_accepts_a_policy(admin: Client, demo: None):
+def test_budgets_page_accepts_a_policy_for_unpriced_calls(admin: Client, demo: None):
     data = {"kind": "team", "name": "search", "moneyPerDay": "5", "currency": "USD"}
     admin.post("/usage/budgets/save/", {**data, "unpriced": "refuse", "unpricedPrice": "3"})
     assert LabelBudget.objects.get().limits == {"moneyPerDay": "5", "currency": "USD", "unpriced": "refuse"}

@@ -81,7 +81,7 @@ def ask(server: Server, path: str, model: str, *, stream: bool = False, **header
 @pytest.mark.parametrize(
     ("path", "route"), [("/v1/messages", "claude"), ("/v1/responses", "openai"), ("/v1beta", "google")]
 )
-def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
+def test_route_that_forbids_dropping_calls_only_candidates_with_the_tool(
     server: Server, path: str, route: str, stream: bool
 ) -> None:
     answer = ask(server, path, f"task:insists-{route}", stream=stream)
@@ -98,7 +98,7 @@ def test_route_that_forbids_drops_calls_only_candidates_with_the_tool(
 @pytest.mark.parametrize(
     ("model", "headers"), [("task:insists-alone", {}), ("task:yields", {"x-routing-strict": "true"})]
 )
-def test_call_is_refused_by_name_if_no_candidate_has_the_tool(
+def test_call_is_refused_with_the_tools_path_if_no_candidate_has_the_tool(
     server: Server, path: str, model: str, headers: dict[str, str]
 ) -> None:
     if path == "/v1beta" and model == "task:insists-alone":
@@ -112,6 +112,6 @@ def test_call_is_refused_by_name_if_no_candidate_has_the_tool(
 
 
 @pytest.mark.parametrize("path", list(SEARCH))
-def test_route_that_allows_drops_lists_the_dropped_tool(server: Server, path: str) -> None:
+def test_route_that_allows_dropping_lists_the_dropped_tool(server: Server, path: str) -> None:
     answer = ask(server, path, "task:yields")
     assert (answer.status_code, answer.headers["x-routing-dropped"]) == (200, PLACES[path])

@@ -27,14 +27,14 @@ def refusal(body: dict[str, Any]) -> BadRequestError:
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
-def test_minus_one_is_no_limit(name):
-    """LM Studio sends -1 for "no limit", which is read as an absent value. 0 and -2 are refused."""
+def test_token_limit_of_minus_one_means_no_limit(name):
+    """LM Studio sends -1. 0 and -2 are refused."""
     assert parse_chat(chat_body("hi", **{name: -1})).max_tokens is None
     assert refusal(chat_body("hi", **{name: 0})).param == name
     assert refusal(chat_body("hi", **{name: -2})).param == name
 
 
-def test_more_than_eight_answers_are_refused():
+def test_more_than_eight_choices_are_refused():
     """Each answer is a separate upstream call, so the number of answers is limited. The default is one."""
     error = refusal(chat_body("hi", n=9))
     assert (error.status, error.param) == (400, "n")
@@ -56,7 +56,7 @@ def test_deprecated_functions_become_tools():
     assert parse_chat(chat_body("hi", functions=[LOOK], function_call="auto")).tool_choice == "auto"
 
 
-def test_a_custom_tool_and_its_call_are_read():
+def test_custom_tool_and_its_call_are_read():
     tool = {"type": "custom", "custom": {"name": "sql", "format": {"type": "text"}}}
     body = chat_body("hi", tools=[tool], tool_choice={"type": "custom", "custom": {"name": "sql"}})
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
@@ -69,7 +69,7 @@ def test_a_custom_tool_and_its_call_are_read():
 
 
 @pytest.mark.parametrize("flat", [False, True])
-def test_allowed_tools_are_read_nested_and_flat(flat):
+def test_allowed_tools_are_read_in_nested_and_flat_form(flat):
     """The Chat API nests the allowed tools, and the Responses API does not."""
     allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "look"}}]}
     choice = {"type": "allowed_tools", **(allowed if flat else {"allowed_tools": allowed})}
@@ -80,7 +80,7 @@ def test_allowed_tools_are_read_nested_and_flat(flat):
 
 
 @pytest.mark.parametrize("url", ["https://example.com/a.mp4", "data:video/mp4;base64,AAAAGGZ0eXBtcDQyAAAAAA=="])
-def test_a_video_part_is_a_file(url):
+def test_video_part_becomes_a_file_part(url):
     """`video_url`, the name that vLLM, Qwen and OpenRouter use for the part, may be a URL or inline data."""
     part = parse_chat(chat_body({"type": "video_url", "video_url": {"url": url}})).messages[0].parts[0]
     assert isinstance(part, FilePart)
@@ -95,7 +95,7 @@ def test_a_video_part_is_a_file(url):
         ({"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}, 1800),
     ],
 )
-def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
+def test_cache_markers_are_read_on_parts_messages_and_tools(mark, seconds):
     """A message's cache marker is read as the cache marker of its last part."""
     (name,) = mark
     body = chat_body({"type": "text", "text": "hi", **mark}, image() | mark)
@@ -109,7 +109,7 @@ def test_cache_marks_are_read_on_parts_messages_and_tools(mark, seconds):
     assert len(chat.inner) == 4
 
 
-def test_plain_conversation_has_no_unread_fields():
+def test_plain_conversation_has_no_dropped_fields():
     call = {"id": "c1", "type": "function", "index": 0, "function": {"name": "look", "arguments": "{}"}}
     body = chat_body("hi")
     body["messages"] += [
@@ -120,7 +120,7 @@ def test_plain_conversation_has_no_unread_fields():
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_dropped_fields_are_in_a_header_and_in_the_log(key):
+def test_dropped_fields_are_listed_in_a_header_and_in_the_log(key):
     body = chat_body({"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}, seed=7)
     for stream in (False, True):
         response = post(key, body | {"stream": stream})
