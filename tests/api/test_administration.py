@@ -373,7 +373,7 @@ def test_deactivation_ends_sessions_and_the_last_administrator_cannot_be_demoted
     assert script.call("GET", "/people/unknown").status_code == 404
 
 
-def test_only_the_newest_change_is_undone_and_a_revision_can_be_restored(script: Script) -> None:
+def test_only_the_newest_change_can_be_undone_and_a_revision_can_be_restored(script: Script) -> None:
     script.call("PUT", "/providers/deepseek", PROVIDER)
     revision = newest_revision()
     assert script.call("POST", f"/history/{revision - 1}/undo").status_code == 409

@@ -64,7 +64,7 @@ def test_wrong_method_returns_405_in_the_same_error_format(path: str) -> None:
     assert response["Allow"] == "GET"
 
 
-def test_plain_request_id_of_the_caller_is_returned(text_agent: Any) -> None:
+def test_valid_request_id_of_the_caller_is_returned(text_agent: Any) -> None:
     response = text_agent.get("/agents/unknown", headers={"x-request-id": "my-call-1"})
     assert (response["x-request-id"], response.json()["requestId"]) == ("my-call-1", "my-call-1")
     replaced = text_agent.get("/agents/unknown", headers={"x-request-id": "<script>"})

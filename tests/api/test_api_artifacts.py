@@ -406,7 +406,7 @@ def test_identical_artifacts_share_one_stored_file(text_agent: Any, vision_agent
     assert vision_agent.artifact(second["ref"])["content"] == "same words"
 
 
-def test_detected_type_wins_and_the_mismatch_is_reported(text_agent: Any) -> None:
+def test_detected_type_takes_precedence_and_the_mismatch_is_reported(text_agent: Any) -> None:
     created = text_agent.stored("photo.pdf", png(), "application/pdf")
     info = text_agent.get(f"/artifacts/{created['ref']}/info").json()
     assert (info["kind"], info["mimeType"], info["declaredMimeType"]) == ("image", "image/png", "application/pdf")

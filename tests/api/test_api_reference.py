@@ -96,7 +96,7 @@ def test_signed_in_users_see_the_navigation(path: str, admin: Client) -> None:
     assert 'href="/requests/"' in page
 
 
-def test_breadcrumb_leads_signed_in_users_to_the_documentation(client: Client, admin: Client) -> None:
+def test_breadcrumb_links_signed_in_users_to_the_documentation(client: Client, admin: Client) -> None:
     for path in ("/api/v1/docs", "/api/v1/docs?operation=send"):
         assert Page(admin.get(path)).link_urls.count("/docs/") == 2
         assert "/docs/" not in Page(client.get(path)).link_urls

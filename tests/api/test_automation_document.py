@@ -42,7 +42,7 @@ def test_documented_commands_work_in_order(live_server: Any, tmp_path: Path) -> 
     assert {"provider.add", "service.add", "route.change", "agent.add", "key.issue", "agent.delete"} <= set(by_token)
 
 
-def test_document_names_every_scope_and_limit() -> None:
+def test_automation_document_names_every_scope_and_limit() -> None:
     code_words = set(re.findall(r"`(\w+)`", TEXT))
     assert {scope.partition(":")[0] for scope in ADMIN_SCOPES} <= code_words
     assert {MODELS, CURRENCY, *(meter.value for meter in Meter)} <= code_words

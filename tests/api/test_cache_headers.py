@@ -22,7 +22,7 @@ KEYS = {"Authorization", "x-api-key", "api-key", "x-agent-id"}
         ("/api/v1/config/llmservices", "private, no-cache"),
     ],
 )
-def test_vary_lists_every_header_with_a_key_or_an_agent(key: str, path: str, rule: str):
+def test_vary_lists_every_header_that_identifies_a_key_or_an_agent(key: str, path: str, rule: str):
     """Clients may store and revalidate responses to agents, so `Vary` lists each header that changes a response."""
     for headers in ({"Authorization": f"Bearer {key}"}, {}):
         answer = Client().get(path, headers=headers)

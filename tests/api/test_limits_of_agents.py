@@ -123,7 +123,7 @@ async def test_mcp_calls_count_as_requests_and_are_rejected_before_mcp_reads_the
     assert calls[-1].answer_headers["x-should-retry"] == "true"
 
 
-def test_page_shows_a_bar_per_limit_and_a_warning_from_80_percent_on(
+def test_agent_page_shows_each_limit_and_warns_from_80_percent_on(
     admin: Client, caller: Callable[..., AgentProgram]
 ) -> None:
     program = caller("text-agent")

@@ -220,7 +220,7 @@ async def test_tools_return_capabilities_and_capable_agents(installation: Instal
         ("store_artifact", {"text": "x", "filename": "n", "more": 1}, "'more' was unexpected"),
     ],
 )
-async def test_invalid_call_returns_a_message_that_helps_the_model(
+async def test_invalid_tool_call_returns_a_message_that_explains_the_error(
     installation: Installation, name: str, arguments: dict[str, Any], sentence: str
 ) -> None:
     async with installation.client("text-agent", query="?language=en") as client:
@@ -273,7 +273,7 @@ def test_get_and_delete_return_405(installation: Installation, method: str) -> N
     assert (answer.status_code, answer.json()["error"]) == (405, "method_not_allowed")
 
 
-def test_large_body_is_limited_by_the_gateways_setting(installation: Installation) -> None:
+def test_mcp_body_size_is_limited_by_the_gateways_setting(installation: Installation) -> None:
     """The MCP package's own limit is four MiB."""
     headers = {
         "authorization": f"Bearer {installation.keys['text-agent']}",

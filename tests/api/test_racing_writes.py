@@ -79,7 +79,9 @@ def entry_at(script: Script, path: str) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
 @pytest.mark.parametrize("path", ENTRIES)
-def test_write_with_an_outdated_etag_never_overwrites_the_rivals_change(method: str, path: str, script: Script) -> None:
+def test_write_with_an_outdated_etag_never_overwrites_a_concurrent_change(
+    method: str, path: str, script: Script
+) -> None:
     entry, tag = entry_at(script, path)
     second_script = Script(script.headers["authorization"].removeprefix("Bearer "))
     with act_before_next_write(lambda: second_script.call("PUT", path, entry | ENTRIES[path])):
@@ -130,7 +132,7 @@ def test_key_for_an_agent_that_is_being_deleted_is_rejected(script: Script) -> N
         assert script.call("POST", "/agents/text-agent/keys", {}).status_code == 409
 
 
-def test_switch_of_an_entry_that_is_being_deleted_creates_nothing(script: Script) -> None:
+def test_matrix_change_of_a_service_being_deleted_does_not_recreate_the_service(script: Script) -> None:
     service = Service.objects.create(
         service_id="gone", name="gone", provider=Provider.objects.get(name="echo"), model="x"
     )

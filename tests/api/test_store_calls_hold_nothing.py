@@ -44,7 +44,9 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
     return in_transaction
 
 
-def test_no_transaction_is_open_during_a_transfer(calls: list[bool], admin: Client, text_agent: Any) -> None:
+def test_no_database_transaction_is_open_during_a_store_transfer(
+    calls: list[bool], admin: Client, text_agent: Any
+) -> None:
     """This holds for both APIs, the pages and `prune`, for deleted artifacts and for stored bytes without a row."""
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])

@@ -103,7 +103,7 @@ async def test_answer_is_streamed(model: Any) -> None:
     assert "".join(pieces) == stream.final_output
 
 
-async def test_agent_hands_off_to_another(model: Any) -> None:
+async def test_agent_hands_off_to_another_agent(model: Any) -> None:
     other = Agent(name="other", instructions="Answer.", model=model, model_settings=SETTINGS)
     result = await Runner.run(make_agent(model, handoffs=[handoff(other)]), "transfer_to_other, then answer in words")
     assert result.last_agent is other

@@ -34,7 +34,7 @@ def test_compatibility_document_names_the_pinned_version(suite) -> None:
     assert f"| {suite.package} {suite.version} |" in table()
 
 
-def test_table_has_the_results_of_a_run() -> None:
+def test_compatibility_table_has_the_results_of_a_run() -> None:
     report = {"counts": {"passed": 3, "differs": 2}, "differing": {"By choice.": 2}, "skipped": {}}
     text = insert_tables(f"before\n{BEGIN}{END}after", [Outcome(SUITES[0], 0, report)])
     assert f"| langchain-tests {SUITES[0].version} | 3 | 0 | 2 | 0 |" in text

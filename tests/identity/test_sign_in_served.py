@@ -57,7 +57,7 @@ def test_sign_in_uses_the_authorization_code_flow_with_pkce_and_state(invited_on
 
 def test_uninvited_person_cannot_sign_in(invited_only):
     browser = Browser(invited_only)
-    answer = browser.enter("mallory-4")
+    answer = browser.sign_in_with_account("mallory-4")
     assert answer.status_code == 403
     assert "has not been invited yet" in answer.text
     assert browser.pages.get("/").status_code == 302
@@ -66,19 +66,19 @@ def test_uninvited_person_cannot_sign_in(invited_only):
 def test_invitation_is_accepted_with_an_external_account(invited_only):
     link = invite(invited_only, "ines")
     first = Browser(invited_only)
-    assert first.enter("ines-1", link, **form_fields(link)).headers["location"] == "/"
+    assert first.sign_in_with_account("ines-1", link, **form_fields(link)).headers["location"] == "/"
     assert "ines" in first.pages.get("/password/").text
     assert first.pages.get(link).status_code == 410
     later_browser = Browser(invited_only)
-    assert later_browser.enter("ines-1", next="/routes/").headers["location"] == "/routes/"
+    assert later_browser.sign_in_with_account("ines-1", next="/routes/").headers["location"] == "/routes/"
     assert later_browser.pages.get("/routes/").status_code == 200
 
 
 def test_external_account_linked_to_one_user_never_signs_in_another(invited_only):
     link = invite(invited_only, "invited")
     mine, stranger = invite(invited_only, "otto"), Browser(invited_only)
-    assert stranger.enter("otto-2", mine, **form_fields(mine)).status_code == 302
-    answer = Browser(invited_only).enter("otto-2", link, **form_fields(link))
+    assert stranger.sign_in_with_account("otto-2", mine, **form_fields(mine)).status_code == 302
+    answer = Browser(invited_only).sign_in_with_account("otto-2", link, **form_fields(link))
     assert answer.status_code == 403
     assert "is already linked to another user" in answer.text
     assert Browser(invited_only).pages.get(link).status_code == 200
@@ -87,15 +87,15 @@ def test_external_account_linked_to_one_user_never_signs_in_another(invited_only
 def test_user_links_and_unlinks_an_external_account_on_the_password_page(invited_only):
     owner = Browser(invited_only)
     owner.sign_in()
-    assert owner.enter("anna-3", "/password/").headers["location"] == "/password/"
+    assert owner.sign_in_with_account("anna-3", "/password/").headers["location"] == "/password/"
     assert "anna@example.com" in owner.pages.get("/password/").text
     guest = Browser(invited_only)
-    assert guest.enter("anna-3").status_code == 302
+    assert guest.sign_in_with_account("anna-3").status_code == 302
     assert guest.pages.get("/users/invite/").status_code == 405  # Only administrators may open this page.
     link = re.search(r"/identity/\d+/unlink/", owner.pages.get("/password/").text)
     assert link is not None
     owner.send("/password/", link[0])
-    assert Browser(invited_only).enter("anna-3").status_code == 403
+    assert Browser(invited_only).sign_in_with_account("anna-3").status_code == 403
 
 
 def test_failed_external_sign_in_is_explained(invited_only):
@@ -115,18 +115,18 @@ def test_failed_external_sign_in_is_explained(invited_only):
 
 def test_newcomer_becomes_a_viewer_with_a_unique_name(open_to_viewers):
     browser = Browser(open_to_viewers)
-    assert browser.enter("anna-3").status_code == 302
+    assert browser.sign_in_with_account("anna-3").status_code == 302
     assert browser.pages.get("/routes/").status_code == 200
     assert "admin-2" in browser.pages.get("/password/").text
     assert browser.pages.get("/export/llm-routing.json").status_code in (403, 404)
-    refused = Browser(open_to_viewers).enter("mallory-4")
+    refused = Browser(open_to_viewers).sign_in_with_account("mallory-4")
     assert refused.status_code == 403
     assert "no verified e-mail address at example.com" in refused.text
 
 
 def test_sign_ins_and_refusals_are_audited(open_to_viewers):
-    Browser(open_to_viewers).enter("mallory-4")
-    Browser(open_to_viewers).enter("otto-2")
+    Browser(open_to_viewers).sign_in_with_account("mallory-4")
+    Browser(open_to_viewers).sign_in_with_account("otto-2")
     reader = Browser(open_to_viewers)
     reader.sign_in()
     page = reader.events()

@@ -41,7 +41,7 @@ class Browser:
         assert response.status_code == 302
         return self.pages.get(response.headers["location"])
 
-    def enter(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
+    def sign_in_with_account(self, subject: str, page: str = "/login/", **fields: str) -> httpx.Response:
         return self.finish_sign_in(self.start_sign_in(page, **fields), sub=subject)
 
     def events(self) -> str:

@@ -100,7 +100,7 @@ def test_all_slots_of_a_killed_process_are_free_after_its_lease():
     assert other.exchange(want=4, limit=4, now=NOW + LEASE).grant == 4
 
 
-def test_process_with_a_grant_learns_of_unmet_demand():
+def test_process_with_a_grant_is_informed_of_unmet_demand():
     holder, other = Process("1"), Process("2")
     holder.exchange(want=LIMIT)
     assert other.exchange(want=10).grant == 0

@@ -40,7 +40,7 @@ def test_day_begins_in_the_time_zone_of_the_installation(zone, day, ends):
     assert (window.name, window.ends_at.isoformat()) == (day, ends)
 
 
-def test_month_ends_with_its_last_day():
+def test_month_window_ends_at_the_start_of_the_next_month():
     ends = [
         window_at(Period.MONTH, datetime(2026, month, 15, tzinfo=UTC), UTC).ends_at.isoformat() for month in (2, 12)
     ]

@@ -27,7 +27,7 @@ def test_key_is_read_from_the_header_of_each_vendor_sdk(headers: dict[str, str],
     assert read_key(headers) == expected
 
 
-def test_key_owner_is_unchanged_while_its_agent_acts_for_another() -> None:
+def test_key_owner_is_the_keys_own_agent_even_when_acting_for_another_agent() -> None:
     assert Principal("a", "k", frozenset()).key_owner == "a"
     assert Principal("made", "k", frozenset(), acts_through="a").key_owner == "a"
 

@@ -37,7 +37,7 @@ PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 UNSAMPLED = PARENT[:-1] + "0"
 
 
-class Receiver(ThreadingHTTPServer):
+class Collector(ThreadingHTTPServer):
     """An OTLP collector that keeps the spans that it has received."""
 
     def __init__(self) -> None:
@@ -45,17 +45,17 @@ class Receiver(ThreadingHTTPServer):
         self.received: list[Any] = []
         self.resources: list[dict[str, Any]] = []
 
-    def take(self, body: bytes) -> None:
+    def store_spans(self, body: bytes) -> None:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             self.resources.append(attribute_values(resource.resource))
             self.received += [span for scope in resource.scope_spans for span in scope.spans]
 
 
 class TraceHandler(BaseHTTPRequestHandler):
-    server: Receiver
+    server: Collector
 
     def do_POST(self) -> None:
-        self.server.take(self.rfile.read(int(self.headers["content-length"])))
+        self.server.store_spans(self.rfile.read(int(self.headers["content-length"])))
         self.send_response(200)
         self.send_header("content-length", "0")
         self.end_headers()
@@ -80,9 +80,9 @@ def key(loopback: Loopback) -> str:
 
 
 @pytest.fixture
-def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     """Start a collector, and send the spans of this process to it."""
-    server = Receiver()
+    server = Collector()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
@@ -95,25 +95,25 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
         server.server_close()
 
 
-def spans(receiver: Receiver) -> tuple[Any, list[Any]]:
+def spans(collector: Collector) -> tuple[Any, list[Any]]:
     """Send the remaining spans. Return the span of the only request, and the spans of its attempts."""
     journal().flush()
     tracing().stop()
-    (request,) = [span for span in receiver.received if span.kind == SERVER]
-    attempts = [span for span in receiver.received if span.kind == CLIENT]
+    (request,) = [span for span in collector.received if span.kind == SERVER]
+    attempts = [span for span in collector.received if span.kind == CLIENT]
     assert {span.trace_id for span in attempts} <= {request.trace_id}
     assert {span.parent_span_id for span in attempts} <= {request.span_id}
     return request, attempts
 
 
-async def ask(loopback: Loopback, call: Call) -> Call:
+async def run_call(loopback: Loopback, call: Call) -> Call:
     async with loopback.serve():
         return await call.run()
 
 
-async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, receiver: Receiver):
-    call = await ask(loopback, chat_call(key, "plain"))
-    request, (attempt,) = await asyncio.to_thread(spans, receiver)
+async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key: str, collector: Collector):
+    call = await run_call(loopback, chat_call(key, "plain"))
+    request, (attempt,) = await asyncio.to_thread(spans, collector)
     request_values = attribute_values(request)
     assert request.name == "POST /v1/chat/completions"
     assert request.parent_span_id == b""
@@ -127,24 +127,24 @@ async def test_call_is_a_trace_with_a_span_per_candidate(loopback: Loopback, key
     assert (attempt_values["gen_ai.usage.input_tokens"], attempt_values["gen_ai.usage.output_tokens"]) == (11, 7)
     assert (attempt_values["server.address"], attempt_values["routing_admin.fallback.position"]) == ("127.0.0.1", 0)
     assert request.start_time_unix_nano <= attempt.start_time_unix_nano < attempt.end_time_unix_nano
-    assert receiver.resources[0]["service.name"] == "routing_admin"
+    assert collector.resources[0]["service.name"] == "routing_admin"
 
 
-async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key: str, receiver: Receiver):
-    await ask(loopback, chat_call(key, "plain"))
-    request, attempts = await asyncio.to_thread(spans, receiver)
-    whole = "".join(str(span) for span in (request, *attempts))
-    assert "hello" not in whole
-    assert key not in whole
+async def test_trace_contains_no_message_text_and_no_key(loopback: Loopback, key: str, collector: Collector):
+    await run_call(loopback, chat_call(key, "plain"))
+    request, attempts = await asyncio.to_thread(spans, collector)
+    spans_text = "".join(str(span) for span in (request, *attempts))
+    assert "hello" not in spans_text
+    assert key not in spans_text
 
 
-async def test_span_of_a_streamed_call_has_the_time_to_first_chunk(loopback: Loopback, key: str, receiver: Receiver):
+async def test_span_of_a_streamed_call_has_the_time_to_first_chunk(loopback: Loopback, key: str, collector: Collector):
     """The time to the first chunk is in seconds, measured from the start of the successful call.
 
     The span ends with the stream.
     """
-    await ask(loopback, chat_call(key, "stream", stream=True))
-    _request, (attempt,) = await asyncio.to_thread(spans, receiver)
+    await run_call(loopback, chat_call(key, "stream", stream=True))
+    _request, (attempt,) = await asyncio.to_thread(spans, collector)
     attributes, duration = attribute_values(attempt), attempt.end_time_unix_nano - attempt.start_time_unix_nano
     assert attributes["gen_ai.request.stream"] is True
     assert 0 < attributes["gen_ai.response.time_to_first_chunk"] * 1e9 <= duration
@@ -163,14 +163,14 @@ def make_chain() -> None:
     snapshot.refresh()
 
 
-async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, receiver: Receiver):
+async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopback, key: str, collector: Collector):
     await asyncio.to_thread(make_chain)
     call = chat_call(key, "plain")
     call.pieces = [call.pieces[0].replace(f"plain/{NAME}".encode(), b"task:traced")]
     call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     call.headers = [*call.headers, (b"content-length", str(len(call.pieces[0])).encode())]
-    assert (await ask(loopback, call)).status == 200
-    request, attempts = await asyncio.to_thread(spans, receiver)
+    assert (await run_call(loopback, call)).status == 200
+    request, attempts = await asyncio.to_thread(spans, collector)
     unreachable, answered = sorted(attempts, key=lambda span: span.start_time_unix_nano)
     assert (attribute_values(unreachable)["error.type"], unreachable.status.code) == ("connect_refused", ERROR)
     assert {event.name for event in unreachable.events} == {"routing_admin.try_failed"}
@@ -182,40 +182,40 @@ async def test_call_that_fell_back_has_a_span_for_each_candidate(loopback: Loopb
     assert attribute_values(request)["routing_admin.route"] == "traced"
 
 
-async def test_refused_call_is_a_trace_without_candidate_spans(loopback: Loopback, key: str, receiver: Receiver):
-    call = await ask(loopback, chat_call(key, "unknown-model"))
-    request, attempts = await asyncio.to_thread(spans, receiver)
+async def test_refused_call_is_a_trace_without_candidate_spans(loopback: Loopback, key: str, collector: Collector):
+    call = await run_call(loopback, chat_call(key, "unknown-model"))
+    request, attempts = await asyncio.to_thread(spans, collector)
     assert attempts == []
     attributes = attribute_values(request)
     assert (attributes["http.response.status_code"], attributes["error.type"]) == (404, "model_not_found")
     assert attributes["routing_admin.request.id"] == call.answer_headers["x-request-id"]
 
 
-async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, receiver: Receiver):
-    await ask(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
-    request, _ = await asyncio.to_thread(spans, receiver)
+async def test_trace_of_the_caller_is_continued(loopback: Loopback, key: str, collector: Collector):
+    await run_call(loopback, chat_call(key, "plain", (b"traceparent", PARENT.encode()), (b"tracestate", b"a=1")))
+    request, _ = await asyncio.to_thread(spans, collector)
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == tuple(PARENT.split("-")[1:3])
     assert request.trace_state == "a=1"
 
 
-async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, receiver: Receiver):
+async def test_call_of_a_caller_that_does_not_sample_is_not_traced(loopback: Loopback, key: str, collector: Collector):
     """OpenTelemetry's default sampler follows the sampling flag that the caller sends."""
-    await ask(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
+    await run_call(loopback, chat_call(key, "plain", (b"traceparent", UNSAMPLED.encode())))
     await asyncio.to_thread(journal().flush)
     await asyncio.to_thread(tracing().stop)
-    assert receiver.received == []
+    assert collector.received == []
 
 
 async def test_sampler_from_the_environment_is_respected(
-    loopback: Loopback, key: str, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    loopback: Loopback, key: str, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ):
     await asyncio.to_thread(tracing().stop)
     monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
     tracing().start()
-    await ask(loopback, chat_call(key, "plain"))
+    await run_call(loopback, chat_call(key, "plain"))
     await asyncio.to_thread(journal().flush)
     await asyncio.to_thread(tracing().stop)
-    assert receiver.received == []
+    assert collector.received == []
 
 
 async def test_unreachable_collector_fails_no_call_and_is_logged_in_one_line(

@@ -55,7 +55,7 @@ def _drained(response):
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_row_of_100_000_files_lists_only_the_first_few(admin: Client) -> None:
+def test_log_row_lists_only_the_first_of_100_000_files(admin: Client) -> None:
     file = FilePart(Kind.IMAGE, "image/png", url="https://a.example/dot.png")
     reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = Delivery(Outcome.DESCRIBED, reason)

@@ -123,7 +123,7 @@ def test_agent_groups_its_own_usage_by_label(admin: Client) -> None:
     assert [(group["name"], group["requests"]) for group in answer["groups"]] == [("ops", 2)]
 
 
-def test_number_of_labels_in_the_sums_of_a_day_is_limited(priced: None) -> None:
+def test_number_of_labels_per_day_is_limited_in_the_usage_sums(priced: None) -> None:
     """A day's first labels are kept, even after a restart. Later ones are added up as `others`, so no request is
     lost.
     """

@@ -224,14 +224,14 @@ def test_number_on_a_page_links_to_a_search_with_the_same_count(
         write(
             [
                 entry(f"d{minutes}", now - timedelta(minutes=minutes), outcome)
-                for minutes, outcome in enumerate([*expand(), "http_503"])
+                for minutes, outcome in enumerate([*list_outcomes(), "http_503"])
             ]
         )
     links = linked_searches(Page(admin.get(address, query)))
     assert {link: count_found(links[link], now) for link in numbers} == numbers
 
 
-def expand() -> list[Any]:
+def list_outcomes() -> list[Any]:
     return [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
 
 

@@ -126,14 +126,14 @@ def test_usage_page_reads_only_the_sums(viewer: Client, noon: datetime):
     assert count_queries(viewer, "/usage/", using="logs") <= 6
 
 
-def test_old_sums_are_deleted(noon: datetime):
+def test_usage_sums_are_deleted_after_their_retention(noon: datetime):
     """Hourly sums are kept for a week, and daily sums for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
 
 
-def test_usage_page_without_requests_says_so(viewer: Client):
+def test_usage_page_states_that_there_are_no_requests(viewer: Client):
     page = Page(viewer.get("/usage/", {"by": "weather", "days": "many"}))
     assert page.shows("No requests in this period.")
 
@@ -190,7 +190,7 @@ def test_agent_sees_only_its_own_usage(text_agent: AgentProgram, noon: datetime)
         "since=2026-13-45",
     ],
 )
-def test_invalid_query_gets_an_error_message(text_agent: AgentProgram, query: str):
+def test_invalid_usage_query_is_rejected_with_a_message(text_agent: AgentProgram, query: str):
     answer = text_agent.get(f"/usage?{query}")
     assert answer.status_code == 400
     assert answer.json()["message"].startswith(("groupBy must be", "since is a day", "until is a day", "until must be"))
