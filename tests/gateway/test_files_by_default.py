@@ -84,7 +84,6 @@ def test_truncated_text_is_reported_in_the_header_and_the_log(key):
 
 
 def test_inline_and_stored_documents_have_the_same_page_count(key):
-    """Equal page counts lead to equal delivery of inline and stored documents."""
     data = pdf(*["x"] * 610)
     inline = count_pages(bytes_part(data, "application/pdf", "long.pdf"))
     stored = build_file_part(store_bytes(SYSTEM, data, filename="long.pdf"))

@@ -130,7 +130,7 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_one_order():
 
 
 def test_used_slots_of_a_killed_process_are_granted_again_only_once() -> None:
-    """When the lease of a killed process expires, its slots are granted again, once. Slots in use elsewhere are not."""
+    """Slots that other processes use are not granted again."""
     killed, living, other = Process("1", MOMENT), Process("2", MOMENT), Process("3", MOMENT)
     for process in (killed, living):
         process.exchange(want=4, limit=9)

@@ -129,9 +129,7 @@ async def test_only_usage_of_an_interrupted_answer_is_estimated_from_the_receive
 def test_usage_is_shown_without_this_process_while_the_ledger_is_locked(
     db: None, monkeypatch: pytest.MonkeyPatch, error: Exception, is_shown: bool
 ) -> None:
-    """While the ledger is locked, this process's latest usage is missing from the usage shown. Other errors are
-    raised.
-    """
+    """Errors other than a locked ledger are raised."""
 
     def report() -> None:
         raise error
