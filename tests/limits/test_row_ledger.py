@@ -75,7 +75,7 @@ def test_limit_without_shares_has_nothing_in_use() -> None:
     assert list_used(["a"], NOW) == {("a", Meter.IN_FLIGHT): 0}
 
 
-def test_process_that_ends_returns_its_unused_grant():
+def test_stopped_process_returns_its_unused_grant():
     first, second = Process("1"), Process("2")
     first.use(500)
     first.exchange(want=300)
