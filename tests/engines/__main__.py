@@ -21,7 +21,7 @@ FILES: Mapping[str, Sequence[str]] = {
     "request_log": ("journal", "spool", "recording", "logged_refusals"),
     "limits": ("row_ledger", "windows", "several_holders"),
     "upgrade": ("request_endings", "first_migrations"),
-    "usage": ("usage", "labels", "one_number"),
+    "usage": ("usage", "labels", "equal_counts"),
     "alerts": ("ledger",),
     "gateway": ("chat_plain", "known_keys", "idempotency", "models_files", "limits_on_calls", "budgets_of_labels"),
     "api": (
