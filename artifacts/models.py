@@ -30,7 +30,7 @@ class ArtifactQuerySet(models.QuerySet["Artifact"]):
         return self.filter(Q(visibility=Artifact.Visibility.SHARED) | Q(owner=agent_id))
 
     def readable_by(self, agent_id: str) -> ArtifactQuerySet:
-        """Return the living artifacts that an agent may read by reference: shared ones and its own."""
+        """Return the living artifacts that an agent may read if it knows their references: shared ones and its own."""
         return self.living().open_to(agent_id)
 
     def owned_by(self, agent_id: str) -> ArtifactQuerySet:
@@ -95,7 +95,7 @@ class Artifact(models.Model):
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the artifact is deleted or expired, like the database filter `living`."""
+        """Return whether the artifact is deleted or expired. The database filter `living` excludes such artifacts."""
         return self.deleted_at is not None or (self.expires_at is not None and self.expires_at <= timezone.now())
 
 

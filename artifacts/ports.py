@@ -14,7 +14,7 @@ from capabilities.actors import Actor, AuditedAction
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Quotas in bytes, and the number of days after which an artifact expires. None means no limit.
+    """Quotas in bytes, and the number of days after which an artifact expires. None means unlimited.
 
     `agent_quota_bytes` is the quota of each agent.
     """

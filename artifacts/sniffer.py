@@ -1,8 +1,8 @@
 """Guess file types with libmagic and encodings with charset-normalizer. Only this module imports `magic`.
 
-libmagic receives at most 64 KB, and less if there are many lines, which would take it a quarter of a second. It never
-receives UTF-8 text. Each thread has its own handle, because python-magic protects a shared handle with a global lock,
-and sharing has caused crashes.
+libmagic receives at most 64 KB. It receives less if there are many lines, which would take it a quarter of a second,
+and it never receives UTF-8 text. Each thread has its own handle, because python-magic protects a shared handle with a
+global lock, and sharing has caused crashes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})
-"""Types that libmagic guesses from only two or three bytes. For example, it takes the bytes 0, 1, 2 … for a Targa
+"""Types that libmagic guesses from only two or three bytes. For example, it mistakes the bytes 0, 1, 2 … for a Targa
 image."""
 
 MANY_LINES = 1000

@@ -16,7 +16,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def artifact_id(ref: object) -> str | None:
-    """Return the artifact id from a reference (`artifact:<id>` or a bare id), or None if the reference is invalid."""
+    """Return the id in an artifact reference (`artifact:<id>` or a bare id), or None if the reference is invalid."""
     artifact_id = ref.removeprefix(REF_PREFIX) if isinstance(ref, str) else ""
     return artifact_id if _ID.fullmatch(artifact_id) else None
 
@@ -73,7 +73,7 @@ class StoredArtifact:
         )
 
     def metadata(self) -> Mapping[str, Any]:
-        """Return the metadata for a `ContentRouteResult`: the `id`, plus the other fields that are known."""
+        """Return the metadata for a `ContentRouteResult`: the `id`, and all other fields that are known."""
         values = {
             "id": self.id,
             "type": self.type,

@@ -104,7 +104,7 @@ def _check_endpoint(endpoint: str, may_http: bool) -> None:
         raise BucketAddressError("endpoint_url is the address of a service, such as https://s3.example.com:9000.")
     if parts.username is not None:
         raise BucketAddressError("endpoint_url has no user and password; credentials are AWS_ACCESS_KEY_ID and so on.")
-    # Over plain http, credentials and files would cross the network in clear text.
+    # Over plain http, credentials and files would be sent in clear text.
     if parts.scheme == "http" and not may_http and not _is_loopback(host):
         raise BucketAddressError("endpoint_url is not encrypted. Write https, or add &allow_http=true.")
 

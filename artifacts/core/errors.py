@@ -25,8 +25,8 @@ class TooLargeError(ArtifactError):
 class StorageFullError(ArtifactError):
     """The disk or the quota is full. Nothing was stored.
 
-    `quota` and `used` are in bytes, and are set only if a quota is full. `agent` is empty if it is the quota of the
-    entire installation.
+    `quota` and `used` are in bytes, and are set only if a quota is full. `agent` is the agent whose quota is full, or
+    empty if it is the installation's quota.
     """
 
     code = "storage_full"

@@ -57,7 +57,7 @@ def clean_filename(raw: str | None, fallback: str = "") -> str:
 
 
 def content_disposition(filename: str | None, disposition: str = "attachment") -> str:
-    """Return a `Content-Disposition` value (RFC 6266), with RFC 8187's `filename*` if the name is not ASCII."""
+    """Return a `Content-Disposition` value (RFC 6266). It contains `filename*` (RFC 8187) if the name is not ASCII."""
     name = clean_filename(filename)
     if not name:
         return disposition

@@ -50,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutage:
-    """An outage of a store: its beginning, and a sentence that describes the cause."""
+    """A store's outage: when it began, and a sentence that describes the cause."""
 
     since: datetime
     sentence: str
@@ -102,7 +102,7 @@ class ByteStore(Protocol):
         """Begin an upload for callers that receive the bytes in blocks."""
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:
-        """Store the blocks. `max_bytes` limits the bytes that are read, whatever length was announced."""
+        """Store the blocks. `max_bytes` limits how many bytes are read, whatever length was announced."""
 
     def open_blocks(self, sha256: str, offset: int = 0) -> Iterator[bytes]:
         """Return the bytes from `offset` on. Raise `MissingError` or `CorruptError` before the first block."""

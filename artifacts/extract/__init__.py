@@ -83,9 +83,9 @@ TEXT_READERS = frozenset({"html"})
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Measured properties of a file. Each is None if it is unknown.
+    """Measured properties of a file. An unknown property is None.
 
-    `reason` states why none of them is known, such as `failed` or `timeout`.
+    If none is known, `reason` states why, such as `failed` or `timeout`.
     """
 
     pages: int | None = None
@@ -111,10 +111,11 @@ def extract_text(
 ) -> Text | None:
     """Return a document's text, or None if it has none.
 
-    Page, sheet and slide markers such as `[page n]`, `[sheet: name]` and `[slide n]` separate its parts. `encoding` is
-    the encoding of a text file, if it is known. The result's `source` is the reader's name, or the encoding if some
-    bytes do not decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash
-    of the bytes), the result is cached in memory. `stored` records documents without text, such as scans.
+    Markers such as `[page n]`, `[sheet: name]` and `[slide n]` separate its pages, sheets and slides. `encoding` is the
+    encoding of a text file, if it is known. The result's `source` is the reader's name, or the encoding if some bytes
+    do not decode. Its `note` is a `[truncated: …]` line if the document has more text. With `cache_key` (the hash of
+    the bytes), the result is cached in memory. `stored` remembers documents without text, such as scans, so that they
+    are not read again.
     """
     reader = READERS.get(mime_type)
     if reader is None:

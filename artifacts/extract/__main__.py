@@ -38,11 +38,12 @@ OPERATIONS = {
 limits."""
 
 LIBRARIES = {"application/pdf": "pypdf"}
-"""Libraries, by file type, that the `facts` operation needs but its module imports only on use."""
+"""Maps file types to libraries that the `facts` operation needs, but that its module imports only when they are
+used."""
 
 USES_CTYPES = ("pages", "pdf")
-"""The operation (`pages`) and the reader (`pdf`) that use pypdfium2, which exchanges memory with its native library
-through ctypes."""
+"""The operation (`pages`) and the reader (`pdf`) that use pypdfium2, which passes memory to its native library through
+ctypes."""
 
 
 def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mapping[str, object]) -> None:
@@ -62,7 +63,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mappin
 
 
 def load(operation: str, options: Mapping[str, Any]) -> None:
-    """Import the modules for the operation now, because the sandbox may prevent reading packages in unusual folders."""
+    """Import the operation's modules now, because the sandbox may prevent reading packages in unusual folders."""
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")

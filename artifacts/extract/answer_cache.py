@@ -20,10 +20,11 @@ MAX_CACHE_BYTES = 32 * 1024 * 1024
 
 FAILURE_SECONDS = 300.0
 BUSY_SECONDS = 5.0
-"""Seconds for which a failure is cached, and for which the failure `busy` (no free slot for a process) is cached."""
+"""`FAILURE_SECONDS` is how long a failure is cached, and `BUSY_SECONDS` how long the failure `busy` (no free slot for a
+process) is cached."""
 
 OVERHEAD = 512
-"""Number of bytes that each result counts in addition to its payload, to limit the number of empty results, too."""
+"""Number of bytes that are added to each result's payload size, so that the number of empty results is limited, too."""
 
 Key = tuple[str, ...]
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from artifacts.extract.reading import Progress, RefusedError, TextCollector, TextLimitError
 
 Reader = Callable[[BinaryIO, TextCollector, Progress], None]
-"""Function that collects a file's text and reports its progress. It raises `RefusedError` if there is no text."""
+"""Function that collects a file's text and reports its progress. It raises `RefusedError` if the file has no text."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
@@ -37,7 +37,7 @@ def _reader(name: str, encoding: str | None = None) -> Reader:
 
 
 class ReadingProgress:
-    """The position of a reader within a file, in the reader's own unit, such as pages."""
+    """How far a reader has got in a file, in the reader's own unit, such as pages."""
 
     def __init__(self) -> None:
         self.unit, self.index, self.total = "", 0, 0
@@ -78,4 +78,4 @@ READERS: Mapping[str, tuple[str, str]] = {
     "epub": ("webpage", "epub"),
     "html": ("webpage", "html"),
 }
-"""Maps readers to their module and function. Only the module that is needed is imported."""
+"""Maps readers to their module and function. Only the required module is imported."""

@@ -1,4 +1,4 @@
-"""Render PDF pages in the extraction process, a few at a time. Models that need the same images share them."""
+"""Render PDF pages in the extraction process, a few at a time. Models that need the same page images share them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNLIMITED = 0
 
 
 class NotDrawnError(Exception):
-    """Pages or frames would have to be rendered, but `disable_drawing` is active."""
+    """`disable_drawing` is active, but some of the requested pages or frames have not been rendered yet."""
 
 
 _may_draw = ContextVar("may_draw", default=True)
@@ -33,7 +33,10 @@ _may_draw = ContextVar("may_draw", default=True)
 
 @contextmanager
 def disable_drawing() -> Iterator[None]:
-    """Within this context, use only pages and frames that are already rendered. Raise `NotDrawnError` for others."""
+    """Within this context, use only pages and frames that are already rendered.
+
+    Raise `NotDrawnError` if others are requested.
+    """
     token = _may_draw.set(False)
     try:
         yield
@@ -88,7 +91,7 @@ def draw_pages(
             images[page] = image
         number, total = number + PAGES_AT_ONCE, int(str(result.header["pages"]))
         if result.header["next"] != number or number > total:
-            break  # The document has no more pages, or the process had no time or space to render them.
+            break  # The document has no more pages, or rendering ran out of time or space.
     return PageImages(images, total) if images else None
 
 

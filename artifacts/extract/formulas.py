@@ -19,8 +19,8 @@ BEFORE: Mapping[tuple[str, int], str] = {
     ("mroot", 0): "(",
     ("mroot", 1): "^(1/",
 }
-"""Maps a parent element and the index of its child (from 0) to the text before the child. An opening parenthesis is
-closed after the child."""
+"""Maps a parent element and a child's index (from 0) to the text that is written before this child. An opening
+parenthesis in this text is closed after the child."""
 
 ROWS = {"mtd": " ", "mtr": "; "}
 OTHER_FORMS = frozenset({"annotation", "annotation-xml"})

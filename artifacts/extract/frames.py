@@ -17,7 +17,7 @@ pages."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages or frames, concatenated as by `pages.answer`, and the total number in `pages`."""
+    """Return up to `count` pages or frames, concatenated as in `pages.answer`, and their total number in `pages`."""
     image = open_image(source)
     frames = find_frames(image)
     deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])

@@ -30,7 +30,7 @@ FRAMED = frozenset({"TIFF", "GIF", "PNG", "WEBP", "AVIF"})
 
 MAX_FRAMES_COUNTED = 1_000
 SUBFILE_TYPE, PAGE_OF_SEVERAL = 254, 2
-"""The TIFF tag for the purpose of an image, and the bit in it that marks a page."""
+"""The TIFF tag that states the purpose of an image, and the bit in it that marks a page."""
 
 MAX_PIXELS = 64_000_000
 QUALITIES = (90, 80, 65, 50)

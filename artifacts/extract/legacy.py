@@ -82,8 +82,8 @@ WORD_97 = 193
 ENCRYPTED, OTHER_TABLE = 0x0100, 0x0200
 PIECE_TABLE_OFFSET, LENGTHS_OFFSET = 0x01A2, 0x004C
 PARTS = ("", "footnotes", "header", "macros", "comments", "endnotes", "textboxes")
-"""The headings of a document's sections in order. The file header contains their lengths. Macros do not count as
-text."""
+"""The headings of a document's sections, in the order in which the file header lists the sections' lengths. Macros do
+not count as text."""
 
 MAX_PIECES = 1_000_000
 COMPRESSED = 1 << 30

@@ -25,12 +25,15 @@ HEADERS = ("From", "To", "Cc", "Reply-To", "Date", "Subject")
 
 
 def eml(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Write the text of a message (RFC 5322) or saved web page to `output`. Raise `RefusedError` for other files."""
+    """Write the text of a message (RFC 5322) or saved web page to `output`.
+
+    Raise `RefusedError` if the file is neither.
+    """
     _add_message(_message(source), output, 0)
 
 
 def eml_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number from 1, or None if it does not exist."""
+    """Return the name, type and bytes of an attachment, given its number (from 1), or None if it does not exist."""
     attachments = (part for part, is_body in _parts(_message(source)) if not is_body)
     part = next(islice(attachments, number - 1, None), None)
     if part is None:
@@ -118,8 +121,8 @@ def _header(message: EmailMessage, name: str) -> str:
 
 
 def _parts(part: EmailMessage, *, shown: bool = True) -> Iterator[tuple[EmailMessage, bool]]:
-    # Yield each part that is not a container, and whether it belongs to the message text. Skip alternative versions of
-    # the text.
+    # Yield each part that is not a container, with a flag that tells whether it belongs to the message text. Skip
+    # alternative versions of the text.
     kind = part.get_content_type()
     if kind == "message/rfc822" or not part.is_multipart():
         is_text = kind in ("text/plain", "text/html") and not part.get_filename() and not part.is_attachment()

@@ -1,4 +1,7 @@
-"""Measure page counts, durations and image sizes of files with a parser. Runs only in the extraction process."""
+"""Measure the page counts, durations and image sizes of files that must be parsed.
+
+Runs only in the extraction process.
+"""
 
 from __future__ import annotations
 

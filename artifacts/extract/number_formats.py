@@ -12,7 +12,7 @@ MAX_CODE_CHARS = 255
 """Excel's limit on the length of a format code."""
 MAX_DECIMALS = 30
 MAX_DATES = 10_000
-"""Maximum number of dates that a format caches, because columns often repeat the same dates."""
+"""How many dates a format caches. Columns often repeat the same dates."""
 
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0;("$"#,##0)', 6: '"$"#,##0;("$"#,##0)',
@@ -68,8 +68,8 @@ class Plain:
 
 _PLAIN = re.compile(r"(?:#,##|#*)(0+)(?:\.(0{1,9}))?(,{0,3})")
 _ROUNDING_FACTOR = 1 + 1e-15
-"""Factor that makes decimal halves such as 2.675 (up to 15 digits) round up, because their binary form can be less than
-a half."""
+"""Factor that makes decimal halves such as 2.675 round up (up to 15 digits), because their binary form can be slightly
+less than a half."""
 
 
 class NumberFormat:
@@ -107,7 +107,7 @@ class NumberFormat:
         return shown if shown.strip() or not value else general(value)
 
     def words(self, text: str) -> str:
-        """Return text formatted by the format's text section (the fourth), or unchanged if there is none."""
+        """Return text as the format's text section (the fourth) shows it, or unchanged if there is none."""
         last = self._sections[-1]
         if last.kind != "text" or (len(self._sections) < 4 and len(self._sections) > 1):
             return text
@@ -209,7 +209,7 @@ def _with_kind(condition: tuple[str, float] | None, tokens: list[tuple[str, str]
 
 
 def _with_minutes(tokens: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    # The letter `m` means minutes after an hour or before a second, and otherwise months.
+    # The letter `m` means minutes after an hour or before a second, but months elsewhere.
     result, places = list(tokens), [index for index, (kind, _) in enumerate(tokens) if kind in ("date", "elapsed")]
     for number, place in enumerate(places):
         if tokens[place][0] == "date" and tokens[place][1] in ("m", "mm"):

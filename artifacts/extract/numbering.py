@@ -84,8 +84,7 @@ class ListLevel:
     pattern: str | None = None
     start: int = 1
     plain: bool = False
-    """Whether the pattern shows the numbers of other levels in decimal digits, regardless of the kinds of these
-    levels."""
+    """Whether the pattern shows the numbers of other levels in decimal digits, whatever the kinds of those levels."""
 
     def format_number(self, number: int) -> str:
         if self.kind in NO_NUMBER:
@@ -99,7 +98,7 @@ class ListNumbers:
     def __init__(self) -> None:
         self._counts: dict[str, dict[int, int]] = {}
         self._starts: dict[str, dict[int, int]] = {}
-        """The number of the next item by counter and level, if it was set explicitly."""
+        """The number of the next item, if it was set explicitly. The keys are counter and level."""
 
     def restart(self, counter: str, level: int, start: int) -> None:
         """Set the number of the next list item at this level."""
@@ -135,10 +134,10 @@ class ListNumbers:
 
 
 def parse_level(text: str) -> int:
-    """Return the list level in an attribute's value, from 0. Return 0 if the value is invalid."""
+    """Return the list level, counted from 0, that an attribute's value states. Return 0 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 3 else 0
 
 
 def parse_start(text: str) -> int:
-    """Return the start number in an attribute's value. Return 1 if the value is invalid."""
+    """Return the start number that an attribute's value states. Return 1 if the value is invalid."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else 1

@@ -21,8 +21,8 @@ Attributes = Mapping[str, str]
 class OfficeParser:
     """Reads text from Word and PowerPoint XML: `t` has text, paragraphs end lines, tabs separate cells.
 
-    `targets` maps relation ids to link addresses. `add_part` adds another part, such as a chart, by its relation id.
-    Elements in `LEFT_OUT` are skipped, for example `Fallback`, which repeats a drawing's text for older programs.
+    `targets` maps relation ids to link addresses. `add_part` reads another part, such as a chart, given its relation
+    id. Elements in `LEFT_OUT` are skipped, for example `Fallback`, which repeats a drawing's text for older programs.
     """
 
     LEFT_OUT = frozenset({"Fallback"})
@@ -211,7 +211,7 @@ def _relations(package: zipfile.ZipFile, part: str) -> list[Mapping[str, str]]:
 
 
 def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
-    """Return the addresses of the links in a part by relation id."""
+    """Return the link addresses in a part, by relation id."""
     links = (relation for relation in _relations(package, part) if relation.get("TargetMode") == "External")
     return {
         link.get("Id", ""): link.get("Target", "")[:MAX_TARGET_CHARS]
@@ -221,7 +221,7 @@ def addresses(package: zipfile.ZipFile, part: str) -> dict[str, str]:
 
 
 def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
-    """Return the names of the related parts of one kind by relation id."""
+    """Return the names of related parts of one kind, by relation id."""
     folder, found = part.rpartition("/")[0], dict[str, str]()
     for relation in _relations(package, part):
         if relation.get("Type", "").endswith(f"/{kind}"):
@@ -233,7 +233,7 @@ def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class ChartReader:
-    """Reads a chart's title and one line for each value: series, category and value."""
+    """Reads a chart: its title, and one line for each value, with series, category and value."""
 
     def __init__(self, output: TextCollector) -> None:
         self._output, self._text, self._part, self._index = output, "", "", 0

@@ -10,7 +10,7 @@ from artifacts.extract.workbook import MAX_CELL_CHARS, MAX_GAP, MAX_NOTES, MAX_R
 
 MAX_STYLES = 65_536
 MAX_REPEATED = 1 << 20
-"""Maximum number of rows in a LibreOffice sheet, which limits how often a row is repeated."""
+"""Maximum number of rows in a LibreOffice sheet. It limits how often a row is repeated."""
 HIDDEN = frozenset({"collapse", "filter"})
 CELLS = frozenset({"table-cell", "covered-table-cell"})
 VALUES = ("office:value", "office:date-value", "office:time-value", "office:boolean-value", "office:string-value")

@@ -29,7 +29,7 @@ CELLS = ("table-cell", "covered-table-cell")
 
 
 class StyleReader:
-    """Reads list and heading styles by name and level, and the names of superscript and strikethrough styles."""
+    """Reads list and heading styles, by name and level, and the names of superscript and strikethrough styles."""
 
     def __init__(self) -> None:
         self.styles: dict[str, dict[int, ListLevel]] = {}
@@ -68,7 +68,7 @@ class OpenDocumentParser:
     def __init__(self, output: TextCollector, lists: StyleReader, add_object: Callable[[str], None] = ignore) -> None:
         self._output, self._style_reader, self._add_object = output, lists, add_object
         self._depth, self._slides, self._silent, self._comments = 0, 0, 0, 0
-        self._cells = list[int]()  # For each open cell, the number of columns that it spans.
+        self._cells = list[int]()  # The number of columns that each open cell spans.
         self._links, self._spans, self._is_raised = list[str](), list[str](), False
         self._lists, self._counters, self._numbers = list[str](), list[str](), ListNumbers()
         self._list_count, self._last_counters = 0, dict[str, str]()
@@ -291,7 +291,7 @@ def _margin(name: str) -> str:
 
 
 def open_document(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
-    """Write the text of an OpenDocument file to `output`, between its page headers and page footers."""
+    """Write the text of an OpenDocument file to `output`, after its page headers and before its page footers."""
     package = open_package(source)
     styles, names = StylesPart(), set(package.namelist())
     # The text is useful even if the styles are damaged.

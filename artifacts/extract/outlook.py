@@ -28,8 +28,8 @@ BODY, HTML, RTF = "1000", "1013", "1009"
 FILE_NAME, SHORT_NAME, FILE_TYPE, FILE_DATA = "3707", "3704", "370E", "3701"
 RECIPIENT_NAME, RECIPIENT_SMTP, RECIPIENT_MAIL = "3001", "39FE", "3003"
 SENT, DELIVERED, CODE_PAGE, INTERNET_CODE_PAGE, RECIPIENT_KIND = 0x0039, 0x0E06, 0x3FFD, 0x3FDE, 0x0C15
-"""Property ids: hexadecimal strings, as in stream names, for text properties, and numbers for properties of fixed
-length."""
+"""Property ids. They are hexadecimal strings, as in stream names, for text properties, and numbers for properties of
+fixed length."""
 
 MESSAGE_HEAD, EMBEDDED_HEAD, CHILD_HEAD = 32, 24, 8
 """Number of header bytes before the fixed-length properties of a message, of an embedded message, and of a recipient or
@@ -51,7 +51,7 @@ def msg(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
 
 
 def msg_attachment(source: BinaryIO, number: int) -> tuple[str, str, bytes] | None:
-    """Return an attachment's name, type and bytes by its number from 1, or None if it does not exist.
+    """Return the name, type and bytes of an attachment, given its number (from 1), or None if it does not exist.
 
     An attached message has no bytes of its own, because it is stored as properties of this file.
     """
@@ -76,7 +76,7 @@ def _message_file(source: BinaryIO) -> MessageFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
-    """A compound file and the child storages of each storage. The names of storages end with a slash."""
+    """A compound file, with the child storages of each storage. The names of storages end with a slash."""
 
     file: CompoundFile
     children: Mapping[str, list[str]]
@@ -156,7 +156,7 @@ class Properties:
         return self._value(number, "<I")
 
     def _detected_charset(self) -> str | None:
-        # Detect the encoding from subject, names and body together, because each may be too short by itself.
+        # Detect the encoding from subject, names and body together, because each may be too short on its own.
         sample = b"\n".join(
             self._file.read(self.stream(number, "001E"))[:READ_BYTES] for number in (BODY, SUBJECT, SENDER, TO)
         )

@@ -23,7 +23,7 @@ POINTS_PER_INCH, DOTS_PER_INCH = 72, 200
 
 SCAN_RESOLUTION = (149, 202)
 """Range of resolutions in dots per inch. If the JPEG decoder can scale a scan (by 1, 1/2, 1/4 or 1/8) to a resolution
-in this range, this size is used. Rendering at 150 instead of 200 dots per inch takes a fifth of the time."""
+in this range, the scan gets that size. Rendering at 150 instead of 200 dots per inch takes a fifth of the time."""
 
 ALTERED = re.compile(rb"/(?:Decode(?!Parms)|SMask|Mask|ImageMask|ColorTransform)\b")
 """Entries in a PDF image dictionary that make the image differ from its JPEG data. These dictionaries are never
@@ -36,13 +36,13 @@ PLAIN_COLORS = {
 """Maps Pillow's modes of a JPEG to the PDF color spaces that match them."""
 
 EDGE = 0.01
-"""Fraction of the page's side by which the size of a scan may differ from that of the page."""
+"""How much the size of a scan may differ from that of the page, as a fraction of the page's side."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
     """Return up to `count` page images from page `first` on, concatenated. The header contains their lengths.
 
-    `next` is the first page that was not tried. `limited` is True if a larger `max_side` would give larger images.
+    `next` is the page at which rendering stopped. `limited` is True if a larger `max_side` would give larger images.
     Pages that cannot be rendered are skipped. Raise `RefusedError`: `encrypted`, `failed`, or `too_large` if not even
     one page fits into `max_bytes`.
     """

@@ -37,7 +37,7 @@ REPLACED = (("\r", ""), ("\x02", "-"), ("\ufffe", "-"), ("\0", ""))
 line end."""
 
 MIN_FILLED_FRACTION = 0.8
-"""If text fills more than this fraction of the cells, each text line within a ruled row is a row of its own."""
+"""If more than this fraction of the cells contain text, each text line within a ruled row is a row of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class GridTable:
 def align_rows(text: str, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage, words: set[str]) -> str:
     """Return the page's text, with tabs between table cells.
 
-    `words` contains the words of the document so far, to which the words of this page are added.
+    `words` contains the words of the document so far. The words of this page are added to it.
     """
     if len(words) < MAX_WORDS:
         words.update(WORD.findall(text.lower()))
@@ -171,7 +171,7 @@ def _lines_by_gaps(rows: list[list[Cell] | str]) -> Iterator[str]:
 
 def _clean(text: str, words: set[str]) -> str:
     def join(parts: re.Match[str]) -> str:
-        # Keep the hyphen before a capital letter, and between two parts that the document nowhere writes as one word.
+        # Keep the hyphen before a capital letter, and between two parts that the document never writes as one word.
         left, right = parts[1].lower(), parts[2]
         is_own = not (right.islower() and parts[1][1:].islower())
         is_own = is_own or (left in words and right in words and left + right not in words)
@@ -201,7 +201,7 @@ def _cells(line: str, start: int, page: pypdfium2.PdfTextPage, grids: list[Grid]
     while 0 < at < end - 1:
         spaces.append((at, _box(page, start + at), _box(page, start + at + 1)))
         at = line.find(" ", at + 1)
-    # However far apart two characters are, PDFium inserts a single space of zero width.
+    # However far apart two characters are, PDFium inserts only a single space of zero width between them.
     if beside or any(_is_wide(space, after, after) for _, space, after in spaces):
         for at, space, after in spaces:
             before = _box(page, start + at - 1)

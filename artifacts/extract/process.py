@@ -35,13 +35,13 @@ QUICK = Budget(6.0, 0.5)
 """Limits in a quick slot. The time cannot be predicted from the file size: a PDF of 49 KB can take twenty seconds."""
 
 long_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS))
-"""Process slots with a long time limit. During a burst of uploads, requests wait for a slot, so that memory is not
-exhausted."""
+"""Process slots with a long time limit. During a burst of uploads, requests wait for a slot, so that memory does not
+run out."""
 quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SECONDS, max_per_name=1))
 """Additional process slots, at most one per agent, so that small files need not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A file waits one second per MiB of its size, but at most `MAX_PATIENCE` seconds, so that smaller files go first."""
+"""A file lets smaller ones go first: for one second per MiB of its size, but for at most `MAX_PATIENCE` seconds."""
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -71,8 +71,8 @@ def run(
     """Perform an operation on a file. Never raise an exception.
 
     At most `max_output` bytes of output are accepted. `timeout` is in seconds. If both long slots are occupied, the
-    file is tried in a quick slot, except if it is known to be slow (`is_quick` is False). If this times out, it is
-    tried again when its agent (the `requester`) gets a long slot.
+    file is processed in a quick slot, unless it is known to be slow (`is_quick` is False). If this times out, it is
+    processed again when its agent (the `requester`) gets a long slot.
     """
     name = requester.get()
     try:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 from xml.parsers import expat
 
 BUDGET_SECONDS = 15.0
-"""Seconds after which a reader stops and reports its progress. After a longer time, the process is killed."""
+"""Seconds after which a reader stops and returns what it has read so far. A process that runs longer is killed."""
 
 MAX_ENTRY_BYTES = 64 * 1024 * 1024
 MAX_ENTRIES = 5_000
@@ -104,7 +104,7 @@ def parsed_blocks(blocks: Iterator[bytes], start: Start, end: End, on_text: Call
 def open_zip(source: BinaryIO) -> zipfile.ZipFile:
     """Open a zip file.
 
-    Raise `RefusedError`: `too_large` if it has too many entries, `encrypted` if any entry is encrypted.
+    Raise `RefusedError`: `too_large` if it has too many entries, or `encrypted` if any entry is encrypted.
     """
     package = zipfile.ZipFile(source)
     if len(package.infolist()) > MAX_ENTRIES:

@@ -41,8 +41,8 @@ NO_TEXT = frozenset(
 """Destinations without visible text. Destinations that begin with a star do not have visible text, either."""
 
 COLLECTED = frozenset({"fldinst", "atnauthor", "sn", "sv"})
-"""Destinations whose text describes other content: a field code, a comment's author, the name or value of a shape
-property."""
+"""Destinations whose text describes other content: a field code, the author of a comment, or the name or value of a
+shape property."""
 
 OPENING = {"footnote": "[footnote: ", "annotation": "[comment: ", "header": "[header]\n", "footer": "[footer]\n"}
 OPENING |= {f"{margin}{pages}": f"[{margin}]\n" for margin in ("header", "footer") for pages in "lrf"}
@@ -150,7 +150,7 @@ class RtfReader:
             self._collected.pop("sv", None)
 
     def _repeat_in_unicode(self, word: str, _: int | None) -> None:
-        # In an `upr` group, the first group repeats in ANSI the Unicode text of the second group, `ud`.
+        # In an `upr` group, the first group repeats in ANSI what the second group, `ud`, contains in Unicode.
         self._group.silent = word == "upr" or (len(self._stack) > 1 and self._stack[-2].silent)
 
     def _start_shape(self, _: str, __: int | None) -> None:
@@ -262,7 +262,7 @@ class RtfReader:
             self._bytes.clear()
 
     def _add_text(self, text: str) -> None:
-        # The marker of a heading or superscript is written once, before its first text.
+        # The marker of a heading or superscript is written only once, before its first text.
         if self._level and not self._in_table and text.strip():
             self._add_mark("#" * self._level + " ")
             self._level = 0

@@ -34,8 +34,8 @@ FONT_FOLDERS = ("/usr/share/fonts", "/usr/local/share/fonts", "/usr/share/X11/fo
 def apply_sandbox() -> dict[str, object]:
     """Apply the sandbox to this process.
 
-    Return `landlock` (its version, or 0) and `seccomp` (whether system calls are filtered). A reader must import
-    everything outside Python's own folders before this call.
+    Return `landlock` (its version, or 0) and `seccomp` (whether system calls are filtered). Modules outside Python's
+    own folders must be imported before this call.
     """
     if sys.platform != "linux":
         return {"landlock": 0, "seccomp": False}
@@ -101,7 +101,7 @@ _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
 
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""For each machine architecture, its column in the tables of system calls and its number in a seccomp filter."""
+"""Maps each machine architecture to its column in the tables of system calls and its number in a seccomp filter."""
 
 Numbers = tuple[int, int | None]
 
@@ -190,7 +190,7 @@ _DUPLICATE, _DUPLICATE_CLOEXEC, _GET_FLAGS, _SET_FLAGS, _GET_STATUS = 0, 1030, 1
 
 
 def checked_calls(process: int) -> dict[str, tuple[Numbers, list[Check]]]:
-    """Return the system calls that are allowed only with certain arguments, for the process with this id."""
+    """Return the system calls that the process with this id may make only with certain arguments."""
     # Other arguments could open a file for writing, fork, or send a signal to the parent process (F_SETOWN, tgkill).
     return {
         "openat": ((257, 56), [Check(2, (0,), _CHANGES)]),

@@ -24,7 +24,8 @@ from artifacts.extract.workbook import UNREADABLE, WORKBOOK, Workbook, timed_blo
 
 CONTENT, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MAX_UNPACKED_BYTES = 512 * 1024 * 1024
-"""Maximum unpacked size that the entries may declare in total. If they declare too little, the memory limit applies."""
+"""Maximum unpacked size that the entries may declare in total. If they declare less than their real size, the memory
+limit still applies."""
 
 Value = int | float | str | bool | dt.time | dt.date | dt.datetime | dt.timedelta
 

@@ -56,8 +56,8 @@ MAX_COLUMNS = 100
 MAX_TABS = 10_000
 
 MAX_UNPARSED = 1 << 20
-"""Maximum number of characters of an unfinished construct, such as a comment, that are buffered. With each block of
-data, the parser searches them again."""
+"""Maximum number of buffered characters of an unfinished construct, such as a comment. The parser searches all of them
+again with each block of data."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class TableState:
     """The position in a table while it is read.
 
     `last` is the number of columns that the last cell spans (0 if the row is empty), and `column` is the next column.
-    `covered` maps each column to the number of further rows that a cell above spans.
+    `covered` maps each column to the number of rows that a cell above it still spans.
     """
 
     last: int = 0
@@ -77,7 +77,7 @@ class TableState:
         self.covered = {column: rows - 1 for column, rows in self.covered.items() if rows > 1}
 
     def start_cell(self, columns: int, rows: int) -> int:
-        """Start a cell. Return the number of columns from the start of the previous cell, or of the row."""
+        """Start a cell. Return its distance in columns from the start of the previous cell, or of the row."""
         distance = self.last
         while self.covered.get(self.column):
             self.column += 1
@@ -104,7 +104,7 @@ class VisibleTextParser(HTMLParser):
         self._open: Counter[str] = Counter()
         # The nesting depth of the hidden element, or 0 outside of hidden elements.
         self._hidden_depth = 0
-        # For each open list, the number of its last item, or None for a bulleted list.
+        # For each open list, the number of its last item, or None if the list is bulleted.
         self._lists: list[int | None] = []
         self._tables = [TableState()]
         self._row_is_empty = self._pre_is_empty = False
@@ -208,7 +208,7 @@ class VisibleTextParser(HTMLParser):
             case "a":
                 self._start_link(attributes.get("href", "").strip())
             case _ if tag in HEADINGS:
-                # If a link surrounds a heading, write the heading marker before the start of the link.
+                # If a link surrounds a heading, write the heading marker before the link.
                 opening = "[" * self._mark.endswith("[")
                 self._mark = self._mark.removesuffix("[") + HEADINGS[tag] + opening
             case _:

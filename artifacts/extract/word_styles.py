@@ -16,7 +16,10 @@ OFF = frozenset({"0", "false", "off"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Heading level (0 for body text), list and list level of a style or paragraph, if it specifies them."""
+    """The heading level (0 for body text), the list and the list level of a style or paragraph.
+
+    Each is None if not specified.
+    """
 
     heading: int | None = None
     list: str | None = None
@@ -24,7 +27,7 @@ class Style:
     parent: str = ""
 
     def with_defaults(self, other: Style) -> Style:
-        """Return this style, with the other style's properties where this one does not specify any."""
+        """Return this style, with the other style's properties wherever this one specifies none."""
         return replace(
             self,
             heading=other.heading if self.heading is None else self.heading,
@@ -109,9 +112,9 @@ class ListReader:
         self._restarts, self._parents = dict[str, dict[int, int]](), dict[str, str]()
         # Maps each list to the levels that it overrides and does not share with other lists.
         self._own = dict[str, dict[int, ListLevel]]()
-        # Maps each style to the id of the level definitions shared by lists with this style.
+        # Maps each style to the id of the level definition that lists with this style share.
         self._shared_by = dict[str, str]()
-        # Maps the id of each empty level definition to the style whose level definition it uses.
+        # Maps the id of each empty level definition to the style whose level definition is used instead.
         self._linked = dict[str, str]()
         self._of, self._number, self._level, self._size = "", "", 0, 0
 

@@ -32,7 +32,7 @@ _LINK = re.compile(r'HYPERLINK\(\s*"([^"]{1,2000})"', re.IGNORECASE)
 class Workbook:
     """The sheets of an XLSX package in order.
 
-    `sheets` contains a pair for each sheet: its name, and whether it is hidden.
+    `sheets` contains a pair for each sheet: its name, and whether the sheet is hidden.
     """
 
     def __init__(self, package: zipfile.ZipFile, output: TextCollector) -> None:
@@ -340,7 +340,7 @@ def is_index(value: str) -> bool:
 
 
 def column_number(letters: str) -> int:
-    """Return a column's index from 0 by its letters, or -1 if Excel has no such column."""
+    """Return the index (from 0) of the column with these letters, or -1 if Excel has no such column."""
     if not 0 < len(letters) < 4 or not letters.isascii() or not letters.isalpha():
         return -1
     number = 0
@@ -350,7 +350,7 @@ def column_number(letters: str) -> int:
 
 
 def column_name(number: int) -> str:
-    """Return the letters of a column by its number from 1, such as AA for 27."""
+    """Return the letters of a column, given its number from 1. Column 27 is AA."""
     rest, letters = number if number < 100_000 else 0, ""
     while rest:
         rest, letter = divmod(rest - 1, 26)

@@ -99,7 +99,7 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
     if "mime_type" not in fields and "encoding" not in fields:
         return {}
     previous = row.correction or {}
-    # A second correction replaces the first one, so it starts from the detected values.
+    # A second correction replaces the first one, so start from the detected values.
     verdict: Values = previous.get("detected") or {name: getattr(row, name) for name in (*DETECTION_COLUMNS, *MEASURES)}
     requested = _add_byte_order(row, _merge_requests(previous, fields))
     detection = _as_detection(row, verdict)
@@ -109,8 +109,8 @@ def _corrected_values(row: Artifact, fields: CorrectionFields) -> Values:
         raise InvalidError([Problem(FIELDS[error.field], error.sentence, "enum")]) from None
     if not any(requested.values()) or _is_same(corrected, detection):
         return {**verdict, "correction": None}
-    # An encoding in which some bytes are invalid is allowed, because the user may know better, but the evidence
-    # mentions it.
+    # Accept an encoding in which some bytes are invalid, because the user may know better, but mention this in the
+    # evidence.
     if requested["encoding"] and not _is_lossless(row, corrected.encoding):
         last = Evidence("text", corrected.encoding or "", "corrected_lossy")
         corrected = replace(corrected, evidence=(*detection.evidence, last, corrected.evidence[-1]))
@@ -185,7 +185,7 @@ def _is_same(corrected: Detection, detection: Detection) -> bool:
 
 
 def _is_lossless(row: Artifact, encoding: str | None) -> bool:
-    # Unreadable bytes are no evidence against an encoding.
+    # If the bytes cannot be read, they are no evidence against an encoding.
     try:
         with byte_store().reader(row.sha256) as read_at:
             return is_clean(read_blocks(read_at, row.size), encoding or "utf-8")

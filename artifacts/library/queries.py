@@ -23,9 +23,10 @@ from capabilities.errors import InvalidError
 PAGE = 50
 MAX_PAGE = 200
 LAST_CHARACTER = "\U0010ffff"
-"""A character that sorts after all others, so that a prefix search is a single index range."""
+"""The last character in sort order. With it, a prefix search is a search in a single index range."""
 MIN_ID_CHARS, MAX_FOUND = 4, 7
-"""Minimum length of an id prefix, and maximum number of search results, which is one more than the Find page shows."""
+"""`MIN_ID_CHARS` is the minimum length of an id prefix. `MAX_FOUND` is the maximum number of search results, one more
+than the Find page shows."""
 MAX_ATTACHABLE = 30
 """Number of recent artifacts that a page offers as attachments."""
 
@@ -87,7 +88,7 @@ SORTS: Mapping[str, tuple[F | Lower, ...]] = {
 def sort_artifacts(rows: QuerySet[Artifact], sort: str) -> QuerySet[Artifact]:
     """Return the artifacts in one of the `SORTS`, descending if its name begins with a minus sign."""
     fields = SORTS[sort.removeprefix("-")]
-    # Sorting by id as well gives equal values the same order on every page.
+    # Sorting by id as well keeps rows with equal values in the same order on every page.
     if sort.startswith("-"):
         return rows.order_by(*(field.desc() for field in fields), "-pk")
     return rows.order_by(*(field.asc() for field in fields), "pk")
@@ -120,7 +121,7 @@ def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
 def find_artifacts_beginning(beginning: str) -> list[Artifact]:
     """Return a few living artifacts whose id or name begins with this text, ignoring case in names.
 
-    This takes two queries, each for a single index range.
+    This takes two queries, and each reads a single index range.
     """
     artifacts = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
@@ -144,7 +145,10 @@ def has_copy(sha256: str, filename: str, owner: str) -> bool:
 
 
 def find_deletion(pk: str) -> datetime | None:
-    """Return the time at which an artifact was deleted, or None. Artifacts deleted together have the same time."""
+    """Return when an artifact was deleted, or None if it was not.
+
+    Artifacts that were deleted together have the same time.
+    """
     return Artifact.objects.filter(pk=pk).values_list("deleted_at", flat=True).first()
 
 
@@ -153,7 +157,10 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts, and those already chosen, even deleted ones (for which the page shows an error)."""
+    """Return the newest artifacts and those already chosen.
+
+    These may include deleted ones, for which the page shows an error.
+    """
     newest = list(Artifact.objects.living()[:MAX_ATTACHABLE])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))
 

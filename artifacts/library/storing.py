@@ -72,8 +72,8 @@ class ArtifactMetadata:
     """The uploader's information about a file.
 
     `owner` is the id of an agent, and `uploaded_by` the name of a user. `expires_in` is in seconds, or None for the
-    installation's default. `encoding` is the declared text encoding. `artifact_id` is an id that was announced earlier,
-    or empty for a new id.
+    installation's default. `encoding` is the declared text encoding. `artifact_id` is an id that the agent was given
+    earlier, or empty for a new id.
     """
 
     owner: str = ""
@@ -104,7 +104,7 @@ class MetadataFields(TypedDict, total=False):
 
 
 def store_upload(actor: Actor, uploaded: ReceivedFile, **fields: Unpack[MetadataFields]) -> Artifact:
-    """Store a file received with a request. Its own name and type are used if `fields` does not contain any."""
+    """Store a file received with a request. If `fields` contains no name or type, those of the file are used."""
     metadata = ArtifactMetadata(**fields)
     check_metadata(metadata)
     # Check the quota before `keep`, so that a rejected upload leaves no bytes in the store.

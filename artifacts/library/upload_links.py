@@ -1,4 +1,4 @@
-"""Upload links, each of which allows the upload of one file without an API key within 15 minutes.
+"""Upload links. Through each link, one file can be uploaded within 15 minutes without an API key.
 
 A model cannot send bytes in a tool call, so the program that runs the model uploads them through a link.
 """
@@ -51,7 +51,7 @@ class OfferedUpload:
 
 
 def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size: int | None = None) -> OfferedUpload:
-    """Create a link through which a file with this name is stored as an artifact of the agent.
+    """Create a link through which a file with this name can be uploaded as an artifact of the agent.
 
     `key` is the public part of the agent's API key. `size` is in bytes, if known. Raise `TooLargeError` or
     `StorageFullError` if the file cannot be stored.

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 
 MAX_CALLS, MAX_UNRESPONSIVE_CALLS = 32, 8
-"""Maximum number of concurrent calls, normally and after `SLOW_SECONDS` without any response. The second number is
-lower than the gateway's number of file threads, so that an unresponsive S3 service cannot block all of them."""
+"""`MAX_CALLS` limits concurrent calls. `MAX_UNRESPONSIVE_CALLS` limits them if there has been no response for
+`SLOW_SECONDS`. It is lower than the gateway's number of file threads, so that an unresponsive S3 service cannot block
+all of them."""
 SLOW_SECONDS = 3.0
 SLOT_SECONDS = 2.0
 """Number of seconds that a call waits for a free slot."""
@@ -76,20 +77,20 @@ class CallSlots:
 
 
 PART = 5 * 1024 * 1024
-"""Size of an upload part in bytes, which is the minimum in S3. Two parts may be sent concurrently."""
+"""Size in bytes of each part of an upload. S3 accepts no smaller parts. Two parts may be sent concurrently."""
 MAX_COPY_BYTES = 5 * 1024**3
 """Maximum size in bytes of an object that S3 can copy in one call."""
 RETRY_SECONDS = 0.5
-"""Seconds after a call without a response until another call may try to reach the service."""
+"""After a call without a response, the number of seconds before another call may try to reach the service."""
 PROBE_SECONDS = 30.0
-"""Seconds after which another call may try to reach the service, even if the current one has not ended."""
+"""Number of seconds before another call may try to reach the service, even if the current one has not ended."""
 CLIENT: ClientConfig = {
     "connect_timeout": timedelta(seconds=2),
     "read_timeout": timedelta(seconds=20),
     "timeout": timedelta(minutes=15),
 }
 CHECK_TIMEOUT = timedelta(seconds=5)
-"""Time after which the service counts as unavailable if a check has not ended. The check itself waits for
+"""If a check takes longer than this, the service counts as unavailable. The check itself continues for up to
 `read_timeout`."""
 RETRIES: RetryConfig = {"max_retries": 3, "retry_timeout": timedelta(seconds=5)}
 
@@ -100,7 +101,7 @@ NO_CREDENTIALS = "NoCredentials"
 REFUSED = frozenset({"AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken", "SignatureDoesNotMatch"})
 BUSY = frozenset({"SlowDown", "ServiceUnavailable", "InternalError", "RequestTimeout", "Busy"})
 MACHINE_ROLE = ("169.254.169.254", "/latest/api/token", "redential")
-"""Substrings of obstore's error message if neither the settings nor the machine's role provide credentials."""
+"""If neither the settings nor the machine's role provide credentials, obstore's error message contains one of these."""
 
 
 class ObjectChangedError(Exception):
@@ -144,7 +145,7 @@ class BucketClient:
     def outage(self) -> StoreOutage | None:
         """Return the outage of the service, or None if it responds.
 
-        A check that takes too long counts as an outage before it ends.
+        A check that takes too long already counts as an outage, even though it has not ended.
         """
         since = self._checking_since
         if self._outage is None and since is not None and datetime.now(UTC) - since > CHECK_TIMEOUT:
@@ -207,7 +208,7 @@ class BucketClient:
             yield from map(_parse_facts, page)
 
     def begin(self, key: str) -> ObjectWriter:
-        """Begin an object that is written in parts. It does not exist before it is closed."""
+        """Begin writing an object in parts. The object does not exist until the writer is closed."""
         with self.translate_errors():
             return ObjectWriter(self, obstore.open_writer(self._store, key, buffer_size=PART, max_concurrency=2))
 

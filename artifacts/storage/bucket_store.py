@@ -72,7 +72,7 @@ class BucketUpload:
             raise ValueError("The upload is finished already.")
         stored = Stored(self.sha256, self._size)
         try:
-            # If identical bytes were stored recently, discard these.
+            # If identical bytes were stored recently, discard the new ones.
             if self._store.is_fresh(stored.sha256):
                 self.abort()
             elif self._writer is None:
@@ -125,10 +125,10 @@ class BucketUpload:
 STALE_SECONDS = 24 * 3600
 """Age in seconds after which an object in `tmp/` is treated as the remains of an abandoned upload."""
 FRESH_SECONDS = 1800
-"""Age in seconds below which identical bytes are not stored again. A recent object is not swept before its database row
-exists."""
+"""If identical bytes were stored less than this many seconds ago, they are not stored again. A sweep does not delete
+such a recent object before its database row exists."""
 WINDOWS = 4
-"""Number of ranges that are held in memory during random access to an object."""
+"""Number of ranges held in memory while an object is read at random positions."""
 MAX_REMEMBERED = 10_000
 _Identity = tuple[str, int]
 
@@ -151,7 +151,7 @@ class BucketStore:
         return self.client.outage
 
     def begin_upload(self, max_bytes: int | None = None) -> BucketUpload:
-        # A larger object could not be copied to its hash in one call.
+        # A larger object could not be copied to the key with its hash in one call.
         return BucketUpload(self, min(MAX_COPY_BYTES, MAX_COPY_BYTES if max_bytes is None else max_bytes))
 
     def put(self, blocks: Iterable[bytes], max_bytes: int | None = None) -> Stored:

@@ -60,7 +60,7 @@ def open_store(bucket: Bucket | None, root: Path) -> ByteStore:
 
 
 stored_pages = owned(lambda: StoredResults(Path(settings.DATA_DIR) / "thumbnails"))
-"""Rendered pages of stored files, and records of files without text. They are deleted together with the files."""
+"""Rendered pages of stored files, and notes on which files have no text. They are deleted together with the files."""
 
 
 @value_class
@@ -82,7 +82,7 @@ class StoredContent:
         return self._extract()
 
     def render(self) -> Text | None:
-        """Return the visible text: the text of a web page without markup, or the complete text of any other file."""
+        """Return the visible text: a web page's text without its markup, or the complete text of any other file."""
         return self._extract() if extract.can_extract(self.mime_type) else self.text()
 
     def convert(self, target: ConvertTo) -> Converted | None:
@@ -153,7 +153,7 @@ def build_file_part(row: Artifact) -> FilePart:
 
 @value_class
 class RowStore:
-    """An `ArtifactStore` for one agent, with the artifacts that this agent may read by reference."""
+    """An `ArtifactStore` that contains the artifacts that one agent may read by reference."""
 
     agent: str
 
@@ -224,8 +224,8 @@ SAFE_TYPES = frozenset(
         *("video/mp4", "video/webm", "video/ogg", "video/quicktime", "application/pdf", "image/svg+xml"),
     }
 )
-"""MIME types that are kept in downloads. Other files are sent as plain text or `application/octet-stream`. With the
-headers below, even SVG cannot execute code."""
+"""Downloads keep these MIME types. Other files are sent as plain text or `application/octet-stream`. With the headers
+below, even SVG cannot execute code."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -272,7 +272,7 @@ def _content_type(row: Artifact) -> str:
 
 
 READERS = ThreadPoolExecutor(16, "download")
-"""Thread pool for downloads only. Downloads from an unresponsive store must not block the threads that prepare model
+"""Threads for downloads only. A slow download from an unresponsive store must not block the threads that prepare model
 calls."""
 
 

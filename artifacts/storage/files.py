@@ -184,7 +184,7 @@ class FileStore:
             )
 
     def sweep(self, now: float | None = None, older_than: float = STALE_SECONDS) -> int:
-        """Remove temporary files whose last write is more than `older_than` seconds ago, and return their number."""
+        """Remove temporary files that were last written more than `older_than` seconds ago, and return their number."""
         limit, count = (time.time() if now is None else now) - older_than, 0
         for path in self.tmp.glob("*.part"):
             with suppress(FileNotFoundError):
@@ -207,7 +207,8 @@ class FileStore:
         _sync_directory(path.parent)
 
     def _is_kept(self, sha256: str) -> bool:
-        # Undamaged identical bytes are kept, with a new time stamp, so that they are not swept as orphans.
+        # Keep identical bytes if they are undamaged, but update their time stamp, so that they are not swept as
+        # orphans.
         try:
             fd = self._open_checked(sha256)
         except (MissingError, CorruptError):

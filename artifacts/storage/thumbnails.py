@@ -69,7 +69,7 @@ def _write(path: Path, data: bytes) -> None:
     part = path.with_name(f"{secrets.token_hex(8)}.part")
     try:
         part.write_bytes(data)
-    except OSError:  # If the disk is full, the thumbnail is made again for the next request.
+    except OSError:  # If the disk is full, make the thumbnail again for the next request.
         part.unlink(missing_ok=True)
         return
     os.replace(part, path)

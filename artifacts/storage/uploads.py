@@ -1,8 +1,8 @@
 """Receive uploads. Each file streams to a temporary file in the byte store while its hash and size are computed.
 
-A file becomes durable only when `keep` is called. Other files are removed when the request ends, and a later sweep
-removes those that a crash leaves behind. Only the beginning of a file is held in memory, for type detection and for
-small files that are read by a form.
+A file becomes durable only when `keep` is called. Other files are removed when the request ends. If a crash prevents
+this, a later sweep removes them. Only the beginning of a file is held in memory: type detection needs it, and forms
+read small files from it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from capabilities.json_bodies import upload_limit
 from capabilities.signing import read_secrets_again, sign, signatures
 
 IN_MEMORY = 2 * 1024 * 1024
-"""Number of bytes of each file that are also held in memory, for forms that call `read()`, such as a configuration
-import."""
+"""Number of bytes at the beginning of each file that are also held in memory, for forms that call `read()`, such as a
+configuration import."""
 
 
 class UploadFailedError(ArtifactError):
@@ -120,8 +120,8 @@ class StoringUploadHandler(FileUploadHandler):
 
 
 MAX_NAME = 40
-"""Maximum length of an encoding name. Python's longest one has 21 characters, and Python caches every name that it
-looks up."""
+"""Maximum length of an encoding name. Python's longest one has 21 characters. Longer names are ignored, because Python
+caches every name that it looks up."""
 
 
 def _encoding_in(charset: str | bytes | None) -> str | None:
@@ -179,13 +179,14 @@ def _measure(request: HttpRequest) -> None:
     body.seek(0)
 
 
-# Upload links contain a signed token. Its signature and expiry can be verified without the database, so the server can
-# decide before the body arrives whether it may be large. The database row of a link ensures that it is used only once.
+# Upload links contain a signed token. The server can verify its signature and expiry without the database, and so
+# decide before the body arrives whether the body may be large. The database row of a link ensures that the link is used
+# only once.
 
 PATH = "/api/v1/uploads/"
 """URL path prefix of upload links."""
 FORM = re.compile(r"([0-9a-f]{8}[A-Za-z0-9_-]{32})([A-Za-z0-9_-]{32})")
-"""Format of a token: expiry time (Unix seconds), 192 random bits, and a signature."""
+"""Format of a token: expiry time (Unix seconds), 192 random bits, and signature."""
 ADDRESS = re.compile(re.escape(PATH) + r"([^/]+)")
 
 
@@ -222,7 +223,7 @@ def hash_token(token: str) -> str:
 
 
 def token_digests(token: str) -> list[str]:
-    """Return a token's digests with each of the installation's secrets, newest first."""
+    """Return the digests of a token, one for each of the installation's secrets, newest first."""
     return signatures(b"upload link " + token.encode())
 
 
@@ -244,9 +245,9 @@ def _short(signature: str) -> str:
     return urlsafe_b64encode(bytes.fromhex(signature)[:24]).decode()
 
 
-# Orphans are bytes without a database row, and thumbnails without bytes. A crash between storing bytes and writing
-# their row, or an upload that exceeds the quota, leaves orphans. Bytes of the last hour are preserved, because their
-# row may not have been written yet.
+# Orphans are bytes without a database row, and thumbnails without bytes. They remain if the process crashes after
+# storing bytes and before writing their row, or if an upload exceeds the quota. Bytes of the last hour are kept,
+# because their row may not have been written yet.
 
 GRACE_SECONDS = 3600.0
 BATCH = 500

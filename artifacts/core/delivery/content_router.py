@@ -52,8 +52,8 @@ class Services(Protocol):
 
 
 Detect = Callable[[StoredArtifact], str | None]
-"""Function that detects an artifact's MIME type from its bytes if no type is stored (ABR-1.5, ABR-8.2). It may raise
-any exception."""
+"""Function that detects an artifact's MIME type from its bytes. It is called only if no type is stored (ABR-1.5,
+ABR-8.2), and may raise any exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def _native(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> 
 
 def _image_type(artifact: StoredArtifact) -> str:
     candidates = (artifact.mime_type, filename_mime(artifact.filename) or "")
-    # A data URL needs an image MIME type, but the artifact's type may be different or generic.
+    # A data URL needs an image MIME type, but the artifact's own type may be generic or wrong.
     return next((mime_type for mime_type in candidates if mime_type.startswith("image/")), "image/png")
 
 
@@ -220,7 +220,7 @@ def _text(artifact: StoredArtifact, delivery: Delivery, options: _Options) -> Co
     text = artifact.content.text() if artifact.content else None
     if text is None:
         reason = make_reason(ReasonCode.NO_TEXT_FOUND, mime_type=artifact.mime_type)
-        # The bytes are not text despite the declared type, so the artifact is described like a binary file.
+        # The bytes are not text despite the declared type, so the model gets a description, as for a binary file.
         binary = replace(artifact, is_binary=True, kind=Kind.OTHER)
         return _describe(binary, Delivery(Outcome.DESCRIBED, reason), options)
     excerpt = _excerpt(text.text, options)
@@ -264,5 +264,5 @@ def _describe_failure(
 _ROUTES: Mapping[Outcome, Callable[[StoredArtifact, Delivery, _Options], ContentRouteResult]] = MappingProxyType(
     {Outcome.NATIVE: _native, Outcome.INLINED: _text, Outcome.DESCRIBED: _describe}
 )
-"""Maps each outcome to the function that writes its result. Other outcomes cannot occur, because `get_artifact` does
-not use tool results, conversions or content policies."""
+"""Maps outcomes to the functions that write their results. Other outcomes cannot occur, because `get_artifact` does not
+use tool results, conversions or content policies."""

@@ -24,7 +24,7 @@ from capabilities.core.vocabulary import Kind
 NOT_FOUND: Mapping[str, str] = MappingProxyType(
     {"zh": "工件不存在或已被删除", "en": "The artifact does not exist or has been deleted."}
 )
-"""The error message for the model. It does not reveal whether the artifact exists but belongs to another agent."""
+"""The error message for the model. It does not reveal whether the artifact is missing or belongs to another agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def read_tool_result(text: str, content_of: ContentOf = InMemory) -> FilePart | 
     """Return the file in a tool message if its text is a ContentRouteResult with media, else None.
 
     If the result names its artifact but has no data (the specification's short form), the returned file has no content,
-    which a caller with access to the store must add. The specification's `status` key is ignored. Raise
+    and the caller must read the content from the store. The specification's `status` key is ignored. Raise
     `BadBase64Error` if the data cannot be decoded.
     """
     result = _result(text)
@@ -150,8 +150,8 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""Pairs of `contentType` and `routing` for results that contain a file. The routing `text` means that the result
-contains text."""
+"""Pairs of `contentType` and `routing` with which a result contains a file. With the routing `text`, it contains only
+text."""
 
 _DecodedFile = tuple[str | None, str | None, bytes]
 

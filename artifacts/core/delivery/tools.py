@@ -93,7 +93,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def tool_definitions(language: str | None = None) -> list[dict[str, Any]]:
-    """Return the tools in OpenAI's function format, with descriptions in the best matching supported language."""
+    """Return the tools in OpenAI's function format. The descriptions are in the supported language that fits best."""
     texts = TEXTS[nearest_language(language)]
     return [{"type": "function", "function": _function(name, texts)} for name in PARAMETERS]
 

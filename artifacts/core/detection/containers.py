@@ -34,18 +34,19 @@ OFFICE_PARTS = (
     ("visio/", "application/vnd.visio"),
     ("FixedDoc", "application/oxps"),
 )
-"""Maps name prefixes of the entries in an Office Open XML package to its type. More specific prefixes come first."""
+"""Maps name prefixes of the entries in an Office Open XML package to its type. More specific prefixes are listed
+first."""
 
 OFFICE_PROGRAMS = (
     (f"{OOXML}wordprocessingml.", "application/vnd.ms-word."),
     (f"{OOXML}spreadsheetml.", "application/vnd.ms-excel."),
     (f"{OOXML}presentationml.", "application/vnd.ms-powerpoint."),
 )
-"""Pairs of type prefixes for the same office program. Its documents, templates, slide shows and add-ins contain the
-same parts."""
+"""Pairs of type prefixes that belong to the same office program, whose documents, templates, slide shows and add-ins
+contain the same parts."""
 
 ZIP_PACKAGES = frozenset({"application/vnd.xmind.workbook"})
-"""Types of packages that only the file name distinguishes from other zip files."""
+"""Types of packages that differ from other zip files only in their file name."""
 
 ARCHIVE_PARTS = (
     ("AndroidManifest.xml", "application/vnd.android.package-archive"),
@@ -322,5 +323,5 @@ FAMILY_TYPES: dict[str, tuple[str, ...]] = {
     "ogg": ("audio/ogg", "video/ogg"),
     "asf": ("video/x-ms-", "audio/x-ms-"),
 }
-"""Type prefixes by signature family. If the container's contents cannot be read, a declared type with one of these
-prefixes is accepted."""
+"""Maps signature families to type prefixes. If a container's contents cannot be read, a declared type with one of its
+family's prefixes is accepted."""

@@ -77,9 +77,10 @@ class BinaryDetector:
     ) -> Detection:
         """Detect the type of a file from its first bytes.
 
-        `size` is the file's size in bytes, or None if `head` is the whole file. Without `read_at`, zip directories and
-        text after the head are not examined. `encoding` is declared by the uploader. This method never raises an
-        exception: if reading or examining the bytes fails, the type is taken from the metadata (ABR-8.3).
+        `size` is the file's size in bytes, or None if `head` is the whole file. Without `read_at`, nothing after the
+        head is examined: neither a zip directory nor later text. `encoding` is the encoding that the uploader declared.
+        This method never raises an exception: if reading or examining the bytes fails, the type is taken from the
+        metadata (ABR-8.3).
         """
         declared, type_by_name = clean_mime(declared_mime), named_type(filename)
         claimed = type_by_name if declared == "text/html" and type_by_name in PAGE_SOURCE_TYPES else declared

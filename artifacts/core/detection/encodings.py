@@ -1,7 +1,7 @@
 """Decide whether bytes are text, and in which encoding.
 
 The encodings are tried in this order: byte order mark, escape sequences, UTF-8, then UTF-32 and UTF-16 without a byte
-order mark. Then follow UTF-8 with a few invalid bytes, the encodings that the uploader and the text declare, legacy
+order mark. Next are UTF-8 with a few invalid bytes, the encodings that the uploader and the text declare, legacy
 encodings by likelihood, Chinese text in UTF-16, and finally a third-party library's guess.
 
 A trial succeeds if all bytes decode (except for an incomplete last character), no character is NUL, and control
@@ -87,7 +87,7 @@ _UNCOMMON = re.compile(
 class Proof(StrEnum):
     """How strong the evidence is that bytes are text.
 
-    `strong` overrides any declared type. `weak` counts only if no type or a text type is declared.
+    `strong` evidence overrides any declared type. `weak` evidence counts only if the declared type is text or missing.
     """
 
     STRONG = "strong"
@@ -244,15 +244,15 @@ def accept_invalid_bytes(text: DetectedText, blocks: Iterable[bytes], *, whole: 
 
 
 MAY_HAVE_INVALID_BYTES = ("mark", "strays", "uploader", "itself")
-"""Checks that succeed even if a few bytes do not decode."""
+"""Names of the checks that succeed even if a few bytes do not decode."""
 
 
 def detect_text(
     head: bytes, *, whole: bool, declared: str | None = None, prefer: str = "zh", guess: Opinion | None = None
 ) -> DetectedText | None:
-    """Detect the encoding of text by the file's first bytes. Return None if the bytes are not text.
+    """Detect the encoding of text from the file's first bytes. Return None if the bytes are not text.
 
-    `whole` means that `head` is the whole file. `declared` is the encoding declared by the uploader. `prefer` is the
+    `whole` means that `head` is the whole file. `declared` is the encoding that the uploader declared. `prefer` is the
     language whose encoding is chosen if several encodings fit.
     """
     for candidate in _list_candidates(head, canonical_encoding(declared), prefer, guess):
@@ -339,8 +339,8 @@ def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
 
 
 def _judge_proof(reading: LikelyText) -> Proof:
-    # Four or more frequent East Asian characters count as proof. In single-byte encodings almost every byte is a
-    # letter, so a match can be accidental.
+    # Four or more frequent East Asian characters count as proof. Text in a single-byte encoding never does: almost
+    # every byte is a letter, so any bytes could match by accident.
     is_proof = (
         reading.is_east_asian
         and reading.non_ascii_chars * 2 >= MIN_PROOF_CHARS

@@ -83,7 +83,7 @@ def _tiff(read_at: ReadAt, head: bytes) -> Size | None:
 
 
 def _heif(_: ReadAt, head: bytes) -> Size | None:
-    # Tiles and thumbnails have sizes of their own, so use the largest one.
+    # Tiles and thumbnails have sizes, too, so use the largest size.
     sizes: list[Size] = []
     at = head.find(b"ispe")
     while at >= 0 and len(sizes) < 64:

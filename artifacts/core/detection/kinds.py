@@ -127,7 +127,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "video/x-mpeg": "video/mpeg",
     }
 )
-"""Maps each alias of a type to our name for it, which is the name in providers' lists of accepted types."""
+"""Maps each alias of a type to the name that we use for the type, which is also the name in providers' lists of
+accepted types."""
 
 UNDECLARED = frozenset(
     {
@@ -142,7 +143,7 @@ UNDECLARED = frozenset(
         "application/binary",
     }
 )
-"""Generic types that count as not declared."""
+"""Generic types. They are treated as if no type had been declared."""
 
 DOCUMENT_TYPES = frozenset(
     {

@@ -1,4 +1,4 @@
-"""Tables of each language's characters, most frequent first, and of its legacy encodings.
+"""Tables with each language's characters, most frequent first, and its legacy encodings.
 
 The order follows published letter frequencies. Characters that are not listed are rare in the language. This suffices
 to choose between two encodings.

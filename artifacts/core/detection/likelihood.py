@@ -28,8 +28,8 @@ EAST_ASIAN = (
     ("ko", "cp949", ("cp949",), ((0xB0, 0xC8),)),
     ("ko", "johab", ("johab",), ((0x88, 0xD3),)),
 )
-"""Language, encoding, supersets used for decoding, and lead bytes of common characters for each East Asian legacy
-encoding (GB 2312 and JIS X 0208 level 1, Big5 level 1, Hangul in KS X 1001 and Johab)."""
+"""East Asian legacy encodings: for each one, the language, the encoding, the supersets used for decoding, and the lead
+bytes of common characters (GB 2312 and JIS X 0208 level 1, Big5 level 1, Hangul in KS X 1001 and Johab)."""
 
 WIDER: Mapping[str, tuple[str, ...]] = {
     "big5": ("cp950", "big5hkscs"),
@@ -46,10 +46,11 @@ FREQUENT_NATS = -8.5
 """Minimum score in nats per character for running Chinese, Japanese or Korean text."""
 
 CERTAIN_LEAD = 6.0
-"""Minimum lead in nats over other candidates (about 400 to 1) with which the most likely candidate is certain."""
+"""The most likely candidate counts as certain only if its score exceeds the others' by at least this many nats (about
+400 to 1)."""
 
 MIN_CERTAIN_CHARS = 4
-"""Minimum number of non-ASCII characters in a candidate that counts as certain."""
+"""A candidate counts as certain only if it has at least this many non-ASCII characters."""
 
 GUESS_BONUS = 3.0
 LANGUAGE_BONUS = 2.5
@@ -125,7 +126,7 @@ def _extra(encoding: str, guessed: str | None, prefer: str) -> float:
 
 def _decode(sample: bytes, encoding: str) -> str | None:
     try:
-        # An incremental decoder ignores an incomplete last character.
+        # An incremental decoder ignores an incomplete last character, which `decode` would reject.
         return codecs.getincrementaldecoder(encoding)("strict").decode(sample)
     except (UnicodeError, ValueError):
         return None

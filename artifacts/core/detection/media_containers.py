@@ -27,7 +27,7 @@ BRANDS = {
 
 
 def iso_media_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of an ISO media file by its brands. If all its tracks are audio, return an audio type."""
+    """Determine the type of an ISO media file from its brands. If all its tracks are audio, return an audio type."""
     head = read_at(0, min(size, 4096))
     length = min(be(head, 0, 4), len(head))
     brands = [head[8:12], *(head[offset : offset + 4] for offset in range(16, length, 4))]
@@ -73,7 +73,7 @@ def _track_kinds(read_at: ReadAt, size: int) -> Iterator[bytes]:
 
 
 def id3_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the type of the data after an ID3v2 tag, which can precede any format (ID3v2.4 §3.1)."""
+    """Determine the type of the data that follows an ID3v2 tag, which can precede any format (ID3v2.4 §3.1)."""
     head = read_at(0, 10)
     # The tag size is stored in the lower seven bits of four bytes. A flag indicates a footer of ten more bytes.
     length = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))
@@ -86,7 +86,7 @@ def id3_type(read_at: ReadAt, size: int) -> str | None:
 
 
 def ebml_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the WebM or Matroska type, with the tracks determining whether it is audio or video."""
+    """Return the WebM or Matroska type. The tracks determine whether it is audio or video."""
     head = read_at(0, min(size, 64 * 1024))
     doctype = head.find(b"\x42\x82", 0, 128)
     name = head[doctype + 3 : doctype + 3 + (head[doctype + 2] & 0x7F)] if 0 <= doctype < len(head) - 2 else b""
@@ -113,7 +113,7 @@ def _ebml_track_kinds(head: bytes, tracks: int) -> Iterator[int]:
 
 
 def ogg_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the Ogg audio or video type by the first packet of each stream."""
+    """Determine the Ogg audio or video type from the first packet of each stream."""
     head = read_at(0, min(size, 8192))
     packets = [head[at + 28 : at + 36] for at in _page_starts(head)]
     video = any(packet[:7] in (b"\x80theora", b"BBCD\0\0\0") or packet[:5] == b"\x01vide" for packet in packets)
@@ -136,14 +136,15 @@ ASF_AUDIO = bytes.fromhex("409e69f84d5bcf11a8fd00805f5c442b")
 
 
 def asf_type(read_at: ReadAt, size: int) -> str | None:
-    """Return the ASF audio or video type by the stream types in the header."""
+    """Determine the ASF audio or video type from the stream types in the header."""
     head = read_at(0, min(size, 64 * 1024))
     if ASF_VIDEO in head:
         return "video/x-ms-wmv"
     return "audio/x-ms-wma" if ASF_AUDIO in head else None
 
 
-# Predicates for less common image, audio and video formats, as in `structures.py`. They never raise an exception.
+# Predicates for less common image, audio and video formats, like those in `structures.py`. They never raise an
+# exception.
 
 LAST_SEGMENT = 20
 """Maximum number of JPEG segments to search for the frame header."""

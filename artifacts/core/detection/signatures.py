@@ -298,14 +298,15 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Patterns of markup at the beginning of a text, and the type that each indicates. More specific patterns come
+"""Patterns of markup at the beginning of a text, and the type that each indicates. More specific patterns are listed
 first."""
 
 FRAMEMAKER = re.compile(rb"<MIFFile\s+[0-9]+\.[0-9]+\s*>")
 
 
 MIN_HINT_BYTES = 3
-"""Minimum number of non-NUL bytes with which a signature is a hint. Several formats begin with NUL, NUL, 2, NUL."""
+"""A signature counts as a hint only if it has at least this many non-NUL bytes. Several formats begin with NUL, NUL, 2,
+NUL."""
 
 BEFORE_WORDS = b"\xef\xbb\xbf\t\r\n\f "
 WORDS_BEFORE = 1024

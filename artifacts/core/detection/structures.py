@@ -85,7 +85,7 @@ _NETPBM = re.compile(rb"P([1-6])([ \t\r]*(?:\n|(?=#)))?" + _GAP + rb"*" + _NUMBE
 _MAXIMUM = re.compile(_GAP + rb"+" + _NUMBER)
 _CONTROL = re.compile(rb"[\0-\x08\x0e-\x1a]")
 MIN_PIXELS = 1000
-"""Minimum number of pixel values with which a cut-off image is recognised even if its bytes could be text."""
+"""A cut-off image whose bytes could also be text is recognised only if it has at least this many pixel values."""
 
 
 def netpbm(data: bytes) -> bool:
@@ -294,7 +294,7 @@ def always(_: bytes) -> bool:
 
 
 def number(offset: int, size: int, low: int, high: int, *, little: bool = False) -> Structure:
-    """Return a predicate for a number within inclusive bounds. The number must not be beyond the end of the data."""
+    """Return a predicate that checks whether a number is within inclusive bounds and entirely inside the data."""
     read = le if little else be
     return lambda data: len(data) >= offset + size and low <= read(data, offset, size) <= high
 
