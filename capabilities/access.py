@@ -37,9 +37,9 @@ class Principal:
 
     `key` is the key's public id, and `ends_at` is when the key expires. If an agent acts for another agent that it
     created, `agent` is the created agent, and `acts_through` is the agent that owns the key. `limits` apply to the
-    owner and `key_limits` to the key. `rights` has the models that all limits of the key, its owner and the owner's
-    creators allow, or is None if all models are allowed. The call counts towards the limits of every holder in
-    `holders`.
+    owner and `key_limits` to the key. `rights` contains the models that the limits of the key, of its owner and of the
+    owner's creators all allow, or is None if all models are allowed. The call counts towards the limits of every holder
+    in `holders`.
     """
 
     agent: str
@@ -64,7 +64,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was rejected. `scope` is the scope that the key lacks, or empty if there is another reason."""
+    """Why a caller was rejected. `scope` is the scope that the key lacks, or empty if the reason is another one."""
 
     status: int
     code: str
@@ -142,8 +142,8 @@ def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
 
 
 def _renew_signature(row: AgentKey, secret: str) -> None:
-    # After the signing secret was rotated, sign the key with the new one, so that the old one can be removed. This is
-    # possible only during a call, because the database has no copy of the key's secret.
+    # If the signing secret was rotated, sign the key again with the new one, so that the old one can be removed. This
+    # is possible only during a call, because the database has no copy of the key's secret.
     name = secret_name(newest_secret())
     if row.signed_with != name:
         with suppress(DatabaseError):  # If the update fails, the next call tries again.
@@ -160,8 +160,8 @@ def find_principal(public_id: str, agent_id: str) -> Principal | None:
 
 
 def _living_principal(row: AgentKey, now: datetime) -> Principal | None:
-    # Return None if the key is revoked, or if the key, its agent or one of the agent's creators has expired. An agent
-    # that another agent created is also subject to its creators' limits.
+    # Return None if the key is revoked, or if the key, its agent or one of the agent's creators has expired. The limits
+    # of an agent's creators apply to the agent, too.
     makers = list_creators(row.agent)
     ends = (row.expires_at, row.agent.expires_at, *(maker.expires_at for maker in makers))
     ends_at = min((end for end in ends if end), default=None)
@@ -197,7 +197,7 @@ def list_creators(agent: Agent) -> list[Agent]:
 
 
 def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
-    """Return the principal acting as `agent_id`: as itself, or as an agent that it created (scope `agents:write`)."""
+    """Return the principal acting as `agent_id`: itself, or an agent that it created (scope `agents:write`)."""
     if not agent_id or agent_id == principal.agent:
         return principal
     own_agents = Agent.objects.filter(agent_id=agent_id, owner__agent_id=principal.agent)

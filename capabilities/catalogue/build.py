@@ -72,7 +72,7 @@ def build(folder: Path) -> CatalogueDocument:
         name: end for source_file in OPENAI_LISTS for name, end in read_openai_ends(openai.text(source_file)).items()
     }
     anthropic_ends = read_anthropic_ends(anthropic.text(ANTHROPIC_LIST))
-    # For each model, the first date found is used. Therefore the vendors' own retirement dates come first.
+    # For each model, the first date found is used, so list the vendors' own retirement dates first.
     return build_document(
         [
             (litellm_note, group_rows(listings, "litellm")),
@@ -141,7 +141,7 @@ def read_bundle(data: bytes) -> tuple[dict[str, Any], str]:
 
 def _read_costs(database: sqlite3.Connection) -> dict[str, dict[str, Any]]:
     costs: dict[str, dict[str, Any]] = defaultdict(dict)
-    # Use only the standard prices. Experimental modes, such as a fast mode, have other prices.
+    # Use only the standard prices. Experimental modes, such as a fast mode, have different prices.
     for row in database.execute(
         "SELECT * FROM pricing WHERE experimental_mode_name IS NULL ORDER BY model_full_id, min_context"
     ):

@@ -17,12 +17,15 @@ class Gravity(StrEnum):
     DEGRADES = "warn"
     """A model can no longer read some of the content."""
     CHANGES = "info"
-    """Requests will receive a different answer, or an unused object disappears."""
+    """Requests will receive a different answer, or an unused object will disappear."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """A consequence in one sentence. `kind` and `name` identify the affected object (empty if all are affected)."""
+    """A consequence in one sentence. `kind` and `name` identify the affected object.
+
+    They are empty if all objects are affected.
+    """
 
     gravity: Gravity
     sentence: str
@@ -31,7 +34,7 @@ class Consequence:
 
 
 def group_by_cause(consequences: Iterable[Consequence]) -> list[list[Consequence]]:
-    """Group consequences that differ only in the inserted names, in order of first occurrence."""
+    """Group consequences that differ only in the names inserted into them, in order of first occurrence."""
     groups: dict[tuple[Gravity, str], list[Consequence]] = {}
     for one in consequences:
         cause = one.sentence.template if isinstance(one.sentence, Translatable) else one.sentence

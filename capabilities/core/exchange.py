@@ -18,7 +18,7 @@ SOURCE_CHARS = 200
 
 
 ONE = Decimal(1)
-_read_rate = lru_cache(maxsize=256)(Decimal)  # The usage page converts a thousand amounts with the same few rates.
+_read_rate = lru_cache(maxsize=256)(Decimal)  # The usage page converts a thousand amounts, but with the same few rates.
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ExchangeRate:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeTable:
-    """All exchange rates. Each of them converts to the same currency, `into`."""
+    """All exchange rates. Every rate converts to the same currency, `into`."""
 
     rates: tuple[ExchangeRate, ...] = ()
 
@@ -78,14 +78,14 @@ class ExchangeTable:
         return source_value / target_value if source_value is not None and target_value is not None else None
 
     def _value(self, currency: str) -> Decimal | None:
-        # All rates convert to one currency, so convert between two other currencies through it.
+        # All rates convert to the same currency, so use it to convert between two other currencies.
         if self.into and currency == self.into:
             return ONE
         return next((_read_rate(rate.rate) for rate in self.rates if rate.currency == currency), None)
 
 
 def check_rate(rate: ExchangeRate, others: Iterable[ExchangeRate], today: date) -> Iterator[Problem]:
-    """Yield the problems with a rate. `others` are the other rates, which must convert to the same currency."""
+    """Yield the problems with a rate. `others` are the other rates. All of them must convert to the same currency."""
     for name in ("currency", "into"):
         if not CURRENCY.fullmatch(getattr(rate, name)) or getattr(rate, name) == NO_CURRENCY:
             yield Problem(name, translatable("A currency is three capital letters, such as USD or CNY."), "type")

@@ -25,7 +25,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class LossKind(StrEnum):
-    """How part of a file is lost in delivery. The value appears in the `x-routing-adaptation` header."""
+    """How part of a file is lost during delivery. The value appears in the `x-routing-adaptation` header."""
 
     CUT = "cut"
     SCALED = "scaled"
@@ -44,14 +44,14 @@ SENTENCES: Mapping[tuple[LossKind, *tuple[str, ...]], str] = MappingProxyType(
         (LossKind.REPLACED, "count"): translatable("Bytes that cannot be decoded arrive as U+FFFD: %(count)s."),
     }
 )
-"""English sentence for each kind of loss and the numbers known about it. It is translated when displayed."""
+"""English sentences, chosen by the kind of loss and the numbers known about it. They are translated when displayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
     """Part of a file that is not delivered. `share` is the lost fraction (0 to 1), or None if unknown.
 
-    `count` is the number of undecodable bytes that were replaced. A truncated text can contain such bytes, too.
+    `count` is the number of undecodable bytes that were replaced. Truncated text can contain such bytes, too.
     """
 
     kind: LossKind
@@ -77,7 +77,7 @@ class Loss:
 def measure_loss(kind: LossKind, arrives: float, whole: float) -> Loss | None:
     """Return the loss if only `arrives` of `whole` is delivered, or None if nothing is lost.
 
-    Both numbers have the same unit, such as pages or pixels.
+    Both numbers must have the same unit, such as pages or pixels.
     """
     return Loss(kind, 1 - arrives / whole) if arrives < whole else None
 
@@ -109,7 +109,7 @@ class Outcome(StrEnum):
 
 
 class DeliveryForm(StrEnum):
-    """How a delivery is shown to users. CUT replaces AS_IS or CONVERTED if part of the file is lost."""
+    """How a delivery is shown to users. If part of the file is lost, CUT is shown instead of AS_IS or CONVERTED."""
 
     AS_IS = "as_is"
     CONVERTED = "converted"
@@ -200,9 +200,9 @@ def _decide_text(file: FilePart, reader: Reader) -> Outcome:
 def can_read(file: FilePart, reader: Reader) -> bool:
     """Return whether the reader would receive the file itself, not a description, if the bytes were available."""
     at_hand = replace(file, unreadable=None, content=file.content or (None if file.url else _AvailableContent()))
-    # A description lists the agents whose models accept a file of this type and size. Models that could receive only
-    # extracted text or page images are not listed, because the model that reads the description could receive these as
-    # well.
+    # A description names the agents whose models accept a file of this type and size. Agents whose models could receive
+    # only extracted text or page images are not named, because the model that reads the description could receive these
+    # as well.
     itself = without_describer(reader) if file.kind is Kind.IMAGE else replace(reader, policies=frozenset())
     return decide(at_hand, itself).form is not DeliveryForm.DESCRIBED
 
@@ -279,7 +279,7 @@ CANDIDATE_INDEPENDENT = frozenset(
 
 
 def _pick_reason(reader: Reader, reasons: list[Reason]) -> Reason:
-    # Under `native_only`, prefer a reason that applies to every candidate. Otherwise, all candidates would be skipped.
+    # Under `native_only`, prefer a reason that applies to every candidate. Otherwise, every candidate would be skipped.
     hopeless = [reason for reason in reasons if reason.code in CANDIDATE_INDEPENDENT]
     return hopeless[0] if hopeless and ContentPolicy.NATIVE_ONLY in reader.policies else reasons[0]
 

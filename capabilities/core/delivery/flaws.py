@@ -1,7 +1,7 @@
 """Check whether a document can be opened.
 
-Providers reject the entire request if a document in it needs a password or is damaged. Because the check opens the
-file, it is made only if the file would be sent natively or no text was found in it.
+Providers reject the entire request if a document in it needs a password or is damaged. Because the check must open the
+file, files are checked only if they would be sent natively or no text was found in them.
 """
 
 from __future__ import annotations
@@ -13,18 +13,15 @@ from capabilities.core.vocabulary import Kind
 
 
 def may_have_flaw(file: FilePart) -> bool:
-    """Return whether the file must be opened to find out whether it is locked or damaged."""
+    """Return whether the file must be opened to find out if it is locked or damaged."""
     if file.mime_type in PAGED and file.pages is not None:
-        # The pages have already been counted, so the document can be opened.
+        # Its pages have already been counted, so the document can be opened.
         return False
     return isinstance(file.content, Inspectable) and (file.kind is Kind.DOCUMENT or file.mime_type in ARCHIVES)
 
 
 def find_flaw(file: FilePart) -> Reason | None:
-    """Return the reason why the file cannot be opened (locked or damaged), or None.
-
-    Raise `UnreadableError` if its bytes are unavailable.
-    """
+    """Return why the file cannot be opened (locked or damaged), or None if it can."""
     content = file.content
     if not may_have_flaw(file) or not isinstance(content, Inspectable):
         return None

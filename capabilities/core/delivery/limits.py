@@ -35,7 +35,7 @@ PAGED_TYPES = [
 
 
 def _add_source(source: str, *, checked: str = CHECKED, **slots: Any) -> Limits:
-    # The administration pages show the source and the date next to each limit.
+    # The pages for administrators show the source and the date next to each limit.
     origin = {"source": source, "checkedOn": checked}
     return MappingProxyType(
         {key: {**origin, **value} if isinstance(value, dict) else value for key, value in slots.items()}
@@ -186,7 +186,7 @@ VIDEO_URL: Limits = _add_source(
     translatable("the video_url part that several compatible servers accept"),
     video={"name": "video_url", "capabilities": ["video"], "mimeTypes": CLIPS, "takesUrl": True},
 )
-"""The default video slot of OpenAI-compatible providers whose compatibility options allow videos."""
+"""The default video slot of OpenAI-compatible providers if their compatibility options allow videos."""
 
 _MEASURED = translatable("measured request limits of hosted models, 2026-09-19")
 
@@ -265,7 +265,7 @@ TEMPLATES: Mapping[str, Limits] = MappingProxyType(
         "vertex": CLAUDE_ON_A_CLOUD,
     }
 )
-"""Slots of providers that differ from their protocol, by preset or host name."""
+"""Slots of providers that differ from their protocol. The keys are presets and host names."""
 
 _SEEDS = translatable("the table of the original specification")
 
@@ -277,7 +277,7 @@ MESSAGES: Limits = _add_source(
     video={"name": "video", "capabilities": ["video"], "minBytes": 0},
     file={"name": "file", "capabilities": ["file"], "minBytes": 0},
 )
-"""The slots for messages between agents, where only capabilities matter (MCR-2.1 to 2.6)."""
+"""The slots for messages between agents, for which only capabilities matter (MCR-2.1 to 2.6)."""
 
 GET_ARTIFACT: Limits = _add_source(
     _SEEDS,

@@ -63,15 +63,15 @@ NOT_DESCRIBABLE = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""Reasons that rule out a description by another model: the file has no readable content, or the reader could read it
-but the request has no room for it."""
+"""With these reasons, another model cannot describe the file: it has no readable content, or the reader could read it
+if the request had room for it."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:
-    """Return the model that should describe a file which cannot be delivered for this reason, or "" for none."""
+    """Return the model that should describe a file that cannot be delivered for this reason, or "" if there is none."""
     if ContentPolicy.DESCRIBER not in reader.policies or reason.code in NOT_DESCRIBABLE:
         return ""
-    # A describing model needs the bytes. For an empty file, or a URL without bytes, only metadata is sent.
+    # A model needs the bytes to describe a file. For an empty file, or a URL without bytes, only metadata is sent.
     if file.content is None or file.unreadable or not file.size:
         return ""
     return reader.describer_for(file)

@@ -28,7 +28,7 @@ from capabilities.core.vocabulary import Capabilities
 from capabilities.core.wire import Target, UpstreamRequest, WireProtocol
 
 ALL_CAPABILITIES = "*"
-"""Entry in a list of withheld capabilities that stands for all capabilities except text."""
+"""In a list of withheld capabilities, this entry means all capabilities except text."""
 
 
 @value_class
@@ -36,8 +36,8 @@ class ModelEndpoint:
     """A model that can receive requests: its wire protocol, its target, and the `Reader` for delivery decisions.
 
     `service_id` is None for a model that is not configured as a service, which is treated as text-only. `passes` maps
-    the name of each forwarded caller header to its name in the provider request. `vendor_tools` names the vendor's own
-    tools that may be used.
+    the name of each caller header that is forwarded to its name in the provider request. `vendor_tools` contains the
+    names of the vendor's own tools that may be used.
     """
 
     protocol: WireProtocol
@@ -50,7 +50,7 @@ class ModelEndpoint:
 
     @property
     def origin(self) -> str:
-        """Return the id with which this model's reasoning is marked (see `capabilities.core.thoughts`)."""
+        """Return the id that marks this model's reasoning (see `capabilities.core.thoughts`)."""
         return self.target.origin(self.protocol.name)
 
     @property
@@ -63,7 +63,7 @@ class Prepared:
     """A request encoded for one endpoint, with the deliveries of its files.
 
     `tool_names` maps the tool names in the encoded request to the caller's names. `custom_tools` are the caller's tools
-    with free-text input that are sent as functions.
+    with free-text input, which are sent as functions.
     """
 
     request: UpstreamRequest
@@ -95,9 +95,9 @@ def model_endpoint(
 ) -> ModelEndpoint:
     """Return the endpoint for a target, with the slots of its protocol and host and the administrator's limits.
 
-    `content` has the settings of the route or else of the service: the delivery policy, the text limit for files, and
-    the form of web pages, as in `{"policy": "extract+convert", "text": "30%", "html": "source"}`. `vendor_tools` is the
-    provider's list of permitted vendor tools, or None for the default.
+    `content` contains the settings of the route or, if it has none, of the service: the delivery policy, the text limit
+    for files, and the form of web pages, as in `{"policy": "extract+convert", "text": "30%", "html": "source"}`.
+    `vendor_tools` is the provider's list of permitted vendor tools, or None for the default.
     """
     quirks = quirks_for(target.endpoint, target.quirks)
     template = limits_template(target.endpoint, protocol)
@@ -152,7 +152,7 @@ def prepare(
 
 
 def with_forwarded_headers(prepared: Prepared, passes: Mapping[str, str], headers: Mapping[str, str]) -> Prepared:
-    # A provider may use another name for a header: x-request-id is sent to OpenAI as X-Client-Request-Id.
+    # A provider may have another name for a header: OpenAI, for example, receives x-request-id as X-Client-Request-Id.
     forwarded = {
         provider_name: headers[caller_name] for caller_name, provider_name in passes.items() if headers.get(caller_name)
     }
@@ -177,7 +177,7 @@ def rename_limit(endpoint: ModelEndpoint, name: str | None) -> ModelEndpoint:
     if name is None:
         return endpoint
     quirks = {**endpoint.target.quirks, LIMIT_FIELD: name}
-    # The service's extra request fields may also contain the limit.
+    # The limit may also be in the service's extra request fields.
     extra = {name if key in LIMIT_NAMES else key: value for key, value in endpoint.target.extra_body.items()}
     return replace(endpoint, target=replace(endpoint.target, quirks=quirks, extra_body=extra))
 

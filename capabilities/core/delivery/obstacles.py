@@ -17,8 +17,8 @@ from capabilities.core.vocabulary import CAPABILITY_OF_KIND, Kind
 class ReasonCode(StrEnum):
     """The reason for a delivery decision.
 
-    The first group applies to files that the model accepts or receives as text, the second to files that it does not
-    accept, the third to files that cannot be read or converted, and the last to descriptions by another model.
+    The first group is for files that the model accepts or receives as text, the second for files that it does not
+    accept, the third for files that cannot be read or converted, and the last for descriptions by another model.
     """
 
     FITS = "fits"
@@ -143,7 +143,7 @@ def _only_a_url(file: FilePart, reader: Reader, slot: Slot | None, _: Position) 
 
 
 def tool_result_slot(slot: Slot, reader: Reader, position: Position) -> bool:
-    """Return whether media stays in its tool result, which both the reader and the slot must allow."""
+    """Return whether media stays in its tool result. Both the reader and the slot must allow this."""
     native = reader.media_from_tools is ToolMedia.NATIVE
     return position.role is Role.TOOL and native and slot.in_tool_result
 
@@ -157,8 +157,8 @@ def _in_tool_result(file: FilePart, reader: Reader, slot: Slot | None, position:
 
 
 def _wrong_type(file: FilePart, reader: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # Do not check a file that is sent by URL: its type is only the caller's guess, and the provider detects the actual
-    # type.
+    # Do not check the type of a file that is sent by URL: the caller only guessed it, and the provider detects the
+    # actual type.
     if slot is None or file.content is None:
         return None
     if slot.carries(file.mime_type, in_tool_result=tool_result_slot(slot, reader, position)):
@@ -187,7 +187,7 @@ def _too_large(file: FilePart, _: Reader, slot: Slot | None, __: Position) -> Re
 
 
 def _too_wide(file: FilePart, _: Reader, slot: Slot | None, position: Position) -> Reason | None:
-    # An image whose dimensions could not be read is accepted.
+    # If an image's dimensions could not be read, accept the image.
     sides = [side for side in (file.width, file.height) if side is not None]
     return _exceeds(ReasonCode.TOO_WIDE, max(sides), slot.side(position.total)) if slot and sides else None
 
@@ -232,4 +232,4 @@ OBSTACLES: tuple[Obstacle, ...] = (
     _too_many_bytes,
     _request_full,
 )
-"""All checks in order of precedence. The first one that finds an obstacle gives the displayed reason."""
+"""All checks, in order of precedence. The first obstacle found is the reason that is displayed."""

@@ -21,7 +21,7 @@ MAX_PAGES = 20
 """Maximum number of document pages sent as images. This many pages use about as many tokens as a long text."""
 
 MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
-"""Image types that usually have several pages or frames."""
+"""Types of images that usually consist of several pages or frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ def draw_pages(file: FilePart, reader: Reader, position: Position) -> DrawnPages
         return None
     max_pages = _max_pages(slot)
     max_pages = max_pages if slot.max_count is None else min(max_pages, slot.max_count - _count(position))
-    # Always draw pages at the smaller size allowed in requests with many images, so that they do not depend on the rest
-    # of the request.
+    # Always draw pages at the smaller size that is allowed in requests with many images, so that they do not depend on
+    # the rest of the request.
     crowded = replace(position, total=slot.crowd_count + 1) if slot.crowd_count else position
     pages = content.draw(conversion_target(slot, reader, crowded), max_pages) if max_pages > 0 else None
     fitting = _take_fitting(pages.images, file, reader, position) if pages else {}
@@ -55,7 +55,7 @@ def count_images(files: Iterable[FilePart], reader: Reader) -> int:
     """Return an upper bound for the number of images in a request with these files, including document pages."""
     total = 0
     for file in files:
-        # It is not known yet which pages fit, or whether a TIFF has more than one page.
+        # It is not yet known which pages fit, or whether a TIFF has more than one page.
         slot = page_slot(file, reader, Position()) if file.kind is not Kind.IMAGE or _has_frames(file, reader) else None
         total += _max_pages(slot) if slot else file.kind is Kind.IMAGE
     return total
@@ -71,7 +71,8 @@ def _has_frames(file: FilePart, reader: Reader) -> bool:
 
 
 def _max_pages(slot: Slot) -> int:
-    # Send at most half of `crowd_count` pages, so that the pages of one document never lower the allowed image size.
+    # Send at most half of `crowd_count` pages, so that the pages of one document alone never reduce the allowed image
+    # size.
     return min(MAX_PAGES, slot.crowd_count // 2) if slot.crowd_count else MAX_PAGES
 
 
@@ -87,8 +88,7 @@ def _take_fitting(
         size = image.blob.size
         part = FilePart(Kind.IMAGE, image.mime_type, None, size, width=image.width, height=image.height)
         part = replace(part, content=file.content)
-        # Check each image as if the previous ones were already in the request. The first one that does not fit ends the
-        # list.
+        # Check each image as if the previous ones were already in the request. Stop at the first one that does not fit.
         if decide(part, reader, position).outcome not in (Outcome.NATIVE, Outcome.HOISTED):
             break
         fitting[number] = image

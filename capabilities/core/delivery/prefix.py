@@ -25,7 +25,7 @@ DELIVERED_DIFFERENTLY = translatable(
     "If the next turn adds another file like this, the prefix breaks at message %(number)s, because a file "
     "there is then delivered differently. %(reason)s"
 )
-"""Sentences shown in a preview, which predict whether the prefix changes in the next turn."""
+"""Sentences shown in a preview. They predict whether the prefix will change in the next turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,7 @@ class PrefixBreak:
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Return the first file that the later turn delivers differently than the earlier one, or None.
-
-    `later` contains the messages of `earlier`, followed by new ones.
-    """
+    """Return the first file that the later turn delivers differently from the earlier one, or None."""
     # Compare the sent content, not the decisions: a different reason does not matter if the content is the same.
     for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
         if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):
@@ -57,8 +54,8 @@ def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
 
 
 def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: TextStyle) -> PrefixBreak | None:
-    """Return the prefix break that another file like the last one would cause in the next turn, or None."""
-    # The answer's text does not matter, because only file deliveries are compared.
+    """Return the prefix break that would occur if the next turn added another file like the last one, or None."""
+    # The text of the answer does not matter, because only file deliveries are compared.
     answer = Message(Role.ASSISTANT, (TextPart("."),))
     next_message = Message(Role.USER, (adapted.deliveries[-1].file,))
     next_adapted = adapt(replace(chat, messages=(*chat.messages, answer, next_message)), reader, style)
@@ -69,7 +66,10 @@ def predict_break(chat: ChatRequest, adapted: Adapted, reader: Reader, style: Te
 
 
 def describe_prediction(predicted: PrefixBreak | None) -> Translatable:
-    """Return a sentence that states whether the prefix stays unchanged or, if not, at which message and why."""
+    """Return a sentence that states whether the prefix will stay the same.
+
+    If not, it states at which message and why.
+    """
     if predicted is None:
         return PREFIX_UNCHANGED
     template = PREFIX_BROKEN if predicted.reason.code in SIZE_LIMIT_CODES else DELIVERED_DIFFERENTLY

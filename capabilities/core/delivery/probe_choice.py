@@ -13,7 +13,7 @@ from capabilities.core.providers.probes.questions import PROBES, Probe
 from capabilities.core.wire import Usage
 
 FILES = 3
-"""Number of files in a probe, including the empty control file."""
+"""How many files a probe sends, including the empty control file."""
 ANSWER_TOKENS = 8
 
 
@@ -27,7 +27,7 @@ def list_probes(
 
 
 def estimate_usage(model: str, probe: Probe) -> Usage | None:
-    """Estimate the token usage of an entire probe, or return None if it cannot be estimated for this model."""
+    """Estimate the tokens that an entire probe uses, or return None if this cannot be estimated for this model."""
     width, height, pages, seconds = probe.measures
     file = FilePart(probe.kind, probe.mime_type, width=width, height=height, pages=pages, seconds=seconds)
     file_estimate = file_tokens(model, file)

@@ -1,4 +1,4 @@
-"""The inputs of a delivery decision other than the file: the receiving model and the position."""
+"""What a delivery decision depends on besides the file: the receiving model and the file's position."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capabilities.core.vocabulary import TEXT_ONLY, Capabilities
 
 
 class ContentPolicy(StrEnum):
-    """What may be sent if a file cannot be sent natively. Policies can be combined, and an empty set means `describe`.
+    """What may be sent instead of a file that cannot be sent natively. Policies can be combined.
 
-    `describe` sends only the file's metadata. `describer` makes another model describe the file, and `question` also
-    passes the user's question about the file to that model.
+    An empty set means `describe`, which sends only the file's metadata. `describer` makes another model describe the
+    file, and `question` also passes the user's question about the file to that model.
     """
 
     DESCRIBE = "describe"
@@ -28,7 +28,7 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Policy combinations that never involve another model, so a delivery depends only on the file and its reader."""
+"""Policy combinations that never involve another model, so that a delivery depends only on the file and its reader."""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
 """All permitted policy combinations, as written in configuration files and in the API."""
@@ -83,9 +83,10 @@ class Reader:
 class Position:
     """A file's position in the request, with totals for the content before it.
 
-    `counts` and `sizes` (in bytes) cover the natively sent files before it, by `slots.slot_key`. `request_bytes` is the
-    size of the request so far. `tokens` is the estimate for the content before the file, or 0 if the model's window is
-    unknown. `total` is the number of images in the entire request, and `message` the index of the file's message.
+    `counts` and `sizes` (in bytes) are totals of the natively sent files before it. Their keys are from
+    `slots.slot_key`. `request_bytes` is the size of the request so far. `tokens` is the estimate for the content before
+    the file, or 0 if the model's window is unknown. `total` is the number of images in the entire request, and
+    `message` the index of the file's message.
     """
 
     role: Role = Role.USER

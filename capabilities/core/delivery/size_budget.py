@@ -21,18 +21,18 @@ from capabilities.core.message import FilePart, NativePart, Role
 from capabilities.core.vocabulary import Kind
 
 MEDIA_TOKENS = 1_500
-"""Token estimate for a natively sent file if the model's counting rule is unknown."""
+"""How many tokens a natively sent file is assumed to use if the model's counting rule is unknown."""
 
 SIZE_LIMIT_CODES = frozenset({ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL})
-"""Reasons that apply because other files in the request have used up a limit."""
+"""Reasons that apply because the request's other files have used up a limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeLimit:
     """A limit on the number of files, or on their total bytes, in one request.
 
-    `slot` and `key` are empty for the limit on the size of the entire request. Each limit of a request is a single
-    object, so limits are compared by identity.
+    `slot` and `key` are empty for the limit on the size of the entire request. A request has only one object for each
+    limit, so limits are compared by identity.
     """
 
     code: ReasonCode
@@ -43,7 +43,7 @@ class SizeLimit:
 
 @dataclass(frozen=True, slots=True)
 class _PlacedFile:
-    """A natively sent file with its position, the amount that it uses of each limit, and its estimated tokens."""
+    """A natively sent file with its position, how much of each limit it uses, and its estimated tokens."""
 
     message: int
     part_index: int
@@ -58,11 +58,11 @@ def byte_count(text: str | None) -> int:
 
 
 class SizeBudget:
-    """Delivers files within the limits, message by message. `images` is the number of images in the entire request."""
+    """Delivers files within the limits, message by message. `images` is the total number of images in the request."""
 
     def __init__(self, reader: Reader, style: TextStyle, images: int) -> None:
         self.files: dict[tuple[int, int], WrittenFile] = {}
-        """The delivered files by message index and part index."""
+        """The delivered files. The keys are message index and part index."""
         self._reader, self._style, self._images = reader, style, images
         max_request_bytes = reader.slots.max_request_bytes
         self._request = None if max_request_bytes is None else SizeLimit(ReasonCode.REQUEST_FULL, max_request_bytes)
@@ -94,8 +94,8 @@ class SizeBudget:
             self._used_here.update(candidate.amounts)
 
     def _write(self, file: FilePart, role: Role) -> WrittenFile:
-        # First write the file as if it were the only one, because only a file that could then be sent natively may
-        # displace others.
+        # First write the file as if it were the only one. Only if it could then be sent natively may it displace
+        # others.
         first = Position(role, tokens=self._tokens, total=self._images, message=self._message)
         alone = write(file, self._reader, first, self._style)
         if not alone.natives or self._free_capacity(self._count_amounts(alone.natives)):
@@ -124,7 +124,7 @@ class SizeBudget:
 
     def _free_capacity(self, amounts: Mapping[SizeLimit, int]) -> bool:
         if any(self._fixed_amount(limit) + amount > limit.maximum for limit, amount in amounts.items()):
-            # Do not displace earlier files if displacing all of them would not free enough capacity.
+            # Do not displace earlier files if displacing all of them would still not free enough capacity.
             return False
         for limit, amount in amounts.items():
             if self._used[limit] + amount > limit.maximum:
@@ -132,7 +132,7 @@ class SizeBudget:
         return all(self._used[limit] + amount <= limit.maximum for limit, amount in amounts.items())
 
     def _fixed_amount(self, limit: SizeLimit) -> int:
-        # Text is never displaced, and neither are files in the current message.
+        # Neither text nor files in the current message are ever displaced.
         return self._used_here[limit] + (self._text_bytes if limit == self._request else 0)
 
     def _count_tokens(self, file: FilePart, natives: Sequence[NativePart]) -> int:
@@ -147,7 +147,7 @@ class SizeBudget:
 
     def _add_text(self, text: str) -> None:
         self._count_text(text)
-        # Text is always sent. If it uses too much capacity, files of earlier messages are replaced by text.
+        # Text is always sent. If it uses too much capacity, files in earlier messages are replaced with text.
         if self._request and self._used[self._request] > self._request.maximum:
             self._free(self._request, 0)
 

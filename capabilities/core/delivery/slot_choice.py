@@ -1,4 +1,4 @@
-"""Determine a service's slots from its protocol, model, provider and the administrator's limits."""
+"""Determine a service's slots from its protocol, model and provider, and from the administrator's limits."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def slots_for(
     """Return a protocol's slots, adjusted for the model, the provider's template and the administrator's overrides.
 
     `template` is the name of a preset or host. An unknown name changes nothing. An unknown protocol has no slots.
-    `quirks` are the effective compatibility options. A slot that they do not support is removed, even if the template
-    or the administrator defines it.
+    `quirks` are the effective compatibility options. Slots that they do not support are removed, even if the template
+    or the administrator defines them.
     """
     slots = with_limits(_default_slots(protocol, template, model), overrides or {})
     # Apply compatibility options last, because an override cannot make the provider accept an unsupported message part.
@@ -49,7 +49,7 @@ def _default_slots(protocol: str, template: str | None, model: str) -> Slots:
 def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
     """Remove the slots that a provider's compatibility options exclude, and add a video slot if they allow videos."""
     tool_media = ToolMedia(quirk(quirks, "tool_media", slots.name))
-    # Message parts differ between providers only in OpenAI's protocol.
+    # Only OpenAI's protocol has message parts that differ between providers.
     if slots.name != "openai":
         return replace(slots, tool_media=tool_media if "tool_media" in quirks else slots.tool_media)
     start = slots if slots.get(Kind.VIDEO) else with_limits(slots, limits.VIDEO_URL)
@@ -65,7 +65,7 @@ def restrict_slots(slots: Slots, quirks: Mapping[str, Any]) -> Slots:
 _PART: Mapping[Kind, str] = MappingProxyType(
     {Kind.VIDEO: "video_part", Kind.DOCUMENT: "file_part", Kind.OTHER: "file_part"}
 )
-"""The compatibility option that sets the message part for a kind of file. Other kinds have no such option."""
+"""Maps kinds of files to the compatibility option that sets their message part. Other kinds have no such option."""
 
 
 def _can_write(kind: Kind, quirks: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class ToolMedia(StrEnum):
-    """How media in a tool result is sent: in the result, in a user message after it, or as a text description."""
+    """How media in a tool result is sent: in the result, in a user message after it, or as a description in text."""
 
     NATIVE = "native"
     HOIST = "hoist"
@@ -20,7 +20,7 @@ class ToolMedia(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A type of request part that contains media. A limit of None is unknown.
+    """A type of request part that contains media. A limit of None means that the limit is unknown.
 
     A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
     `tool_mime_types` is None if tool results accept the same types. Sizes are in bytes before base64: `max_bytes` for
@@ -59,7 +59,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """A service's slots by kind of file, the maximum size of a request, and how media from tool results is sent."""
+    """A service's slots for each kind of file, the maximum size of a request, and how media in tool results is sent."""
 
     name: str = ""
     by_kind: Mapping[Kind, Slot] = field(default_factory=dict)
@@ -79,7 +79,7 @@ SLOT_KINDS: Mapping[str, tuple[Kind, ...]] = MappingProxyType(
         "file": (Kind.DOCUMENT, Kind.OTHER),
     }
 )
-"""The kinds of files that each slot accepts, by the slot's name in JSON."""
+"""Maps each slot's name in JSON to the kinds of files that it accepts."""
 
 
 def slot_key(kind: Kind) -> str:

@@ -131,7 +131,7 @@ def with_limits(slots: Slots, data: object) -> Slots:
             continue
         for kind in kinds:
             slot = _apply(by_kind.get(kind), key, kind, data[key])
-            # Null means that the provider does not accept this kind of file, so the slot is removed.
+            # Null means that the provider does not accept this kind of file, so remove the slot.
             by_kind.pop(kind, None)
             if slot is not None:
                 by_kind[kind] = slot

@@ -1,6 +1,6 @@
 """Limit a file's text to a share of the context window that remains after the preceding conversation.
 
-The limit depends on the model and the preceding content, but never on later content, so that the text stays the same in
+The limit depends on the model and on earlier content, but never on later content, so that the text stays the same in
 all later turns. Because tokens are only estimated, part of the window is reserved for estimation errors.
 """
 
@@ -27,7 +27,7 @@ _SHARE, _CHARS = re.compile(r"([1-9][0-9]?|100) ?%", re.ASCII), re.compile(r"[1-
 class TextLimit:
     """Maximum text of one file: `chars` characters if set, else the `share` (0 to 1) of the remaining context window.
 
-    For a model with an unknown context window, `unknown_chars` replaces `share`.
+    If the model's context window is unknown, `unknown_chars` is the maximum.
     """
 
     share: float = 0.5
@@ -41,7 +41,8 @@ class TextLimit:
         left = max(int(window * (1 - ANSWER_SHARE)) - used, 0)
         if self.chars is None:
             left = int(left * self.share)
-        # Convert tokens to characters by this text's own ratio: about four per token in English, one in Chinese.
+        # Convert tokens to characters at this text's own ratio: about four characters per token in English, one in
+        # Chinese.
         fitting = max(left * len(text) // max(estimate_tokens(text), 1), MIN_CHARS)
         return fitting if self.chars is None else min(self.chars, fitting)
 
@@ -68,6 +69,6 @@ def find_problem(word: str) -> Translatable | None:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate a text's tokens from its size in UTF-8: 0.25 per ASCII character, 1 per Chinese character."""
+    """Estimate how many tokens text has from its size in UTF-8: 0.25 per ASCII character, 1 per Chinese character."""
     more = len(text.encode("utf-8", "replace")) - len(text)
     return (2 * len(text) + 3 * more + 7) // 8

@@ -15,7 +15,7 @@ from capabilities.core.translatable import Translatable, translatable
 CONTEXT, OUTPUT = "contextTokens", "outputTokens"
 """Keys of the two token limits in a service's `limits`."""
 MARGIN = 1.5
-"""A request counts as too long only if its estimated tokens exceed the limit by this factor. English has 2 to 5
+"""A request counts as too long only if its estimated tokens exceed this multiple of the limit. English has 2 to 5
 characters per token and Chinese 0.5 to 1 tokens per character, so an estimate may be off by half."""
 
 READS = translatable("It reads up to about %(most)s tokens; this request has about %(count)s.")
@@ -24,7 +24,7 @@ WRITES = translatable("It writes up to %(most)s tokens; this request asks for up
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """A number of tokens and its source. `source` and `checked_on` are empty if an administrator set the limit."""
+    """A limit in tokens and its source. `source` and `checked_on` are empty if an administrator set the limit."""
 
     tokens: int
     source: str = ""
@@ -57,7 +57,7 @@ UNKNOWN = TokenLimits()
 
 
 def token_limits(configured: Mapping[str, Any], entry: CatalogueEntry | None) -> TokenLimits:
-    """Return the token limits configured for a service or, where it has none, the catalogue's limits for its model."""
+    """Return the token limits configured for a service, or else the catalogue's limits for its model."""
     return TokenLimits(
         _limit(configured.get(CONTEXT), entry, entry.max_input_tokens if entry else None),
         _limit(configured.get(OUTPUT), entry, entry.max_output_tokens if entry else None),

@@ -52,8 +52,8 @@ def _cells(width: int, height: int, cell: int) -> int:
 
 
 def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> tuple[int, int]:
-    # Find the largest size with the same aspect ratio whose padded long edge is at most `edge` pixels and which has at
-    # most `budget` cells.
+    # Find the largest size with the same aspect ratio that has at most `budget` cells, and whose long edge, padded to
+    # whole cells, is at most `edge` pixels.
     long, short = max(width, height), min(width, height)
 
     def at(side: int) -> tuple[int, int]:
@@ -62,7 +62,7 @@ def _scale_down(width: int, height: int, cell: int, edge: int, budget: int) -> t
     def fits(side: int) -> bool:
         return math.ceil(side / cell) * cell <= edge and _cells(*at(side), cell) <= budget
 
-    # Binary search for the maximum long side.
+    # Find the maximum long side by binary search.
     low, high = 1, long
     while low < high:
         middle = (low + high + 1) // 2
@@ -141,8 +141,8 @@ FAMILIES: tuple[tuple[str, Family], ...] = (
     ("gemini*", _GEMINI),
     ("qwen*vl*", _QWEN),
 )
-"""Model families by model name pattern, of which the first match is used. Only the part of the name after the last
-slash is matched."""
+"""Model families, found by patterns for model names. The first match is used, and only the part of a name after its
+last slash is matched."""
 
 
 def find_family(model: str) -> Family | None:
@@ -151,8 +151,8 @@ def find_family(model: str) -> Family | None:
 
 
 def text_tokens(text: str) -> Estimate:
-    """Estimate a text's tokens: 1 per Chinese, Japanese or Korean character, 0.25 per other character."""
-    # Look up the width of each distinct character once.
+    """Estimate how many tokens text has: 1 per Chinese, Japanese or Korean character, 0.25 per other character."""
+    # Look up the width of each distinct character only once.
     counts = {} if text.isascii() else Counter(text)
     wide_count = sum(count for char, count in counts.items() if unicodedata.east_asian_width(char) in "WF")
     rule = translatable("1 a CJK character, 0.25 a character otherwise")
@@ -175,11 +175,11 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# Token estimates for an entire request and for each of its files.
+# Estimates of the tokens of an entire request and of each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """Estimate the tokens of an adapted request. Files whose tokens cannot be estimated count as zero."""
+    """Estimate the tokens of an adapted request. Files that cannot be estimated count as zero."""
     media = (estimate_delivery(delivery, model) for delivery in adapted.deliveries if delivery.text is None)
     return _sum_text_tokens(adapted.chat) + sum(estimate.tokens for estimate in media if estimate)
 

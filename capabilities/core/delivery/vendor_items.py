@@ -1,4 +1,4 @@
-"""Keep the vendor-specific tools, fields and blocks that a model accepts, and replace other blocks with notes."""
+"""Keep the vendor-specific tools, fields and blocks that a model accepts, and replace all other blocks with notes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
         return replace(message, parts=parts, vendor=tuple(remaining))
     if not notes:
         return replace(message, vendor=tuple(remaining))
-    # Inserted notes shift the text, so move the offsets of the reasoning and the remaining blocks.
+    # Inserted notes shift the text, so adjust the offsets of the reasoning and of the remaining blocks.
     added = [(at, f"\n{note_text}\n" if at else f"{note_text}\n") for (at, _), note_text in notes.items()]
 
     def move(offset: int) -> int:
@@ -82,8 +82,9 @@ def _fit_message(message: Message, takes: Callable[[VendorItem], bool], note: st
     )
 
 
-# Vendors restrict tool names and the length of tool call ids. An invalid name or id always gets the same substitute, so
-# that the conversation's prefix does not change. In answers, substitutes are replaced by the caller's names.
+# Vendors restrict tool names and the length of tool call ids. An invalid name or id is always replaced with the same
+# substitute, so that the conversation's prefix does not change. In answers, substitutes are replaced with the caller's
+# names.
 
 MAX_NAME_CHARS = 64
 HASH_CHARS = 8

@@ -1,7 +1,7 @@
 """Carry out delivery decisions: convert each file to the message parts that a model receives.
 
 Reading a file's content can still fail. If no text is found, an image cannot be converted, or the bytes are
-unavailable, a description with the reason replaces the file. No exception is raised in these cases.
+unavailable, no exception is raised. Instead, a description that states the reason replaces the file.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def find_no_agent(_: FilePart) -> Sequence[str]:
 class TextStyle:
     """Options for text that replaces files: its language, the agents to suggest, and the available tools.
 
-    The text remains in the conversation, so `agents_for` returns only permanent agents, which administrators
+    The text remains in the conversation, so `agents_for` returns only permanent agents, which administrators have
     configured. `description_of` returns another model's description of a file.
     """
 
@@ -77,13 +77,13 @@ class TextStyle:
 def text_style_for(
     chat: ChatRequest, language: str | None, agents_for: Callable[[FilePart], Sequence[str]]
 ) -> TextStyle:
-    # The text must not mention a tool that the request does not offer.
+    # Do not mention a tool in the text if the request does not offer it.
     return TextStyle(language, agents_for, chat.has_tool("send_message"), chat.has_tool("get_artifact"))
 
 
 @value_class
 class WrittenFile:
-    """A file as it will be sent: its final delivery, and its text or native parts.
+    """A file as it will be sent: its final delivery, and either its text or its native parts.
 
     `lead` is the text that precedes converted parts. It is empty for a file that is sent unchanged.
     """
@@ -108,7 +108,7 @@ def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextSty
 
     `tokens` is the number of tokens that precede the file.
     """
-    # Exclude the policy `convert`, because page images would need more capacity than is left.
+    # Do not use the policy `convert`, because page images would need more capacity than is left.
     without_convert = replace(reader, policies=reader.policies - {ContentPolicy.CONVERT})
     delivery = decide_text_form(file, without_convert, reason)
     return _write_as(delivery, file, without_convert, Position(tokens=tokens), style)
@@ -126,7 +126,7 @@ def _write_as(delivery: Delivery, file: FilePart, reader: Reader, position: Posi
 
 FLAWS: Mapping[ReasonCode, Flaw] = MappingProxyType({ReasonCode.LOCKED: Flaw.LOCKED, ReasonCode.DAMAGED: Flaw.DAMAGED})
 CANNOT_BE_OPENED = frozenset({ReasonCode.UNREADABLE, *FLAWS})
-"""Reasons that keep every other agent and model from reading the file, too."""
+"""Reasons that prevent every other agent and model from reading the file, too."""
 
 
 def description(file: FilePart, reason: Reason, style: TextStyle) -> str:
@@ -162,7 +162,7 @@ def _natively(file: FilePart, delivery: Delivery, reader: Reader, position: Posi
         decision = decide_text_form if file.mime_type in ARCHIVES else decide_description
         return _write_as(decision(file, reader, flaw), file, reader, position, style)
     blob = file.content.blob() if file.content else None
-    # Use the URL only if there are no bytes. `decide` has checked that the slot accepts URLs.
+    # Send the URL only if there are no bytes. `decide` has checked that the slot accepts URLs.
     url = None if blob else file.url
     part = NativePart(file.kind, file.mime_type, blob, url, file.filename, file.detail, file.cache)
     return WrittenFile(delivery, natives=(part,))
@@ -283,7 +283,7 @@ def _find_text(file: FilePart, delivery: Delivery) -> tuple[Text | None, Deliver
         )
         if rendered is not None and rendered.text.strip():
             return rendered, delivery
-    # A web page from which no text could be extracted is sent with its markup.
+    # If no text can be extracted from a web page, it is sent with its markup.
     return (content.text(), replace(delivery, outcome=Outcome.INLINED)) if marked_up else (None, delivery)
 
 

@@ -1,4 +1,4 @@
-"""Decide whether a model can describe a file for another model, and estimate the tokens that this takes."""
+"""Decide whether a model can describe a file for another model, and estimate the tokens that the description takes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _find_obstacle(file: FilePart, describer: Reader) -> Reason | None:
         return make_reason(ReasonCode.UNREADABLE, problem=file.unreadable or "failed")
     if file.size == 0:
         return make_reason(ReasonCode.EMPTY)
-    # Do not let the model describe extracted text: the receiving model could read that text itself.
+    # Do not let the model describe extracted text: the receiving model could read this text itself.
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     if reason := _too_long(file) or _locked(file):
         return reason
@@ -87,6 +87,6 @@ def estimate_describing(
     adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):
         return None
-    # Without the file's dimensions or duration, its tokens are unknown. To count them as zero would be misleading.
+    # Without the file's dimensions or duration, its tokens are unknown. Counting them as zero would be misleading.
     file_estimate = estimate_delivery(adapted.deliveries[0], model)
     return Estimate(estimate_request(adapted, model), file_estimate.rule) if file_estimate else None

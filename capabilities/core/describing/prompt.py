@@ -16,13 +16,14 @@ from capabilities.core.texts.phrases import escape_name, is_hidden, nearest_lang
 from capabilities.core.vocabulary import Kind
 
 # Text that comes from a file is not trusted. It is quoted, so that models treat it as content and not as instructions.
-# Two fences of backticks enclose it, longer than any run of backticks in the text, and each line gets a prefix. No
-# quoted line can therefore be mistaken for a fence, or for the first line of a block that programs parse. Invisible and
-# reordering characters are removed, and spaces break up models' control tokens. The same text is always quoted in the
-# same way, so that providers' prompt caches keep matching.
+# It is enclosed in two fences of backticks that are longer than any run of backticks in the text, and each line gets a
+# prefix. No quoted line can therefore be mistaken for a fence, or for the first line of a block that programs parse.
+# Invisible and reordering characters are removed, and spaces break up models' control tokens. The same text is always
+# quoted in the same way, so that it keeps matching providers' prompt caches.
 
 MAX_CHARS = 32_000
-"""Maximum number of characters quoted from a description. The prompt asks for about that length at most."""
+"""Maximum number of characters quoted from a description. The prompt asks for a description of about this length at
+most."""
 
 MAX_NAME = 200
 
@@ -54,7 +55,7 @@ CUTS: Mapping[str, str] = MappingProxyType(
 )
 
 LINE_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Characters that some programs treat as line ends. Each is replaced by a line feed."""
+"""Characters that some programs treat as line ends. Each is replaced with a line feed."""
 
 HIDDEN = re.compile("[\U000e0100-\U000e01ef]|(?<=[\u200c\u200d])[\u200c\u200d]+")
 """Variation selectors and repeated zero-width joiners, which can hide text."""
@@ -73,7 +74,7 @@ CONTROL_TOKENS = re.compile(
     re.IGNORECASE,
 )
 """Brackets of the control tokens that mark roles and tool calls. Inference engines for open models may interpret such
-tokens anywhere in a text."""
+tokens anywhere in text."""
 
 
 def quote_text(text: str, describer: str, language: str | None) -> str:
@@ -99,7 +100,7 @@ def fence_text(text: str, language: str | None, max_chars: int) -> str:
 def clean_text(text: str) -> str:
     """Remove invisible characters, and insert spaces into models' control tokens."""
     lines = LINE_ENDS.sub("\n", text)
-    # Check each character only once: even a long text has few different characters.
+    # Check each distinct character only once: even long text has few of them.
     visible = lines.translate({ord(char): None for char in set(lines) if char not in "\n\t" and is_hidden(char)})
     shortened = LONG_RUNS.sub(r"\1\2", HIDDEN.sub("", visible))
     # Break up control tokens last, because removing hidden characters may form new ones.
@@ -120,7 +121,7 @@ MAX_QUESTION_CHARS = 2_100
 
 @dataclass(frozen=True, slots=True)
 class DescribingPrompt:
-    """The parts of the prompt in one language. `tasks` has the instructions for each kind of file."""
+    """The parts of the prompt in one language. `tasks` contains the instructions for each kind of file."""
 
     rules: str
     tasks: Mapping[Kind, str]
@@ -237,7 +238,7 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     parts = [prompt.request]
     if question:
         parts += [prompt.question, fence_text(question, language, MAX_QUESTION_CHARS)]
-    # Drop the caller's image detail and cache breakpoint, which are meant for the caller's own model.
+    # Drop the caller's image detail and cache breakpoint, because they are meant for the caller's own model.
     plain_file = replace(file, detail=None, cache=None, led=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
