@@ -1,9 +1,9 @@
 """Read and write JSON with the codec that the program sets at start-up, or else with the standard library.
 
-The `core` packages import only the standard library, so the program passes them a faster codec, which must return the
+The `core` packages import only the standard library, so the program gives them a faster codec, which must return the
 same values. Input that the faster codec rejects (NaN, lone surrogates, encodings other than UTF-8, numbers out of its
-range) is passed to the standard library. Lone surrogates are never written: two adjacent halves are joined, others
-become U+FFFD.
+range) is passed to the standard library. Lone surrogates are never written: two adjacent halves are joined, and all
+others become U+FFFD.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capabilities.core.surrogates import may_have_surrogate, repair, repair_text
 BLOCK = 16 * 1024
 """Number of bytes scanned in one step. Only longer strings are decoded in pieces."""
 MAX_ANSWER_VALUES = 100_000
-"""Maximum number of values in a provider's response or in one event of a stream. To parse them takes about ten
+"""Maximum number of values in a provider's response or in one event of a stream. Parsing them takes about ten
 milliseconds."""
 NUMBERS_PER_ANSWER_VALUE = 16
 """Like `NUMBERS_PER_VALUE`, but for providers' responses. It is higher, because a batch of embeddings can have more
@@ -33,13 +33,13 @@ than a million numbers."""
 MAX_INNER_VALUES = 20_000
 """Maximum number of values in JSON that is inside a string, such as a tool's arguments or result."""
 NUMBERS_PER_VALUE = 4
-"""How many numbers, or literals such as `true`, are counted as one value."""
+"""How many numbers, or literals such as `true`, count as one value."""
 PIECE_BYTES = 256 * 1024
 """Number of bytes of a long string that are decoded in one step."""
 SAMPLE = 1024
 """Number of bytes at the start of a piece that are examined to distinguish text from base64."""
 BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/-_=\\"
-"""The bytes of base64, and the backslash, with which JSON escapes slashes and line breaks."""
+"""The characters of base64, and the backslash, with which JSON escapes slashes and line breaks."""
 MAX_ESCAPE = 12
 """Length in bytes of an escaped surrogate pair, which is the longest escape."""
 UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z")
@@ -52,7 +52,7 @@ class TooManyValuesError(ValueError):
 
 @dataclass(slots=True)
 class JsonScan:
-    """The counts of values, and the start and end of each long string's content."""
+    """How many values there are, and where the content of each long string starts and ends."""
 
     strings: int = 0
     containers: int = 0
@@ -64,13 +64,14 @@ class JsonScan:
     def values(self) -> int:
         """Return the number of values.
 
-        Each string (member names, too), array and object counts as 1. Other values count as less.
+        Each string (including member names), array and object counts as one. Several other values together count as
+        one.
         """
         return self.strings + self.containers + self.commas // self.numbers_per_value
 
 
 def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int = NUMBERS_PER_VALUE) -> JsonScan:
-    """Count the values in JSON in linear time. The counts are meaningless if the JSON is invalid.
+    """Count the values in JSON in linear time. If the JSON is invalid, the counts are meaningless.
 
     Raise `TooManyValuesError` as soon as there are more than `max_values`.
     """
@@ -102,8 +103,8 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # Return the last offset in the `BLOCK` bytes before the quote that is certainly outside an escape. If there is
-    # none, return `start`, which is always outside.
+    # Return the last offset in the `BLOCK` bytes before the quote that is certainly not inside an escape. If there is
+    # none, return `start`, which is never inside an escape.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 
@@ -113,9 +114,10 @@ def is_bounded(
 ) -> bool:
     """Return whether JSON has few enough values to be parsed.
 
-    The defaults are for JSON inside a caller's string, whose values the limit on request bodies does not count.
+    The defaults are for JSON inside a string from a caller, because the limit on request bodies does not count its
+    values.
     """
-    # Each value takes at least one character.
+    # Each value takes up at least one character.
     if len(text) <= max_values:
         return True
     data = text.encode("utf-8", "replace") if isinstance(text, str) else text
@@ -132,7 +134,7 @@ def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
         block = block[:-1]
     if b'\\"' not in block:
         return block, len(block)
-    # Replace escapes by text of the same length, so that offsets do not change.
+    # Replace escapes with text of the same length, so that offsets do not change.
     return block.replace(b"\\\\", b"__").replace(b'\\"', b"__"), len(block)
 
 
@@ -147,10 +149,12 @@ def extract_strings(
     mark: str,
     max_text: float = math.inf,
 ) -> tuple[bytes, dict[str, str]]:
-    """Replace each long string in the document by a placeholder, and return the strings by placeholder.
+    """Replace each long string in the document with a placeholder.
 
-    Placeholders begin with `mark`, with which no string in the document may begin. `parse` decodes each string piece by
-    piece, and its errors are passed on. Raise `TooMuchTextError` if long strings other than base64 have more than
+    Return the document, and a map from placeholders to strings.
+
+    Placeholders begin with `mark`. No string in the document may begin with it. `parse` decodes each string piece by
+    piece, and may raise any exception. Raise `TooMuchTextError` if long strings other than base64 have more than
     `max_text` bytes in total.
     """
     skeleton, texts, plain_bytes, end = bytearray(), dict[str, str](), 0, 0
@@ -202,7 +206,7 @@ def _safe_end(view: memoryview, start: int, stop: int) -> int:
 
 
 def restore_strings(value: Any, texts: dict[str, str]) -> Any:
-    """Replace each placeholder by its long string, in values and in member names."""
+    """Replace each placeholder with its long string, in values and in member names."""
     whole = [value]
     # Use a stack instead of recursion, because the value may be deeply nested.
     waiting: list[Any] = [whole]
@@ -214,7 +218,7 @@ def restore_strings(value: Any, texts: dict[str, str]) -> Any:
             elif type(member) is dict or type(member) is list:
                 waiting.append(member)
         if type(container) is dict and not texts.keys().isdisjoint(container):
-            # Rebuild the object, so that its members keep their order.
+            # Build a new object, so that the members keep their order.
             members = [(texts.get(key, key), member) for key, member in container.items()]
             container.clear()
             container.update(members)
@@ -256,7 +260,7 @@ def read_json(data: bytes | str, *, is_trusted: bool = False) -> Any:
 
 
 def _read_int(text: str) -> int | float:
-    # Faster codecs read an integer beyond 64 bits as a float, so the standard library must do the same.
+    # Faster codecs read an integer beyond 64 bits as a float, so do the same with the standard library.
     number = int(text) if len(text) <= DIGITS else float(text)
     return number if isinstance(number, float) or -(2**63) <= number < 2**64 else float(number)
 

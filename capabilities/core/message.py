@@ -1,7 +1,7 @@
 """The canonical message: a caller's request before it is adapted to a candidate model.
 
-The canonical message never changes. For each candidate, `adaptation.adapt` derives a message in which every `FilePart`
-is replaced by a `NativePart` or a `TextPart`. The candidate's protocol encodes the derived message.
+The canonical message never changes. For each candidate, `adaptation.adapt` derives a message in which a `NativePart` or
+a `TextPart` replaces every `FilePart`. The candidate's protocol encodes the derived message.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def make_blob(data: bytes) -> Blob:
 
 @value_class
 class Text:
-    """The text of a file. `source` is the encoding or format it was read from, e.g. `utf-8`, `gb18030`, `pdf`, `docx`.
+    """The text of a file. `source` is the file's encoding or format, such as `utf-8`, `gb18030`, `pdf` or `docx`.
 
     `share` is the fraction of the file's text that is in `text`, or None if unknown. Unless `share` is 1, a `note`
     explains what is missing. `invalid_bytes` is the number of bytes that could not be decoded and were replaced by
@@ -68,11 +68,11 @@ class Text:
 
 @value_class
 class Converted:
-    """A converted file, e.g. a PNG made from a BMP: its bytes, type, and size in pixels if it is an image.
+    """A converted file, such as a PNG made from a BMP: its bytes, its type and, for an image, its size in pixels.
 
-    `original_pixels` is the number of pixels that the decoder produced, so that a crop defined by the file itself does
-    not count as a loss. `frames` is the number of pages or frames in the original file, of which only the first was
-    converted.
+    `original_pixels` is the number of pixels that the decoder produced. If the file itself defines a crop, the cropped
+    area does not count as a loss. `frames` is the number of pages or frames in the original file, of which only the
+    first was converted.
     """
 
     blob: Blob
@@ -85,7 +85,10 @@ class Converted:
 
 @value_class
 class PageImages:
-    """Images of a document's pages or an animation's frames, by number (from 1). `total` counts all pages or frames."""
+    """Images of a document's pages or an animation's frames. The keys are numbers from 1.
+
+    `total` counts all pages or frames.
+    """
 
     images: Mapping[int, Converted]
     total: int
@@ -105,7 +108,7 @@ class Inspection:
 
 @value_class
 class ConvertTo:
-    """Requirements for a converted image: the allowed types, maximum bytes, and maximum pixels per side."""
+    """What a converted image must satisfy: the allowed types, the maximum bytes, and the maximum pixels per side."""
 
     mime_types: tuple[str, ...]
     max_bytes: int | None = None
@@ -164,7 +167,7 @@ class CacheBreakpoint:
 
 @value_class
 class TextPart:
-    """Text in a message. `cache` means that a prompt prefix to cache ends after it."""
+    """Text in a message. `cache` is set if the provider should cache the prompt prefix that ends after this text."""
 
     text: str
     cache: CacheBreakpoint | None = None
@@ -176,7 +179,8 @@ class FilePart:
 
     `size` is in bytes, `seconds` is the duration of audio or video, `width` and `height` are in pixels. They are None
     if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` means that a line with the
-    file's name is sent before it, as for a file in a tool result. `detail` is OpenAI's level of detail for images.
+    file's name is sent before the file, as for a file in a tool result. `detail` is OpenAI's level of detail for
+    images.
     """
 
     kind: Kind
@@ -262,7 +266,7 @@ class VendorItem:
     def covered(self) -> int:
         """Return how many characters of the turn's text this item repeats.
 
-        Text with citations repeats its entire length, any other item nothing.
+        An item for text with citations repeats that text. Any other item repeats none.
         """
         return len(self.value["text"]) if self.name == CITATIONS and self.value.get("type") == "text" else 0
 
@@ -299,10 +303,10 @@ class Message:
 def interleave(
     thoughts: Sequence[ReasoningBlock], vendor: Sequence[VendorItem], origin: str | None = None
 ) -> list[ReasoningBlock | VendorItem]:
-    """Return a turn's reasoning blocks (all, or only those of `origin`) and its vendor items, in order."""
+    """Return a turn's reasoning blocks (all, or only those of `origin`) and vendor items, in their original order."""
     if not vendor:
         return [thought for thought in thoughts if origin in (None, thought.origin)]
-    # Sort by position in the turn. At the same position, a vendor item precedes the reasoning after it.
+    # Sort by position in the turn. A vendor item precedes reasoning at the same position.
     blocks: list[tuple[tuple[int, ...], ReasoningBlock | VendorItem]] = [
         ((thought.offset, thought.calls, at, 1), thought)
         for at, thought in enumerate(thoughts)
@@ -313,7 +317,7 @@ def interleave(
 
 
 def find_opening_system(messages: Sequence[Message]) -> int | None:
-    """Return the index of the first system message, or None if there is none before the model's first answer."""
+    """Return the index of the first system message, or None if none precedes the model's first answer."""
     # Messages before the first answer never change, so text added to this message is the same in every later turn.
     for at, message in enumerate(messages):
         if message.role in (Role.SYSTEM, Role.ASSISTANT):
@@ -325,8 +329,8 @@ def find_opening_system(messages: Sequence[Message]) -> int | None:
 class Tool:
     """A function that the model may call. `parameters` is its JSON Schema.
 
-    `custom` is set only for OpenAI's custom tools, whose input is free text. It is the format of the input, or empty if
-    any text is allowed.
+    `custom` is set only for OpenAI's custom tools, whose input is free text. It specifies the format of the input, or
+    is empty if any text is allowed.
     """
 
     name: str
@@ -344,8 +348,8 @@ class ChatRequest:
     `tool_choice` is `none`, `auto` or `required`, unless `tool_name` names a tool. `allowed_tools` are the tools that
     the model may choose from (all if empty). `response_format` is OpenAI's object (`json_object` or `json_schema`) or
     None. `extra` has OpenAI's other parameters (seed, penalties, reasoning_effort …), unchanged. `inner` lists nested
-    fields that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` has the tools, fields and
-    beta flags of a single vendor's API.
+    fields that not every protocol has, e.g. `messages[2].content[0].cache_control`. `vendor` contains the tools, fields
+    and beta flags that exist only in one vendor's API.
     """
 
     messages: tuple[Message, ...]

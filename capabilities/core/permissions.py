@@ -23,7 +23,10 @@ class UserRole(StrEnum):
 
 
 class Right(Flag):
-    """What a role may do on a page. `TRY` allows submitting forms that store nothing, e.g. to preview a draft."""
+    """What a role may do on a page.
+
+    With `TRY`, it may submit forms that store nothing, for example to preview a draft.
+    """
 
     NOTHING = 0
     SEE = auto()
@@ -58,8 +61,8 @@ READINGS: Mapping[PagePart, str] = {
     PagePart.ARTIFACT_BYTES: "artifact.read",
     PagePart.EXPORTS: "configuration.export",
 }
-"""Parts of pages for which the audit log records each view, with the action's name. Views of thumbnails are not
-recorded."""
+"""Parts of pages whose views are recorded in the audit log, with the name of the recorded action. Views of thumbnails
+are not recorded."""
 
 PAGES: Mapping[str, Mapping[str, Cells]] = {
     "oneself": {
@@ -234,8 +237,8 @@ PAGE_OF_KIND: Mapping[str, str] = {
     "budget": "budget_save",
     "configuration": "config_import",
 }
-"""The URL name of the page on which each kind of object is changed. Users without the right to make a change there may
-not restore or undo such a change either."""
+"""The URL name of the page on which each kind of object is changed. Users who may not change objects on this page may
+not restore or undo such changes either."""
 
 SCOPES = ("route", "artifacts:read", "artifacts:write", "registry:read", "agents:write", "config:read", "config:write")
 DEFAULT_SCOPES = SCOPES[:4]
@@ -299,7 +302,7 @@ CALLS: Mapping[str, str] = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "DELETE /v1/files/{ref}": "artifacts:write",
 }
-"""All API calls of agents, with the scope that the key needs. HEAD is treated as GET."""
+"""All API calls of agents, with the scope that the key needs for each. HEAD counts as GET."""
 
 ADMIN_SCOPES = (
     *("providers:read", "providers:write", "services:read", "services:write", "routes:read", "routes:write"),
@@ -316,8 +319,8 @@ ROLE_SCOPES: Mapping[UserRole, frozenset[str]] = {
     UserRole.EDITOR: _READING | {"config:read", "services:write", "routes:write", "agents:write", "history:write"},
     UserRole.ADMINISTRATOR: frozenset(ADMIN_SCOPES),
 }
-"""The token scopes that correspond to each role's rights on pages. A token may not assign a role that has scopes which
-the token itself lacks."""
+"""The token scopes that correspond to each role's rights on pages. A token may not assign a role if it lacks one of the
+role's scopes."""
 
 ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/providers": "providers:read",
@@ -377,8 +380,8 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""All API calls of administrators' scripts, with the scope that the token needs. The token's owner must also be an
-administrator."""
+"""All API calls of administrators' scripts, with the scope that the token needs for each. In addition, the token's
+owner must be an administrator."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",
@@ -387,10 +390,10 @@ TOOL_SCOPES: Mapping[str, str] = {
     "get_my_capabilities": "registry:read",
     "list_artifacts": "artifacts:read",
 }
-"""All MCP tools at `/mcp`, with the scope that the key needs. Any valid key may list the tools."""
+"""All MCP tools at `/mcp`, with the scope that the key needs for each. Any valid key may list the tools."""
 
 MACHINE_NAMESPACES = frozenset({"agents-api", "gateway", "probes"})
-"""URL namespaces for programs, which do not sign in. Browser sessions are ignored there."""
+"""URL namespaces for programs. Programs do not sign in, so browser sessions are ignored there."""
 
 DJANGO_ADMIN = "admin"
 """URL namespace of Django's own admin, if it is installed. Superusers may view rows there but not change them."""
@@ -423,7 +426,7 @@ def right_on_page(role: UserRole, name: str) -> Right:
 def is_offered(name: str, right: Right) -> bool:
     """Return whether any role has one of these rights on the page.
 
-    If not, the page does not support the HTTP method that needs the right.
+    If none has, the page does not support the HTTP method that needs the right.
     """
     return any(cell & right for cell in _ROWS.get(name, ()))
 
@@ -442,7 +445,7 @@ def changeable_kinds(role: UserRole) -> frozenset[str]:
 
 
 def least_role(name: str, right: Right) -> UserRole:
-    """Return the lowest role that has one of these rights on the page, or ADMINISTRATOR if none has."""
+    """Return the least powerful role that has one of these rights on the page, or ADMINISTRATOR if none has."""
     return next((role for role in UserRole if right_on_page(role, name) & right), UserRole.ADMINISTRATOR)
 
 

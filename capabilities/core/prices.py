@@ -1,6 +1,6 @@
 """Token prices, and the exact cost of a call.
 
-Amounts of money are integers in nanos (billionths of the currency's unit), so that sums over many small calls are
+Amounts of money are integers in nanos (billionths of the currency's unit), so that the totals of many small calls are
 exact. The kinds of tokens are the same as in `capabilities.core.wire.Usage`.
 """
 
@@ -22,7 +22,7 @@ from capabilities.core.wire import Usage
 NANO = 1_000_000_000
 """Nanos in one unit of a currency."""
 MAX_NANOS = 10**15
-"""Maximum cost of one call: a million units of the currency. A higher cost must be an error and is reduced to this
+"""Maximum cost of one call: a million units of the currency. A higher cost must be an error, so it is reduced to this
 maximum."""
 CURRENCY = re.compile(r"[A-Z]{3}")
 NO_CURRENCY = "XXX"
@@ -35,9 +35,9 @@ _SCALE = 1_000_000
 class Rates:
     """Prices per million tokens of each kind, in millionths of the currency's unit.
 
-    Tokens without a price of their own (None) cost the same as other input or output. Cached tokens and input audio and
-    images are part of the input. Output audio, output images and reasoning are part of the output. If `cache_write_1h`
-    is None, `cache_write` applies.
+    If a kind of token has no price of its own (None), it costs the same as other input or output. Cached tokens and
+    input audio and images are part of the input. Output audio, output images and reasoning are part of the output. If
+    `cache_write_1h` is None, `cache_write` applies.
     """
 
     input: int | None = None
@@ -77,8 +77,7 @@ class Price:
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         fitting = [tier for tier in self.tiers if prompt_tokens > tier.above]
-        # Tiers are in ascending order, so the last tier that applies is the right one. If there is none, the first tier
-        # applies.
+        # Tiers are in ascending order, so the last one that applies is the right one. If none applies, use the first.
         return (fitting or self.tiers)[-1 if fitting else 0].rates
 
 
@@ -116,14 +115,14 @@ def calculate_cost(usage: Usage, price: Price) -> Cost | None:
         return None
     rates = price.rates_for(usage.prompt_tokens or 0)
     input_parts, output_parts = _input_parts(usage, rates), _output_parts(usage, rates)
-    # If part of the cost is unknown, return None, because the result must never be lower than the real cost.
+    # If part of the cost is unknown, return None, because the result must never be lower than the actual cost.
     if any(count and rate is None for count, rate in (*input_parts, *output_parts)):
         return None
     output_sum = _sum(output_parts)
     nanos = _nanos(_sum(input_parts) + output_sum)
     if not (usage.cached_tokens or usage.cache_write_tokens):
         return Cost(nanos, price.currency)
-    # What the same usage would cost if all cached tokens had the price of uncached input.
+    # What the same usage would cost if cached tokens cost as much as uncached input.
     uncached = _sum(_input_parts(_without_cache(usage), rates)) + output_sum
     return Cost(nanos, price.currency, _nanos(uncached) - nanos)
 
@@ -164,7 +163,7 @@ def _split(whole: int | None, rate: int | None, sorts: Sequence[tuple[int | None
     remaining, parts = whole or 0, list[Part]()
     for count, part_rate in sorts:
         if count and part_rate is not None:
-            # The parts that a provider reports may add up to more than its total, but no token must be billed twice.
+            # The parts that a provider reports may add up to more than the total, but no token must be billed twice.
             part_count = min(max(count, 0), remaining)
             parts.append((part_count, part_rate))
             remaining -= part_count
@@ -184,7 +183,7 @@ def _sum(parts: Sequence[Part]) -> int:
 
 
 def _nanos(total: int) -> int:
-    # Tokens times millionths of a unit per million tokens gives thousandths of a nano. The maximum leaves room for
+    # Tokens times millionths of a unit per million tokens gives thousandths of a nano. The maximum is low enough for
     # adding up many costs.
     return min((total + 500) // 1000, MAX_NANOS)
 
@@ -208,7 +207,7 @@ def exact_amount(nanos: int) -> str:
 def amount_text(nanos: int) -> str:
     """Return an amount in nanos as text.
 
-    From one unit on it has two decimals, otherwise two significant digits and at most nine decimals.
+    Amounts of at least one unit have two decimals, and smaller ones two significant digits and at most nine decimals.
     """
     amount = Decimal(nanos) / NANO
     decimals = 2 if abs(amount) >= 1 or not amount else min(9, 1 - amount.adjusted())
@@ -234,12 +233,15 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "reasoning": "reasoning",
     }
 )
-"""Names of the amounts in JSON, with the fields of `Rates`. The first two are required."""
+"""Maps names of the amounts in JSON to fields of `Rates`. The first two are required."""
 REQUIRED = ("currency", "input", "output")
 
 
 def check_price(data: object, path: str = "price") -> tuple[Problem, ...]:
-    """Return the problems in a price in JSON. An unknown field is only a warning. An empty object means no price."""
+    """Return the problems in a price in JSON. An unknown field is only a warning.
+
+    An empty object means that there is no price.
+    """
     if not isinstance(data, Mapping):
         example = "{'currency': 'USD', 'input': 2.5, 'output': 10}"
         return (
@@ -293,6 +295,6 @@ def parse_price(data: Mapping[str, Any]) -> Price | None:
     if not data or any(problem.severity == "error" for problem in check_price(data)):
         return None
     amounts = {field: data.get(name) for name, field in FIELDS.items()}
-    # Convert through text, because a float's rounding error would otherwise become part of the price.
+    # Convert through text, because otherwise a float's rounding error would become part of the price.
     rates = {field: rate_from_amount(Decimal(str(value))) for field, value in amounts.items() if value is not None}
     return Price(data["currency"], (Tier(0, Rates(**rates)),))

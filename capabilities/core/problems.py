@@ -20,11 +20,11 @@ class Problem:
 
     @property
     def line(self) -> str:
-        """Return the path and the sentence as one line. The path occurs only once."""
+        """Return the path and the sentence as one line, without repeating the path."""
         # Many sentences already begin with the path.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 
 
 MAX_PROBLEMS = 20_000
-"""Checks stop when they have found this number of problems."""
+"""Checks stop after this number of problems."""

@@ -1,4 +1,4 @@
-"""Pass on a call to an operation, with the candidate model's name instead of the one that the caller sent."""
+"""Pass on a call to an operation, with the caller's model name replaced by the candidate model's name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capabilities.core.protocols.stream import EventStream
 from capabilities.core.protocols.urls import sibling_url
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# Operations are passed on only to providers with this protocol.
+# Only providers with this protocol receive calls to operations.
 REQUIRED_PROTOCOL = "openai"
 
 

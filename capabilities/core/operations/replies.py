@@ -1,4 +1,4 @@
-"""Read an operation's complete response to find failures, token counts and files. It is passed on unchanged."""
+"""Find failures, token counts and files in an operation's complete response. The response is passed on unchanged."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.values import value_class
 from capabilities.core.wire import Answer, Failure, Fault, Media, Usage
 
-# Names of token counts in a `usage` object and its nested objects, with the corresponding fields of `Usage`. OpenAI
-# uses two sets of names, and hosts of reranking models use others.
+# Maps names of token counts, in a `usage` object and its nested objects, to fields of `Usage`. OpenAI uses two sets of
+# names, and hosts of reranking models use others.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -51,7 +51,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "output_tokens_details": OUTPUT,
     "completion_tokens_details": OUTPUT,
 }
-# Known fields of `usage` that are not counted, with the reason.
+# Known fields of `usage` that are ignored, with the reason.
 IGNORED_COUNTS: Mapping[str, str] = {
     "seconds": "a length and no count of tokens",
     "type": "says whether tokens or seconds are counted",
@@ -78,7 +78,7 @@ def parse_usage(value: Mapping[str, Any]) -> Usage:
 JSON_TYPE = "application/json"
 # Transcript formats other than JSON.
 PLAIN_FORMATS = frozenset({"text", "srt", "vtt"})
-# MIME types of audio, by requested `response_format`. OpenAI's default is mp3.
+# Maps requested values of `response_format` to MIME types of audio. OpenAI's default is mp3.
 SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     {
         "mp3": "audio/mpeg",
@@ -90,9 +90,10 @@ SOUND_TYPES: Mapping[str, str] = MappingProxyType(
     }
 )
 TYPE_CHARS = 150
-# Generic content types for bytes and for text. They replace unexpected types, which callers' programs might interpret.
+# Generic content types for bytes and for text. They replace unexpected types, because callers' programs might interpret
+# those.
 ANY_TYPE, PLAIN_TYPE = "application/octet-stream", "text/plain; charset=utf-8"
-# Content types of plain-text transcripts that are passed on. Others are replaced by `PLAIN_TYPE`.
+# Content types of plain-text transcripts that are passed on. All others are replaced with `PLAIN_TYPE`.
 PLAIN_TYPES = ("text/plain", "text/vtt", "application/x-subrip")
 
 
@@ -105,7 +106,7 @@ class PassthroughAnswer(Answer):
     value: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def body_for(self, model: str) -> bytes:
-        """Return the bytes to pass on, with the provider's model name replaced by the caller's name for the model."""
+        """Return the bytes to pass on, with the caller's name for the model instead of the provider's."""
         if self.value is None or not isinstance(self.value.get("model"), str) or self.value["model"] == model:
             return self.body
         return write_json({**self.value, "model": model}, lambda: _refuse)

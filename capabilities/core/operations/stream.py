@@ -59,7 +59,7 @@ class OperationReader:
         return sum(1 for choice in choice_list if isinstance(choice, dict) and choice.get("finish_reason"))
 
     def _note_end(self, value: Mapping[str, Any]) -> None:
-        # The usage of a completion arrives after its choices have ended.
+        # The usage of a completion arrives only after its choices have ended.
         if value.get("usage"):
             self.usage = parse_usage(value)
         if self._ended >= self._expected:
@@ -72,7 +72,7 @@ class OperationReader:
                 f"image/{non_empty_text(value.get('output_format')) or 'png'}", value.get("b64_json")
             )
         else:
-            # Image events before the last one have only partial images, which are not collected.
+            # All image events but the last contain only partial images, which are not collected.
             media = parse_base64_media(self._sound_type, value.get("audio")) if kind == SOUND_DELTA else None
         if media is not None:
             yield media
@@ -84,7 +84,7 @@ def format_frame(event: SseEvent) -> str:
 
 
 def rename_model(frames: str, model: str) -> str:
-    """Return the stream frames with the provider's model name replaced by the caller's name for the model."""
+    """Return the stream frames, with the caller's name for the model instead of the provider's."""
     if '"model"' not in frames:
         return frames
     return "".join(_rename(frame, model) + "\n\n" for frame in frames.split("\n\n") if frame)
@@ -111,7 +111,7 @@ def _parse_frame(frame: str) -> dict[str, Any]:
 def whole_as_events(operation: Operation, answer: PassthroughAnswer) -> str:
     """Return a complete response as stream events.
 
-    This is for callers that request a stream from a provider that does not stream this operation.
+    This is for callers that request a stream although the provider does not stream this operation.
     """
     if operation.last_event == DONE:
         whole = json.dumps(answer.value, ensure_ascii=False)

@@ -1,7 +1,7 @@
 """A table of the operations other than chat that are passed on to providers with OpenAI's protocol.
 
 Each row defines an operation: its path, the formats of its request and response, the fields that hold files, and
-whether another model may be the fallback. The model's name is always in the field `model`.
+whether the fallback may be a different model. The model's name is always in the field `model`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ FORM, JSON = BodyShape.FORM, BodyShape.JSON
 STREAM = ("stream", "true")
 
 OPERATIONS: tuple[Operation, ...] = (
-    # Vectors of different models are not comparable, so only the same model at another provider may be the fallback.
+    # Vectors from different models are not comparable, so the fallback must be the same model at another provider.
     Operation("embeddings", "/embeddings", same_model=True),
     Operation("completions", "/completions", results=("choices",), stream=STREAM, last_event=DONE),
     Operation("moderations", "/moderations", results=("results",)),
@@ -109,7 +109,7 @@ OPERATIONS: tuple[Operation, ...] = (
 
 # Requests as `multipart/form-data`. Their fields are unchanged, and files are read in blocks while they are sent.
 
-# Escape characters that would end a quoted name, as browsers do.
+# As browsers do, escape characters that would end a quoted name.
 ESCAPES = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A"})
 
 
@@ -126,7 +126,7 @@ FormFields = Mapping[str, tuple[str | FormFile, ...]]
 
 @value_class
 class FormRequest(UpstreamRequest):
-    """An HTTP request that sends `FormFields`, its payload, as a form. `boundary` must not occur in any value."""
+    """An HTTP request whose payload, `FormFields`, is sent as a form. `boundary` must not occur in any value."""
 
     boundary: str = ""
 

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 from capabilities.core.wire import Annotation, Target
 
-# A provider's count above this limit is reduced to it. No model reads or writes so many tokens in one call.
+# Maximum token count. A higher count from a provider is reduced to it, because no model reads or writes so many tokens
+# in one call.
 MAX_COUNT = 100_000_000
 
 
 def parse_count(value: Any) -> int | None:
     """Return a provider's count as an integer from 0 to `MAX_COUNT`, or None if the value is not a valid count.
 
-    Negative, NaN, infinite and non-numeric values are invalid. In this case, callers estimate the usage.
+    Negative, NaN, infinite and non-numeric values are invalid. If a count is invalid, callers estimate the usage.
     """
     if type(value) is int:
         return min(value, MAX_COUNT) if value >= 0 else None
@@ -40,13 +41,13 @@ def non_empty_text(value: Any) -> str | None:
 
 
 def sum_counts(*numbers: int | None) -> int | None:
-    """Return the sum of the known counts, at most `MAX_COUNT`, or None if no count is known."""
+    """Return the sum of the known counts, at most `MAX_COUNT`, or None if none is known."""
     values = [number for number in numbers if number is not None]
     return min(sum(values), MAX_COUNT) if values else None
 
 
 URL_CITATION, FILE_CITATION = "url_citation", "file_citation"
-# OpenAI's service tiers. A tier of another host, such as Groq's on_demand, would be invalid in OpenAI's format.
+# OpenAI's service tiers. In OpenAI's format, a tier of another host, such as Groq's on_demand, would be invalid.
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast"})
 
 
@@ -100,8 +101,8 @@ def _token(value: Any) -> dict[str, Any] | None:
 
 
 # The code below converts a vendor's finish reason to OpenAI's, and decides whether it explains an answer without text.
-# An unknown reason never means that an answer is complete. It becomes `length`, the only value which indicates missing
-# content and which OpenAI's clients accept. With a value of our own, strict clients would reject an answer that was
+# An unknown reason never means that an answer is complete. It becomes `length`, the only value accepted by OpenAI's
+# clients that indicates missing content. If we sent a value of our own, strict clients would reject an answer that was
 # paid for. `content_filter` would wrongly blame the content, and `stop` would be false. The vendor's own reason is
 # logged and sent as `native_finish_reason`.
 
@@ -114,7 +115,7 @@ class Ending(NamedTuple):
 
 
 WHOLE = Ending("stop")
-# An announcement of tool calls that are missing does not explain an empty answer.
+# If tool calls are announced but missing, this does not explain an empty answer.
 CALLS = Ending("tool_calls")
 CUT = Ending("length", explains_silence=True)
 FILTERED = Ending("content_filter", explains_silence=True)
@@ -161,7 +162,7 @@ NO_KEY = frozenset({"", "NOT_NEEDED"})
 
 
 def merge(payload: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the payload with the provider's configured fields. Objects are merged, and other values replaced."""
+    """Return the payload with the provider's configured fields. Objects are merged, and other values are replaced."""
     out = dict(payload)
     for name, value in extra.items():
         existing = out.get(name)
@@ -184,7 +185,10 @@ def split_params(values: Mapping[str, Any], names: Collection[str]) -> tuple[dic
 
 
 def headers_for(target: Target, key_header: str, *, stream: bool, **fixed: str) -> dict[str, str]:
-    """Return the headers of a call. A header configured for the provider replaces ours of the same name."""
+    """Return the headers of a call.
+
+    If a header configured for the provider has the same name as one of ours, it replaces ours.
+    """
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream" if stream else "application/json",

@@ -14,7 +14,7 @@ from capabilities.core.protocols.errors import bad_shape, parse_failure
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# The request fields that the token counting endpoints of Anthropic and OpenAI accept. They reject other fields.
+# The only request fields that the token counting endpoints of Anthropic and OpenAI accept.
 MESSAGES = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
 RESPONSES = (
     *("model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text"),
@@ -27,8 +27,8 @@ GENERATE, COUNT = ":generateContent", ":countTokens"
 class Counter:
     """A vendor's token counting endpoint.
 
-    `path` and `body` derive its path and payload from those of a model call. `field` contains the count in the
-    response.
+    `path` and `body` are functions that derive its path and payload from those of a model call. `field` is the response
+    field with the count.
     """
 
     path: Callable[[str], str]

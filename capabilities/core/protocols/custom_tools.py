@@ -1,7 +1,7 @@
 """Convert custom tools with free-text input to functions with one argument, for vendors without custom tools.
 
-In a stream, the text is passed on while the JSON with it arrives, so that a client can display a patch while it is
-written.
+In a stream, the text is passed on while the JSON that contains it is still arriving, so that a client can display a
+patch as the model writes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INPUT_DESCRIPTION = "The whole text goes into `input`, as it is, without quotes 
 GRAMMAR = "It must follow this %s grammar:\n%s"
 _OPENING = re.compile(r'\s*\{\s*"input"\s*:\s*"')
 # Matches the complete characters in the rest of a JSON string. The first half of a surrogate pair does not match until
-# the second half has arrived.
+# its second half has arrived.
 _CHARACTERS = re.compile(
     r'(?:[^"\\]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{4}|(?=[^\\]|\\[^u]))|'
     r"u(?![dD][89abAB])[0-9a-fA-F]{4}|[^u]))*"
@@ -40,7 +40,7 @@ def as_function(tool: Tool) -> Tool:
 
 
 def parse_free_text(arguments: str) -> str:
-    """Return the free text in a call's arguments, or the arguments unchanged if they have another form."""
+    """Return the free text in a call's arguments, or the arguments unchanged if they do not have the expected form."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ def restore_custom(answer: Answer, names: Collection[str]) -> Answer:
 
 @dataclass(slots=True)
 class _Text:
-    """Extracts the free text of a call while its arguments arrive."""
+    """Extracts the free text of a call while the call's arguments arrive."""
 
     waiting: str = ""
     is_open: bool = False
@@ -82,7 +82,7 @@ class _Text:
         return repair_text(json.loads(f'"{text}"', strict=False)) if text else ""
 
     def rest(self) -> str:
-        # If the arguments never had the expected form, nothing was sent yet.
+        # If the arguments never had the expected form, nothing has been sent yet.
         return "" if self.is_open else parse_free_text(self.waiting)
 
 
@@ -100,7 +100,7 @@ class CustomCalls:
             if isinstance(event, Delta):
                 out.append(event._replace(tool_calls=tuple(map(self._restore, event.tool_calls))))
                 continue
-            # At the end of the stream, arguments that never had the expected form become the text.
+            # At the end of the stream, arguments without the expected form are sent as the text.
             rests = (
                 {} if isinstance(event, Supplement) else {at: call_text.rest() for at, call_text in self.texts.items()}
             )

@@ -1,7 +1,7 @@
 """Tables of each vendor's dialect of JSON Schema, with links to the pages that document it.
 
-The tables are based on the schemas that the vendors' SDKs produce and reject (anthropic 2.11, openai 3.52, google-genai
-3.4, read on 2026-11-24), and on excerpts from these pages.
+The tables are based on these pages, and on the schemas that the vendors' SDKs produce and reject (anthropic 2.11,
+openai 3.52, google-genai 3.4, read on 2026-11-24).
 """
 
 from __future__ import annotations
@@ -124,11 +124,11 @@ def openai_dialects(endpoint: str) -> Dialects | None:
 
 # Lookaround, word boundaries and backreferences, which constrained decoding does not support.
 UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-# Keywords that constrain nothing. If a dialect lacks them, they are removed but not reported as dropped.
+# Keywords that do not constrain values. If a dialect lacks them, they are removed without being reported as dropped.
 NO_CONSTRAINT = frozenset(
     ["$schema", "$id", "$comment", "$anchor", "discriminator", "deprecated", "readOnly", "writeOnly"]
 )
-# Phrases that describe constraints to a model. Other keywords are written as in the schema.
+# Phrases that describe constraints to a model. All other keywords are written as they are in the schema.
 PHRASES = {
     "minimum": "minimum {}",
     "maximum": "maximum {}",

@@ -13,7 +13,7 @@ from capabilities.core.json_codec import read_repaired_json
 from capabilities.core.providers.redaction import READ_CHARACTERS
 from capabilities.core.translatable import translatable
 
-# Requests to wait more than a day are implausible and ignored.
+# A requested wait time of more than a day is implausible and ignored.
 MAX_SECONDS = 86_400.0
 _NUMBER = re.compile(r"\s*\d{1,15}(\.\d{0,15})?\s*", re.ASCII)
 
@@ -69,15 +69,15 @@ PARAM = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?\Z")
 _TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
 _DELAY = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)s\Z")
 MAX_REASONS = 20
-_BASE_RESP = "base_resp"  # MiniMax puts the status in this field, with HTTP status 200.
+_BASE_RESP = "base_resp"  # With HTTP status 200, MiniMax puts the real status in this field.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
     """An error in a form that does not depend on the provider.
 
-    `search_text` is the text for classification. `status` is the HTTP status stated in the body, `code` the provider's
-    most specific code, and `param` the parameter that the error names. `retry_after` is in seconds.
+    `search_text` is the text by which the error is classified. `status` is the HTTP status stated in the body, `code`
+    the provider's most specific code, and `param` the parameter that the error names. `retry_after` is in seconds.
     """
 
     message: str = ""
@@ -90,8 +90,8 @@ class ErrorBody:
 
     @property
     def search_text(self) -> str:
-        # Each text is on its own line, because some patterns match an entire line, and is truncated to the searched
-        # length.
+        # Put each text on its own line, because some patterns match an entire line. Truncate it to the length that is
+        # searched.
         texts = (self.code, self.kind, *self.reasons[:MAX_REASONS], self.message)
         return "\n".join(text[:READ_CHARACTERS] for text in texts if text)
 
@@ -173,7 +173,7 @@ def _fastapi(detail: Any) -> ErrorBody:
 
 def _reasons(details: list[Mapping[str, Any]]) -> Iterator[str]:
     for item in details:
-        # These are Gemini's reasons and the quotas that were exceeded.
+        # Gemini's reasons, and the quotas that were exceeded.
         yield _text(item.get("reason"))
         for violation in _list(item.get("violations")):
             if isinstance(violation, Mapping):

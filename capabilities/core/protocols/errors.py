@@ -1,4 +1,4 @@
-"""Classify providers' errors with tables of messages and statuses that all protocols share."""
+"""Classify providers' errors, using tables of messages and statuses that all protocols share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from capabilities.core.translatable import Translatable, translatable
 from capabilities.core.wire import Failure, Fault
 
 WEB_PAGE = translatable("got a web page: %(said)s")
-# Maximum wait time in seconds for which the gateway waits. A 429 that requests a longer one is `http_429_wait`.
+# The gateway waits at most this many seconds. A 429 that requests a longer wait is the fault `http_429_wait`.
 SHORT_WAIT_SECONDS = 5.0
 
 
@@ -31,8 +31,8 @@ def _compile_pattern(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(alternatives), re.IGNORECASE)
 
 
-# A message with these words names a MIME type, but the content with this type may be of any kind. The type therefore
-# does not reveal which capability is missing.
+# A message with these words names a MIME type. The type does not reveal which capability is missing, because content of
+# any kind may have this type.
 UNSUPPORTED_TYPE = "unsupported mime type"
 CAPABILITY = _compile_pattern(
     r"does not support (image|vision|audio|video|pdf|file)",
@@ -99,7 +99,7 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # The format of pydantic itself.
     re.IGNORECASE | re.MULTILINE,
 )
-# OpenAI's message if the model accepts the parameter, but not this value, such as `minimal` for `reasoning_effort`.
+# OpenAI's message if the model accepts the parameter, but not its value, such as `minimal` for `reasoning_effort`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10
@@ -109,8 +109,8 @@ _KINDS = (("vision", r"image|vision|multimodal"), ("audio", "audio"), ("video", 
 # Statuses that providers use for errors in the request itself.
 REQUEST_FAULTS = frozenset({400, 403, 413, 422, 500})
 
-# Each row contains a pattern, the statuses to which it applies (None for all), and the resulting fault. The first
-# matching row is used.
+# Each row contains a pattern, the statuses to which it applies (None for all), and the fault. The first matching row is
+# used.
 RULES: tuple[tuple[re.Pattern[str], frozenset[int] | None, Fault], ...] = (
     (CAPABILITY, None, Fault.CAPABILITY_MISMATCH),
     (TOO_MANY_TOOLS, frozenset({400, 422}), Fault.CAPABILITY_MISMATCH),
@@ -191,7 +191,7 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
 
 
 def parse_inner_failure(value: Any, status: int = 200) -> Failure:
-    """Return the failure for an error inside a 200 response or a stream, according to the error's code.
+    """Return the failure for an error inside a 200 response or a stream. The error's code determines the failure.
 
     Without a known code, the error counts as an internal error of the provider (500).
     """
@@ -203,11 +203,11 @@ def parse_inner_failure(value: Any, status: int = 200) -> Failure:
 
 
 def classify(error: ErrorBody, status: int, waits: float | None) -> Failure:
-    """Return the failure for an error body, its status and the requested wait time in seconds."""
+    """Return the failure for an error body, given its status and the requested wait time in seconds."""
     fault = _classify_text(error, status) or classify_status(status)
     param = _param(error, fault)
     if fault is Fault.UNSUPPORTED_PARAMETER and param is None:
-        fault = classify_status(status)  # A retry cannot omit the parameter, because the error does not name one.
+        fault = classify_status(status)  # The error names no parameter that a retry could omit.
     if fault is Fault.HTTP_429 and waits is not None and waits > SHORT_WAIT_SECONDS:
         fault = Fault.HTTP_429_WAIT
     message = summarize(error.message) or translatable("HTTP %(status)s", status=status)
@@ -253,7 +253,7 @@ def _param(error: ErrorBody, fault: Fault) -> str | None:
 
 def _list_further(error: ErrorBody, first: str | None) -> tuple[str, ...]:
     text = error.message[:READ_CHARACTERS]
-    # OpenAI lists all rejected parameters in one sentence. pydantic writes a sentence for each.
+    # OpenAI names all rejected parameters in one sentence. pydantic writes one sentence for each.
     match = _LISTED.search(text)
     names = re.findall(r"\w+", match[1]) if match else []
     names += [name for each_match in _NAMED.finditer(text) for name in each_match.groups() if name]

@@ -1,4 +1,4 @@
-"""Encode files in a request's payload, and decode media in a model's answer."""
+"""Encode files for a request's payload, and decode media in a model's answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capabilities.core.protocols.answer_fields import non_empty_text
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Media, MediaData
 
-# Maps MIME types of audio to OpenAI's names of formats.
+# Maps MIME types of audio to OpenAI's names for the formats.
 AUDIO_FORMATS = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -40,8 +40,8 @@ def address(part: NativePart) -> MediaData | str:
 
 
 def placeholder(part: NativePart) -> str:
-    """Return a line of text that replaces a file which the protocol cannot send."""
-    # This is rarely needed, because such a file has normally been replaced by a description before.
+    """Return a line of text that replaces a file if the protocol cannot send the file."""
+    # This is rarely needed, because a description has normally already replaced such a file.
     name = f" {part.filename}" if part.filename else ""
     address_part = f": {part.url}" if part.url else ""
     return f"[{part.kind.value}{name} ({part.mime_type}) cannot be sent here{address_part}]"
@@ -51,7 +51,7 @@ def join_text_parts(parts: Iterable[Part]) -> str:
     return "\n".join(part.text for part in parts if isinstance(part, TextPart))
 
 
-# Text before the result of a failed tool, for protocols that have no field for failures.
+# Text that is put before the result of a failed tool, for protocols that have no field for failures.
 FAILED = "Error:"
 
 
@@ -79,7 +79,8 @@ def find_cache_breakpoint(parts: Iterable[Part]) -> CacheBreakpoint | None:
 KINDS = {"image": Kind.IMAGE, "audio": Kind.AUDIO, "video": Kind.VIDEO, "text": Kind.TEXT}
 TYPE_CHARS = 150
 ANY_IMAGE = "image/png"
-# The default audio type. For all other audio, the format can be detected from the bytes.
+# Raw audio samples. This type is assumed if none is stated, because all other audio formats can be detected from the
+# bytes.
 RAW_SOUND = "audio/L16"
 
 

@@ -120,8 +120,8 @@ def _request_breakpoint(value: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-# Parameters of the caller for which Anthropic has a field, with functions that convert them. A function returns None
-# for a value that cannot be converted.
+# Caller parameters for which Anthropic has a field, with the functions that convert them. A function returns None if it
+# cannot convert the value.
 EXTRAS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {"service_tier": _tier, "metadata": _metadata, "cache_control": _request_breakpoint}
 )
@@ -133,7 +133,10 @@ def _sent_tools(chat: ChatRequest) -> list[Tool]:
 
 
 def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request with the last cache breakpoints that Anthropic accepts, and the paths of those removed."""
+    """Keep only as many of the last cache breakpoints as Anthropic accepts.
+
+    Also return the paths of the removed ones.
+    """
     marks = [tool.cache for tool in chat.tools] + [part.cache for message in chat.messages for part in message.parts]
     set_marks = [mark for mark in marks if mark]
     max_marks = MAX_BREAKPOINTS - ("cache_control" in chat.extra)
@@ -152,7 +155,10 @@ def keep_last_breakpoints(chat: ChatRequest) -> tuple[ChatRequest, tuple[str, ..
 
 
 def cache_control(mark: CacheBreakpoint | None) -> dict[str, Any]:
-    """Return a cache breakpoint in Anthropic's format. Its duration is five minutes, or one hour if longer."""
+    """Return a cache breakpoint in Anthropic's format.
+
+    It lasts one hour if more than five minutes are requested, otherwise five minutes.
+    """
     if mark is None:
         return {}
     ttl = {} if mark.seconds is None else {"ttl": "5m" if mark.seconds <= FIVE_MINUTES else "1h"}

@@ -66,7 +66,7 @@ ENDINGS: Mapping[str, Ending] = {
     "max_tokens": CUT,
     "model_context_window_exceeded": CUT,
     "refusal": FILTERED,
-    "pause_turn": UNFINISHED,  # The vendor's own tools need another call, so the text is only a part of the answer.
+    "pause_turn": UNFINISHED,  # The vendor's own tools need another call, so this text is only part of the answer.
     "compaction": UNFINISHED,
 }
 
@@ -160,7 +160,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]]) -> Answer | Fai
     )
 
 
-# Maps service tiers to their name in OpenAI's API, if it is different.
+# Maps service tiers to OpenAI's names for them, if these are different.
 TIERS = {"standard": "default"}
 EXPLANATION_CHARS = 2000
 
@@ -200,7 +200,7 @@ def block_text(block: Mapping[str, Any], kind: str, name: str) -> str:
 
 
 def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> ReasoningBlock | None:
-    """Return the reasoning in a block, which must be sent back to the model. None if it is not signed."""
+    """Return the reasoning in a block, or None if it is not signed. It must be sent back to the model."""
     kind = block.get("type")
     if kind == "thinking" and (signature := non_empty_text(block.get("signature"))):
         text = block_text(block, "thinking", "thinking")
@@ -210,7 +210,7 @@ def parse_thought(block: Mapping[str, Any], offset: int, calls: int) -> Reasonin
     return None
 
 
-# Blocks that all vendors' APIs have in some form. All other blocks exist only in Anthropic's API.
+# Blocks that exist in some form in all vendors' APIs. All other blocks exist only in Anthropic's API.
 STANDARD_BLOCKS = ("text", "thinking", "redacted_thinking", "tool_use")
 
 
@@ -225,7 +225,7 @@ def _vendor_items(blocks: list[dict[str, Any]]) -> Iterator[VendorItem]:
         text = block_text(block, "text", "text")
         if (kind := non_empty_text(block.get("type"))) is not None and kind not in STANDARD_BLOCKS:
             yield vendor_item(block, None, offset, calls, thoughts)
-        # Anthropic requires that cited text be sent back with its sources, unchanged.
+        # Anthropic requires cited text to be sent back unchanged, with its sources.
         elif text and block.get(CITATIONS):
             yield VendorItem("anthropic", CITATIONS, block, "", offset, calls, thoughts)
         thoughts += parse_thought(block, offset, calls) is not None

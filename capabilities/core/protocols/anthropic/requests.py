@@ -53,7 +53,7 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 CALL = "/messages"
 TITLE_CHARACTERS = 500
-# Content of a first user turn that is inserted if the conversation would otherwise begin with a model turn.
+# Content of a user turn that is inserted at the beginning if the conversation would otherwise begin with a model turn.
 OPENING = {"type": "text", "text": "."}
 PDF = "application/pdf"
 _BAD_ID = re.compile(r"[^A-Za-z0-9_-]")
@@ -114,14 +114,14 @@ def _system(
     system_messages: tuple[Message, ...], texts: list[str], instructions: list[str]
 ) -> str | list[dict[str, Any]]:
     parts = [part for message in system_messages for part in message.parts if isinstance(part, TextPart)]
-    # Only cache breakpoints require blocks. Without them, a single string is enough.
+    # Only cache breakpoints require blocks. Without any, a single string is enough.
     if not any(part.cache for part in parts):
         return "\n\n".join(texts)
     return [*_blocks(tuple(parts)), *({"type": "text", "text": instruction} for instruction in instructions)]
 
 
 class _Ids:
-    """Replaces invalid characters in tool call ids, in the same way for a call and its result."""
+    """Replaces invalid characters in tool call ids, always in the same way, so that a call and its result match."""
 
     def __init__(self) -> None:
         self._sent: dict[str, str] = {}
@@ -144,12 +144,12 @@ class _Ids:
 def _add(message: Message, conversation: Conversation, ids: _Ids, quirks: Mapping[str, Any]) -> None:
     if message.role is Role.TOOL and ids.contains(message.tool_call_id):
         _result(message, conversation, ids, quirks)
-    # The conversation does not contain this tool call, so its result is sent as user text.
+    # The conversation does not contain this tool call, so send its result as user text.
     elif message.role is Role.TOOL:
         outcome = "error" if message.is_error else "result"
         conversation.user([{"type": "text", "text": f"Tool {outcome}: {message.text}"}, *_media(message)])
     elif message.role is Role.SYSTEM:
-        conversation.postpone(_blocks(message.parts))  # The next user turn begins with this text.
+        conversation.postpone(_blocks(message.parts))  # The next user turn will begin with this text.
     else:
         conversation.user([*_blocks(message.parts), *(item.value for item in message.vendor)])
 
@@ -171,7 +171,7 @@ def _assistant(message: Message, ids: _Ids, origin: str) -> list[dict[str, Any]]
     return blocks
 
 
-# Types of blocks in an assistant turn that can have a cache breakpoint. Reasoning blocks cannot have one.
+# Types of blocks in an assistant turn that can have a cache breakpoint. Reasoning blocks are not among them.
 MARKED = ("text", "tool_use")
 
 

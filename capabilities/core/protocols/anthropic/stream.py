@@ -27,7 +27,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, ToolCallDelta, Usage
 
 THOUGHTS = ("thinking", "redacted_thinking")
-# Maps the types of deltas in a reasoning block to the field of the block to which they append.
+# Maps each delta type of a reasoning block to the block's field that the delta extends.
 THOUGHT_PIECES = {"thinking_delta": "thinking", "signature_delta": "signature"}
 
 END_OF_BLOCK = {"type": "content_block_stop"}
@@ -90,8 +90,8 @@ class BlockReader:
             citations = block.get("citations")
             self._block_start, self._citations = self._offset, list(citations) if isinstance(citations, list) else []
             delta = self._text_delta(block_text(block, "text", "text"), block_text(block, "thinking", "thinking"))
-            # Between two text blocks, which can have different citations, send the end of the first to clients of
-            # Anthropic's API.
+            # Between two text blocks, which can have different citations, send the event that ends the first block to
+            # clients of Anthropic's API.
             return delta._replace(vendor=(vendor_item({}, END_OF_BLOCK),)) if kind == previous_kind == "text" else delta
         index = self._calls.setdefault(_index(value), len(self._calls))
         whole = block.get("input")
@@ -102,7 +102,7 @@ class BlockReader:
 
     def _delta(self, value: Mapping[str, Any], delta: Mapping[str, Any]) -> Delta | None:
         kind = non_empty_text(delta.get("type"))
-        if kind == "text_delta":  # This fast path comes first, because nearly all deltas are text.
+        if kind == "text_delta":  # Check this fast path first, because nearly all deltas are text.
             return self._text_delta(block_text(delta, "text_delta", "text"), "")
         if self._vendor is not None:
             return self._pass(value)
@@ -132,7 +132,7 @@ class BlockReader:
         if self._vendor is not None:
             return self._pass(value)
         block = self._thoughts.pop(_block_index(value), None)
-        # At the end of its block, the reasoning is complete, including its signature.
+        # The end of a block completes its reasoning and signature.
         if block is not None:
             thought = parse_thought(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None
@@ -158,7 +158,7 @@ class BlockReader:
         return Delta(refusal=refusal_text(details) or "")
 
     def _count(self, usage: Any) -> None:
-        # A later count replaces an earlier one. A count that is omitted is not changed.
+        # A later count replaces an earlier one. A count that is omitted stays unchanged.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

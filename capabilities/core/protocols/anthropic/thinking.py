@@ -13,9 +13,9 @@ from capabilities.core.message import ChatRequest, Message, Role
 from capabilities.core.thoughts import filter_by_origin
 from capabilities.core.wire import Target
 
-# Minimum thinking budget in tokens. Anthropic also requires that `max_tokens` be higher than the budget.
+# Minimum thinking budget in tokens. Anthropic also requires `max_tokens` to be higher than the budget.
 MIN_BUDGET = 1024
-# Thinking budgets in tokens for each effort, for models that accept only a budget.
+# Thinking budgets in tokens for each effort. They are for models that accept only a budget.
 BUDGETS: Mapping[str, int] = MappingProxyType(
     {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 32000}
 )
@@ -24,12 +24,15 @@ _EFFORTS = MappingProxyType({"minimal": "low", **{level: level for level in ("lo
 
 # The effort that adaptive thinking uses by default.
 ADAPTIVE_EFFORT = "high"
-# Models with adaptive thinking that accept a thinking budget, too.
+# Models with adaptive thinking that also accept a thinking budget.
 ACCEPTS_BUDGET = re.compile(r"claude-(opus|sonnet)-4[-.]6")
 
 
 class ImpliedEffort(str):
-    """The effort nearest to a budget, for models that accept no budget. It is ignored if the budget itself is sent."""
+    """The effort that is closest to a budget, for models that accept no budget.
+
+    It is ignored if the budget itself is sent.
+    """
 
     __slots__ = ()
 
@@ -44,9 +47,9 @@ class ThinkingMode(StrEnum):
 
 
 _UP_TO_HIGH = MappingProxyType({**_EFFORTS, "xhigh": "high"})
-# The first pattern that matches a model's name determines the mode, and the effort that is sent for each requested
-# effort. Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6
-# on, 4.6 has no `xhigh`, and models from 4.7 on reject budgets. To models of other vendors, only an effort is sent.
+# The first pattern that matches a model's name determines the mode, and which effort is sent for each requested effort.
+# Source: Anthropic's pages on effort, adaptive and extended thinking (2026-11). Thinking is adaptive from 4.6 on, 4.6
+# has no `xhigh`, and models from 4.7 on reject budgets. Models of other vendors receive only an effort.
 THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], ...] = tuple(
     (re.compile(pattern), mode, efforts)
     for pattern, mode, efforts in (
@@ -64,8 +67,8 @@ class Thinking:
     """The thinking settings in a request to a model.
 
     `budget` is the number of tokens for thinking, which count towards `max_tokens`. `dropped` means that the effort is
-    not sent to the model. `uses_own` means that the caller's own `thinking` object is sent, unchanged or converted to a
-    form that the model accepts.
+    not sent to the model. `uses_own` means that the caller's own `thinking` object is sent, either unchanged or in
+    another form that the model accepts.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -79,7 +82,7 @@ class Thinking:
         return self.fields.get("thinking", {}).get("type") not in (None, "disabled")
 
 
-# Settings if the request does not mention thinking.
+# The settings for requests that do not mention thinking.
 UNSPECIFIED = Thinking()
 
 
@@ -118,7 +121,7 @@ def _translate_own(
 ) -> Thinking:
     # The caller wrote this object for another model, so convert it to a form that the actual model accepts.
     kind, budget = thinking_object.get("type"), thinking_object.get("budget_tokens")
-    # An effort next to the object is redundant, so it does not count as dropped.
+    # If the request contains this object, an effort is redundant, so it does not count as dropped.
     says_effort = mode in (ThinkingMode.ADAPTIVE, ThinkingMode.EFFORT) and not isinstance(wish, ImpliedEffort)
     effort = efforts.get(str(wish)) if says_effort else None
     if kind == "adaptive" and mode is ThinkingMode.BUDGET:
@@ -165,6 +168,6 @@ def _think(chat: ChatRequest, mode: ThinkingMode, effort: str, budget: int, orig
 def _is_mid_round_without_thoughts(messages: tuple[Message, ...], origin: str) -> bool:
     if not messages or messages[-1].role is not Role.TOOL:
         return False
-    # A sequence of tool calls that began without signed reasoning must be continued without thinking.
+    # If a sequence of tool calls began without signed reasoning, it must be continued without thinking.
     last = next((message for message in reversed(messages) if message.role is Role.ASSISTANT), None)
     return last is None or not filter_by_origin(last.thoughts, origin)

@@ -14,7 +14,7 @@ CHARACTERS_PER_TOKEN = 4
 
 
 def answer(chat: ChatRequest, model: str) -> Answer | Failure:
-    """Return the embedded model's answer. The model `echo-503` always fails, and other models describe the request."""
+    """Return the embedded model's answer. The model `echo-503` always fails, and all others describe the request."""
     if model == BROKEN:
         sentence = translatable("echo-503 always fails, to demonstrate a fallback.")
         return Failure(Fault.HTTP_503, sentence, 503, "unavailable")

@@ -18,10 +18,10 @@ from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, Upstr
 
 @dataclass(frozen=True)
 class Echo:
-    """The protocol `echo`. Its payload is only for previews, since `embedded.answer` produces the answer.
+    """The protocol `echo`. Its payload is only for previews, because `embedded.answer` produces the answer.
 
-    `reply` encodes the answer as bytes, which `decode` and `decoder` read, so that the protocol can be used like
-    others.
+    `reply` encodes the answer as bytes, and `decode` and `decoder` read them, so that the protocol can be used like any
+    other.
     """
 
     name: str = "echo"

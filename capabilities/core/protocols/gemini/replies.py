@@ -52,8 +52,8 @@ FAILURES: Mapping[str, Fault] = {
 }
 
 
-# Maps names in `usageMetadata` (for `DETAILS`, modalities in its lists) to fields of `Usage`. Gemini does not include
-# reasoning in the count of text tokens, nor the results of its own tools in the count of prompt tokens.
+# Maps names in `usageMetadata` (for `DETAILS`, modalities in its lists) to fields of `Usage`. Gemini's count of text
+# tokens does not include reasoning, and its count of prompt tokens does not include the results of its own tools.
 TOTALS: Mapping[str, str] = {
     "promptTokenCount": "prompt_tokens",
     "candidatesTokenCount": "completion_tokens",
@@ -74,7 +74,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
         "IMAGE": "completion_image_tokens",
     },
 }
-# Token counts that are ignored because `Usage` has no field for them, with their meaning.
+# Fields that are ignored because `Usage` has no field for them, with their meaning.
 IGNORED_COUNTS: Mapping[str, str] = {
     "cacheTokensDetails": "of what sort the cached part was",
     "toolUsePromptTokensDetails": "of what sort the tools' part was",
@@ -108,7 +108,7 @@ DIALECT = "google-gemini-v1"
 PROTOCOL = "gemini"
 # Parts that only Gemini's own tools write and read. Such a part may have a signature.
 OWN_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
-# Fields of a candidate with the sources of its text.
+# Fields of a candidate that state the sources of its text.
 SOURCE_FIELDS = (*sorted(SOURCES), "urlContextMetadata")
 
 
@@ -215,7 +215,7 @@ def own_kind(part: Mapping[str, Any]) -> str | None:
 
 
 def part_tool_name(part: Mapping[str, Any], kind: str) -> str:
-    """Return the `vendorTools` name of a part whose kind is one of `OWN_PARTS`."""
+    """Return the `vendorTools` name of a part of one of Gemini's own tools. `kind` is one of `OWN_PARTS`."""
     # The `toolType` of a tool call or response contains the tool's name.
     held = part[kind] if isinstance(part[kind], Mapping) else {}
     return field_tool_name(non_empty_text(held.get("toolType") or held.get("tool_type")) or kind)
@@ -240,7 +240,7 @@ def _own_fields(part: Mapping[str, Any], kind: str) -> dict[str, Any]:
 
 
 def parse_metadata(candidate: Mapping[str, Any]) -> tuple[VendorItem, ...]:
-    """Return the fields with a candidate's sources, for clients of Gemini's API."""
+    """Return the fields that state a candidate's sources, for clients of Gemini's API."""
     metadata = keep_readable({name: candidate[name] for name in SOURCE_FIELDS if candidate.get(name)})
     return (VendorItem(PROTOCOL, METADATA, metadata),) if metadata else ()
 
@@ -269,7 +269,7 @@ def with_calls(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def parse_call(part: Mapping[str, Any], index: int, value: Mapping[str, Any]) -> ToolCall:
     call = part["functionCall"]
-    # A call without an id gets one that includes the response's id, so that ids from different answers differ.
+    # Give a call without an id one that includes the response's id, so that ids from different answers differ.
     identity = non_empty_text(call.get("id")) or f"call_{non_empty_text(value.get('responseId')) or 'gemini'}_{index}"
     arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
     return ToolCall(identity, str(call["name"]), arguments, non_empty_text(part.get("thoughtSignature")))

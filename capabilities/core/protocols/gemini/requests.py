@@ -45,7 +45,7 @@ from capabilities.core.providers.presets import quirks_for
 from capabilities.core.providers.quirks import quirk, unwanted_params
 from capabilities.core.wire import Answer, Failure, StreamDecoder, Target, UpstreamRequest
 
-# Content of a first user turn that is inserted if the conversation would otherwise begin with a model turn.
+# Content of a user turn that is inserted at the beginning if the conversation would otherwise begin with a model turn.
 OPENING = {"text": "."}
 MAX_STOPS = 5
 # File types that a function response may contain.
@@ -103,10 +103,10 @@ def _url(target: Target, *, stream: bool) -> str:
     parts = urlsplit(target.endpoint.strip())
     path = parts.path.rstrip("/")
     call, _, verb_in_path = path.rpartition(":")
-    # If the endpoint is already the URL of a model call, replace the model and the method in it.
+    # If the endpoint is already the URL of a model call, replace only the model and the method in it.
     if verb_in_path in {"generateContent", "streamGenerateContent"}:
         path, has_model, _ = call.rpartition("/models/")
-        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # Tuned models have another path.
+        call_path = f"{path}/models/{_model_part(target)}" if has_model else call  # Tuned models have a different path.
     else:
         call_path = f"{path}/models/{_model_part(target)}"
     query = "&".join(item for item in parts.query.split("&") if item and item != "alt=sse")
@@ -133,7 +133,7 @@ def _options(chat: ChatRequest, model: str, quirks: Mapping[str, Any]) -> tuple[
     set_fields = {name: pair for name, pair in fields.items() if pair[1] is not None}
     by_alias = {name for name, (alias, _) in set_fields.items() if alias in refused}
     remaining, dropped = split_params(set_fields, refused | by_alias)
-    remaining.pop(SAFETY, None)  # Safety settings are sent next to generationConfig.
+    remaining.pop(SAFETY, None)  # Safety settings are not part of generationConfig, but a field beside it.
     options = {name: value for name, value in remaining.values() if value != {}}
     left_out = _list_left_out(chat, set_fields)
     return {**options, **_shape(chat, quirks)}, (*dropped, *left_out, *dropped_fields(chat, "gemini"))
@@ -155,7 +155,8 @@ def _translated(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
 def _thinking(chat: ChatRequest, model: str) -> dict[str, tuple[str, Any]]:
     budget, thinking_support = chat.extra.get(THINKING_BUDGET), thinking_config(model, "low") or {}
     config = thinking_config(model, chat.extra.get("reasoning_effort"))
-    # Parameters that result in a thinkingConfig share the same field, so that none of them counts as dropped.
+    # Several parameters determine thinkingConfig. Assign all of them to this field, so that none of them counts as
+    # dropped.
     fields = {"reasoning_effort": ("thinkingConfig", config)}
     if isinstance(budget, int) and thinking_support:
         config = {"thinkingBudget": budget}
@@ -175,7 +176,7 @@ def _list_left_out(chat: ChatRequest, fields: Mapping[str, Any]) -> tuple[str, .
 def _native_shape(chat: ChatRequest, quirks: Mapping[str, Any]) -> bool:
     if quirk(quirks, "structured", "gemini") == "prompt":
         return False
-    # Tools and a schema are sent together only if an option states that the model accepts this.
+    # Send tools and a schema together only if an option states that the model accepts this.
     return not chat.tools or quirks.get("structured") == "json_schema"
 
 
@@ -293,7 +294,7 @@ def _calls(calls: Sequence[ToolCall], origin: str) -> list[dict[str, Any]]:
     signed = any(call.signature_for(origin) for call in calls)
     for index, call in enumerate(calls):
         part: dict[str, Any] = {"functionCall": {"id": call.id, "name": call.name, "args": call_arguments(call)}}
-        # If none of the calls has a signature of this model, the first one gets Google's placeholder.
+        # If none of the calls has a signature from this model, give Google's placeholder to the first one.
         signature = call.signature_for(origin) or ("" if signed or index else SKIP_VALIDATION)
         parts.append({**part, "thoughtSignature": signature} if signature else part)
     return parts
@@ -339,7 +340,7 @@ def _parts(parts: tuple[Part, ...]) -> list[dict[str, Any]]:
 
 def _native(part: NativePart) -> dict[str, Any]:
     if part.blob is None:
-        # For a URL without an extension, the file type is unknown, and Gemini does not accept `image/*`.
+        # The file type of a URL without an extension is unknown, and Gemini does not accept `image/*`.
         type_field = {} if part.mime_type.endswith("/*") else {"mimeType": part.mime_type}
         return {"fileData": {**type_field, "fileUri": part.url or ""}}
     return {"inlineData": {"mimeType": part.mime_type, "data": bare_base64(part)}}

@@ -85,7 +85,7 @@ class PartReader:
         return events
 
     def _annotations(self, candidate: Mapping[str, Any]) -> tuple[Annotation, ...]:
-        # Later chunks may repeat a citation, so return only new ones.
+        # Later chunks may repeat a citation, so return only the new ones.
         annotations = [
             annotation
             for annotation in parse_annotations(candidate, "".join(self._texts))
@@ -95,7 +95,7 @@ class PartReader:
         return tuple(annotations)
 
     def _deltas(self, parts: list[dict[str, Any]], value: Mapping[str, Any]) -> Iterator[Delta]:
-        # Preserve the order of the parts. Parts of Gemini's own tools are kept separate from text and calls.
+        # Keep the parts in order. Parts of Gemini's own tools are separate from text and calls.
         for is_own, group in groupby(parts, lambda part: own_kind(part) is not None):
             run = list(group)
             if is_own:
@@ -127,6 +127,6 @@ class PartReader:
             self.finished = "usageMetadata" in value
 
     def _count(self, usage: Any) -> None:
-        # Each chunk has cumulative counts. A count that is omitted is not changed.
+        # The counts in each chunk are cumulative. A count that is omitted stays unchanged.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}

@@ -33,7 +33,7 @@ def _media(part: Mapping[str, Any]) -> Media | None:
 
 
 def parse_annotations(candidate: Mapping[str, Any], text: str) -> tuple[Annotation, ...]:
-    """Return the pages that a candidate cites, in OpenAI's format, with their positions in `text`."""
+    """Return the pages that a candidate cites, in OpenAI's format, with the positions of the citations in `text`."""
     grounding, citations = (candidate.get(name) for name in ("groundingMetadata", "citationMetadata"))
     if not (isinstance(grounding, Mapping) or isinstance(citations, Mapping)):
         return ()
@@ -52,14 +52,15 @@ def _groundings(grounding: Mapping[str, Any], data: bytes) -> Iterator[Annotatio
         for index in indices if isinstance(indices, list) else []:
             if isinstance(index, int) and 0 <= index < len(pages):
                 yield from _annotation(pages[index], support.get("segment"), data)
-    # Without positions in the text, all pages are cited at its beginning.
+    # If the citations have no positions, cite all pages at the beginning of the text.
     if not supports:
         for page in pages:
             yield from _annotation(page, None, data)
 
 
 def _page(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
-    # A chunk contains one object, whose name depends on the kind of source. A page is an object with a `uri`.
+    # A chunk contains one object, and its name depends on the kind of source. If the source is a page, the object has a
+    # `uri`.
     return next((page for page in chunk.values() if isinstance(page, Mapping) and page.get("uri")), {})
 
 
@@ -83,8 +84,8 @@ def _objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 # Types of fields in the actions and results of Gemini's own tools, as Gemini's clients parse them. A field with a value
-# of another type is dropped. The names are from google-genai's types (3.4.0), with which a test compares them. Fields
-# that are not listed are passed on unchanged.
+# of another type is dropped. The names are from google-genai's types (3.4.0), and a test compares them with these
+# types. Fields that are not listed are passed on unchanged.
 
 _NAMES: Mapping[str | type, str] = MappingProxyType(
     {
@@ -115,7 +116,7 @@ KINDS: Mapping[str, str | type] = MappingProxyType(
     {name: kind for kind, names in _NAMES.items() for name in names.split()}
 )
 _ITEMS: Mapping[Any, type] = {f"list[{kind.__name__}]": kind for kind in (str, int, float, dict)}
-# Fields whose value is an object with arbitrary fields.
+# Fields whose value is an object with arbitrary field names.
 FREE = frozenset({"args", "response"})
 
 
