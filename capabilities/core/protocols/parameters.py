@@ -18,9 +18,9 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
-# Maximum number of dropped parameters that are reported by name for a call. Others are only counted.
+# How many dropped parameters of a call are reported by name. Any others are only counted.
 MAX_NAMES = 20
-# Maximum number of characters of each reported name, and of all of them together.
+# Maximum number of characters in each reported name, and in all reported names together.
 NAME_CHARS, ALL_CHARS = 80, 1000
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -36,7 +36,8 @@ class Treatment(StrEnum):
 
 
 M, P, D, R = Treatment.MAPPED, Treatment.PASSED, Treatment.DROPPED, Treatment.REFUSED
-# Reasoning is sent back only to the model that produced it. For other models, it does not count as dropped.
+# Reasoning is sent back only to the model that produced it. If it is not sent to another model, it does not count as
+# dropped.
 K = Treatment.RETURNED
 
 
@@ -68,7 +69,7 @@ THOUGHT = "to the model it came from"
 
 THINKING_BUDGET = "generationConfig.thinkingConfig.thinkingBudget"
 CALLING_MODE = "toolConfig.functionCallingConfig.mode"
-# Gemini's function calling mode in which the model may call a function or answer with text, and every call matches its
+# In this function calling mode, Gemini may call a function or answer with text, and every call matches the function's
 # schema.
 VALIDATED = "VALIDATED"
 # Paths of fields that exist only in Gemini's API and are passed on unchanged.
@@ -185,12 +186,12 @@ _ROWS = (
 )
 PARAMETERS: Mapping[str, Parameter] = MappingProxyType({row.name: row for row in _ROWS})
 
-# The rows for parameters and fields that are not in the table.
+# These two rows are for all parameters and fields that have no row of their own.
 OTHER_PARAMETER = Parameter("any other parameter", P, D, D, D, D)
 OTHER_FIELD = Parameter("any other field of a message, part or tool", D, D, D, D, D)
 
 
-# Values that mean the same as omitting the parameter, so that nothing is lost by dropping them.
+# Values that mean the same as omitting the parameter, so nothing is lost if they are dropped.
 DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "logprobs": False,
@@ -223,7 +224,10 @@ def parameter_name(path: str) -> str:
 
 
 def dropped_fields(chat: ChatRequest, protocol: str, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the paths of dropped fields below the top level, including the rows that are `unsupported` by the host."""
+    """Return the paths of dropped fields below the top level.
+
+    `unsupported` contains names of rows that are also dropped, because the host does not support them.
+    """
     if not chat.inner:
         return ()
     return tuple(path for path in chat.inner if _is_dropped(parameter_name(path), protocol, unsupported))
@@ -244,7 +248,7 @@ BREAKPOINT_NAMES = select_names(lambda name: name.endswith((".cache_control", ".
 def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
     """Return distinct names, escaped to ASCII and shortened, for a message or a header.
 
-    Names beyond the limits are replaced by a final entry with their number.
+    If the limits are exceeded, a final entry states how many names were left out.
     """
     ascii_names = [name.encode("ascii", "backslashreplace").decode()[:NAME_CHARS] for name in dict.fromkeys(names)]
     remaining, count = ALL_CHARS, 0
@@ -264,7 +268,7 @@ def abbreviate_names(names: Iterable[str]) -> tuple[str, ...]:
 # others reject the request.
 
 CHECKED = "2026-11-24"
-# The user message that is added for models without prefill, to get the same continuation as from models with prefill.
+# The user message that makes models without prefill continue as models with prefill would.
 CONTINUE = (
     "Continue your last message from exactly where it ends. "
     "Do not repeat any of it, and write nothing before the continuation."
@@ -294,9 +298,9 @@ DROPPED = "prefill"
 
 
 def end_with_user(chat: ChatRequest, target: Target, *, is_barred: bool = False) -> tuple[ChatRequest, tuple[str, ...]]:
-    """Return the request in a form that the target accepts, and `prefill` if this required an additional user message.
+    """Return the request in a form that the target accepts, and `prefill` if another user message had to be added.
 
-    `is_barred` means that other parameters of this call do not allow prefill, whatever the model is.
+    `is_barred` means that other parameters of this call rule out prefill, whatever the model is.
     """
     last = chat.messages[-1] if chat.messages else None
     if last is None or last.role is not Role.ASSISTANT or last.tool_calls or not (last.text.strip() or last.thoughts):

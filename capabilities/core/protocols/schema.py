@@ -11,7 +11,7 @@ from capabilities.core.message import ChatRequest, Tool
 from capabilities.core.protocols.dialects import Dialect, Dialects
 from capabilities.core.protocols.schema_fit import Dropped, Schema, UnfitSchemaError, fit_schema
 
-# The option for hosts that receive the schema in the prompt. It also applies if the dialect cannot express the schema.
+# The option for hosts that receive the schema in the prompt. It is also used if the dialect cannot express the schema.
 SCHEMA_IN_PROMPT = {"structured": "json_object"}
 JSON_ONLY = "Reply with one JSON object only, without any other words and without a code fence."
 
@@ -39,7 +39,7 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
     """Return the fitted request, the paths that were moved into descriptions, and whether the answer's schema fits.
 
-    `has_field` means that the answer's schema is sent in a field. Otherwise the schema is part of the prompt and
+    `has_field` means that the answer's schema is sent in a field. Otherwise it is part of the prompt and stays
     unchanged.
     """
     if not chat.tools and chat.response_format is None:

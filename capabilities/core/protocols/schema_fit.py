@@ -47,7 +47,7 @@ class SchemaReferences:
         self._root = root
 
     def resolve(self, schema: Schema) -> Schema:
-        """Return a schema with its reference replaced by the target. Raise `UnfitSchemaError` if there is none."""
+        """Return a schema with its reference replaced with the target. Raise `UnfitSchemaError` if there is none."""
         followed: set[str] = set()
         while isinstance(reference := schema.get("$ref"), str):
             target = self.find(reference)
@@ -107,7 +107,7 @@ def _references(schema: Any, *, only_required: bool) -> Iterator[str]:
                 waiting.append(value)
 
 
-# Maximum number of subschemas that are visited in a schema, and of references that are replaced by their targets.
+# Maximum number of subschemas that are visited in a schema, and of references that are replaced with their targets.
 MAX_NODES, MAX_REPLACED = 5000, 100
 ALTERNATIVES = ("anyOf", "oneOf", "allOf")
 # Keywords that the root must not have if `object_root` is set.
@@ -116,10 +116,7 @@ Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect, and the paths that were moved into descriptions.
-
-    Raise `UnfitSchemaError` if the dialect cannot express the schema.
-    """
+    """Return the schema in a dialect, and the paths that had to be moved into descriptions."""
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
@@ -187,7 +184,7 @@ class _SchemaFitter:
             raise UnfitSchemaError
         if reference not in self.ancestors:
             return self.references.resolve(schema)
-        # Within a recursive schema, keep the reference as an alternative of its own.
+        # Within a recursive schema, keep the reference as a separate alternative.
         return {"anyOf": [{"$ref": reference}], **{key: value for key, value in schema.items() if key != "$ref"}}
 
     def _keep_supported(self, schema: Schema, path: str) -> dict[str, Any]:
@@ -221,7 +218,7 @@ class _SchemaFitter:
             return {name: self.fit(item, f"{path}.{name}") for name, item in value.items()}
         if (key in SCHEMA_LISTS or key == "items") and isinstance(value, list | tuple):
             return [self.fit(item, f"{path}[{at}]") for at, item in enumerate(value)]
-        # The values of all other keywords are data and not schemas.
+        # The values of all other keywords are data, not schemas.
         return self.fit(value, path) if key in SINGLE_SCHEMAS else value
 
     def _rewrite(self, schema: Schema) -> Schema:
@@ -282,7 +279,10 @@ class _SchemaFitter:
         return schema
 
     def without(self, schema: Schema, key: str) -> Schema:
-        """Return the schema with the alternatives under a keyword joined into one object and described in text."""
+        """Join the alternatives under a keyword into one object, and describe them in text.
+
+        Return the resulting schema.
+        """
         rest = {name: value for name, value in schema.items() if name != key}
         value = schema[key]
         if key not in ALTERNATIVES or not isinstance(value, list | tuple):
@@ -301,7 +301,7 @@ def _has_reference(entries: Any) -> bool:
 
 
 def _places(schema: Schema) -> Iterator[tuple[str, Any]]:
-    # A suffix distinguishes a keyword from a property with the same name.
+    # The suffix distinguishes a keyword from a property with the same name.
     joinable = ("properties", "required", "title", "description")
     return ((f"{key} keyword", value) for key, value in schema.items() if key not in joinable)
 
@@ -314,7 +314,8 @@ def is_object(schema: Schema) -> bool:
 def join(base: Schema, schemas: list[Schema], *, all_hold: bool) -> dict[str, Any]:
     """Return a schema with the properties of all schemas.
 
-    It requires the properties that all of them require, or with `all_hold`, the properties that any of them requires.
+    The result requires the properties that all of them require or, with `all_hold`, the properties that any of them
+    requires.
     """
     properties = dict(schema_properties(base))
     for schema in schemas:

@@ -1,4 +1,4 @@
-"""Parse server-sent events from blocks of bytes, wherever the stream is split into blocks."""
+"""Parse server-sent events from blocks of bytes. A block may end anywhere within an event."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SseParser:
         """Return the events that this block completes. Raise `EventTooLargeError` if an event is too large."""
         events: list[SseEvent] = []
         if not (self._open or self._data or self._event):
-            # This fast path comes first, because nearly all blocks consist of complete events with one data line each.
+            # Check this fast path first, because nearly all blocks consist of complete events with one data line each.
             events, block = _plain_events(block)
             self.started = self.started or bool(events)
             if not block:
@@ -112,17 +112,17 @@ def _plain_events(block: bytes) -> tuple[list[SseEvent], bytes]:
 
 
 def looks_like_sse(data: bytes) -> bool:
-    """Return whether this short body could be the beginning of an event stream. An empty body could be one, too."""
+    """Return whether this short body could be the beginning of an event stream. Even an empty body could be."""
     return any(f"{name}:".encode().startswith(data.strip()) for name in FIELDS)
 
 
 # The code below is a fast path for deltas. Nearly all events of a stream differ from the previous one only in their
 # text. Parsing only the text between a known beginning and a known end gives the same result as parsing the entire
-# event. If it is not exactly one JSON string, the entire event is parsed, which reports errors.
+# event. If it is not exactly one JSON string, the entire event is parsed, so that errors are reported.
 
-# Number of attempts to find a template in a stream. None is found if a provider adds random text to each event.
+# How often to try to find a template in a stream. If a provider adds random text to each event, there is none.
 TRIES = 8
-# A text that replaces the event's text to check whether the same text also occurs elsewhere in the event.
+# This text replaces the event's text, to check whether the same text also occurs elsewhere in the event.
 PROBE = "words of no model"
 
 
@@ -147,7 +147,7 @@ class EventTemplate:
         return text
 
     def learn(self, data: str, value: dict[str, Any], holder: dict[str, Any], name: str) -> None:
-        """Derive the template from an event. `value` is the parsed event, and `holder[name]` its text.
+        """Derive the template from an event. `value` is the parsed event, and `holder[name]` is its text.
 
         This overwrites the text in `holder`, so callers must read it first.
         """

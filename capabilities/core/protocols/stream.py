@@ -14,9 +14,9 @@ from capabilities.core.surrogates import SurrogateJoiner, may_have_surrogate, re
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent, Supplement, ToolCallDelta, Usage
 
-# Number of malformed events after which a stream fails. Up to then, they are skipped.
+# A stream fails after this number of malformed events. Until then, they are skipped.
 BAD_EVENTS = 3
-# Fields of a delta with text that the next delta continues.
+# Fields of a delta whose text the next delta continues.
 WORDS = ("text", "reasoning", "refusal")
 # Maximum size in bytes of a body that is not an event stream.
 BODY_BYTES = 64 * 1024 * 1024
@@ -157,12 +157,12 @@ class EventStream:
         return finish
 
     def _break_off(self, failure: Failure) -> Failure:
-        # Part of the answer was sent, so no other candidate model may continue it.
+        # Part of the answer has already been sent, so no other candidate model may continue it.
         return replace(failure, fault=Fault.STREAM_BROKEN)
 
     def _end(self, failure: Failure | None = None) -> list[StreamEvent]:
         self._over = True
-        # Send what was held back first, because it may be the only content.
+        # First send what was held back, because it may be the only content.
         rest = self._rest()
         for piece in rest:
             self._note(piece)
@@ -177,7 +177,7 @@ class EventStream:
 
     def _collect(self, block: bytes) -> list[StreamEvent]:
         self._raw += block
-        # A web page is recognised by its first character, so do not wait for more blocks.
+        # The first character is enough to recognise a web page, so do not wait for more blocks.
         self._first = self._first or block.lstrip()[:1]
         if self._first == b"<" or len(self._raw) > BODY_BYTES:
             self._over = True
@@ -198,7 +198,7 @@ def _malformed(count: int, reason: str) -> Failure:
 
 
 def is_content(event: StreamEvent) -> bool:
-    """Return whether an event is part of the answer itself, which reasoning and citations are not."""
+    """Return whether an event is part of the answer itself. Reasoning and citations are not."""
     if isinstance(event, Delta):
         has_vendor_content = any(item.name != METADATA for item in event.vendor)
         return bool(event.text or event.tool_calls or event.refusal or has_vendor_content)
@@ -206,7 +206,7 @@ def is_content(event: StreamEvent) -> bool:
 
 
 def answer_events(answer: Answer) -> list[StreamEvent]:
-    """Return the stream events for a complete answer, which was sent although a stream was requested."""
+    """Return the stream events for a complete answer. The provider sent it although a stream was requested."""
     calls = tuple(
         ToolCallDelta(index, call.id, call.name, call.arguments, call.signature, call.custom, call.caller)
         for index, call in enumerate(answer.tool_calls)
@@ -218,7 +218,7 @@ def answer_events(answer: Answer) -> list[StreamEvent]:
 
 
 def build_finish(answer: Answer) -> Finish:
-    # An empty answer needs no explanation here, because it was accepted when the response was read.
+    # Do not ask for an explanation of an empty answer, because it was accepted when the response was read.
     return Finish(answer.finish_reason, answer.usage, answer.model, answer.id, answer.details, explains_silence=True)
 
 

@@ -12,11 +12,11 @@ from capabilities.core.thoughts import ReasoningBlock, ThoughtForm
 # The message field in which OpenRouter sends reasoning.
 DETAILS = "reasoning_details"
 EXTRA = "extra_content"
-# The `dialect` of a reasoning block that contains the signature from a message's `extra_content`.
+# The `dialect` of a reasoning block for the signature in a message's `extra_content`.
 GOOGLE = "google-extra-content"
-# Google's documented placeholder for the signature of calls that another vendor's model made.
+# The placeholder that Google documents for calls by another vendor's model, which have no signature.
 SKIP_VALIDATION = "skip_thought_signature_validator"
-# Maps each form of reasoning to its type in OpenRouter's format and the field with its content.
+# Maps each form of reasoning to its type in OpenRouter's format, and to the field that contains it.
 TYPES: Mapping[ThoughtForm, tuple[str, str]] = MappingProxyType(
     {
         ThoughtForm.TEXT: ("reasoning.text", "text"),
@@ -28,7 +28,7 @@ FORMS: Mapping[str, ThoughtForm] = MappingProxyType({type_: form for form, (type
 
 
 def message_thoughts(message: Mapping[str, Any]) -> tuple[ReasoningBlock, ...]:
-    """Return the reasoning in the message of an answer, which must be sent back to the same model."""
+    """Return the reasoning in an answer's message. It must be sent back to the same model."""
     return (*parse_thoughts(message.get(DETAILS)), *message_thought(message))
 
 

@@ -19,9 +19,9 @@ from capabilities.core.wire import ToolCallDelta
 
 
 def parse_arguments(arguments: str) -> dict[str, Any]:
-    """Return a tool call's arguments, which are a JSON string in OpenAI's protocols, as an object.
+    """Return a tool call's arguments as an object. In OpenAI's protocols, they are a JSON string.
 
-    Arguments that are not an object, or are an object with too many values, are returned under `_raw`.
+    Arguments that are not an object, or that are an object with too many values, are returned under `_raw`.
     """
     if not arguments.strip():
         return {}
@@ -47,7 +47,7 @@ def parse_call_item(item: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any, bo
 
 
 def arguments_text(arguments: Any) -> str:
-    """Return the arguments of a tool call as a JSON string. An object is serialised."""
+    """Return the arguments of a tool call as a JSON string. An object is converted to JSON."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False) if arguments is not None else ""
@@ -84,7 +84,8 @@ class CallAssembler:
         if index is None:
             return len(self._ids) - 1 if self._ids and not (identity or name) else None
         position = self._places.get(index)
-        # Some hosts send the index 0 with every call. In this case, a name with another id begins a new call.
+        # Some hosts send the index 0 with every call. If a fragment has a name and a different id, it begins a new
+        # call.
         is_other_call = (
             position is not None and identity is not None and name is not None and identity != self._ids[position]
         )
@@ -101,8 +102,8 @@ class CallAssembler:
         return ToolCallDelta(position, self._ids[position], name or "", arguments, custom=custom)
 
 
-# The code below shortens tool call ids for hosts that accept only their own format. A call and its result must have the
-# same id.
+# The code below shortens tool call ids for hosts that accept only ids in their own format. A call and its result must
+# have the same id.
 
 _SHORT = re.compile(r"[A-Za-z0-9]{9}")
 

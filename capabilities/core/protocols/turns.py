@@ -11,7 +11,7 @@ from capabilities.core.message import Message, Role
 
 @dataclass(slots=True)
 class Turn:
-    """A turn of one speaker. Tool results precede other content."""
+    """A turn of one speaker. Within a turn, tool results precede other content."""
 
     speaker: str
     results: list[Any] = field(default_factory=list)
@@ -48,7 +48,10 @@ class Conversation:
         self._waiting.extend(blocks)
 
     def turns(self, opening: Any) -> list[Turn]:
-        """Return all turns. If the first turn is not the user's, a user turn with `opening` is inserted before it."""
+        """Return all turns.
+
+        If the user does not have the first turn, a user turn with `opening` is inserted before it.
+        """
         self._release()
         if not self._turns or self._turns[0].speaker != self._user:
             return [Turn(self._user, blocks=[opening]), *self._turns]
@@ -69,7 +72,7 @@ class Conversation:
 
 
 def leading_system(messages: Sequence[Message]) -> tuple[list[str], Sequence[Message]]:
-    """Return the text of each system message at the beginning, and the messages after them."""
+    """Return the text of each system message at the beginning of the conversation, and all other messages."""
     texts: list[str] = []
     for index, message in enumerate(messages):
         if message.role is not Role.SYSTEM:

@@ -1,4 +1,4 @@
-"""Build the URL of a model call: the endpoint, with the path of the call appended unless it is already there."""
+"""Build the URL of a model call: the endpoint, followed by the path of the call if the endpoint does not end in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def call_url(endpoint: str, call: str) -> str:
 
 @lru_cache(maxsize=1000)
 def sibling_url(endpoint: str, call: str, sibling: str) -> str:
-    """Return the full URL of another call to the same API. The endpoint may end with the path of `call`."""
+    """Return the full URL of another call to the same API. The endpoint may already end in the path of `call`."""
     parts = urlsplit(endpoint.strip())
     path = parts.path.rstrip("/").removesuffix(call)
     return call_url(urlunsplit(parts._replace(path=path)), sibling)

@@ -1,9 +1,9 @@
 """Tables of tools, fields, blocks and betas that only one vendor's API has, with their names in `vendorTools`.
 
 A provider's `vendorTools` are the names that callers may use with it. The tables are based on the request and response
-types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25), with which a test compares
-them. A type that is not in the tables is named in `vendorTools` without its date, and a field in snake_case.
-Administrators can therefore allow types and fields that are newer than the tables.
+types of anthropic 2.11.0, openai 3.52.0 (2026-11-24) and google-genai 3.4.0 (2026-11-25), and a test compares them with
+these types. In `vendorTools`, a type that is not in the tables has its own name without the date, and a field has its
+name in snake_case. Administrators can therefore allow types and fields that are newer than the tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from capabilities.core.message import VendorItem
 from capabilities.core.providers.presets import preset_for_url_host
 
 BETA_HEADER = "anthropic-beta"
-# A name that means all names, including those that a vendor adds later.
+# This name means all names, including those that a vendor adds later.
 EVERY = "*"
 # Tools that run at the vendor while the model answers, and fields that control them.
 RUN_BY_VENDOR = (
@@ -26,15 +26,16 @@ RUN_BY_VENDOR = (
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
     *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
-# Tools that the vendor's models are trained to use and that run at the caller. They cost no more than a function.
+# Tools that the vendor's models are trained to use and that run on the caller's side. They cost no more than a
+# function.
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
-# Tools and fields that use another model or company than the route specifies, cost several times as much, move data, or
-# name accounts at the vendor. They are not allowed by default.
+# Tools and fields that use a different model or company than the route specifies, cost several times as much, move
+# data, or name accounts at the vendor. They are not allowed by default.
 ON_REQUEST = (
     *("advisor", "fallbacks", "speed", "inference_geo", "billing_policy", "diagnostics", "user_profile_id"),
     *("workspace_id", "access_programs", "client_metadata", "parallel_ai_search", "exa_ai_search"),
 )
-# Names that are allowed if the provider's configuration has no list. Agents rely on these tools, and dropping them
+# These names are allowed if the provider's configuration has no list. Agents rely on these tools, and dropping them
 # would save nothing.
 DEFAULT_TOOL_NAMES = frozenset((*RUN_BY_VENDOR, *RUN_BY_CALLER))
 # Presets of the vendors' own hosts. Other known hosts use the same format, but reject or ignore the tools.
@@ -124,7 +125,7 @@ def field_tool_name(name: str) -> str:
 
 def block_tool_name(block: Mapping[str, Any]) -> str:
     kind = str(block.get("type"))
-    # For a `server_tool_use`, the `name` is that of the tool, and the type is not.
+    # The `name` of a `server_tool_use` is the tool's name. Its type is not.
     return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
 
 
@@ -139,7 +140,10 @@ def allowed_tool_names(protocol: str, endpoint: str, configured: Collection[str]
 
 
 def own_fields(protocol: str, function: Mapping[str, Any], name: str, path: str) -> list[VendorItem]:
-    """Return the fields of a function that only this protocol has. `name` is the function's name in the request."""
+    """Return the fields of a function that exist only in this protocol.
+
+    `name` is the function's name in the request.
+    """
     return [
         VendorItem(protocol, tool_word, {"name": name, key: function[key]}, f"{path}.{key}")
         for key, tool_word in FUNCTION_FIELDS[protocol].items()

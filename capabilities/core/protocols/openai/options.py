@@ -11,7 +11,7 @@ from capabilities.core.protocols.parameters import BREAKPOINT_NAMES, GEMINIS, dr
 from capabilities.core.protocols.schema import wants_json
 from capabilities.core.providers.quirks import limit_name, quirk, unwanted_params
 
-# Fields of the payload that a caller's extra parameters must not replace.
+# Payload fields that a caller's extra parameters must not replace.
 GATEWAY_PARAMETERS = frozenset({"model", "messages", "stream", "stream_options"})
 # Parameters that exist only in OpenAI's Responses API or Gemini's API.
 NOT_IN_CHAT = frozenset({"reasoning_summary", *GEMINIS})
@@ -54,7 +54,7 @@ def build_parameters(
 
 
 def _list_anthropics(extra: Mapping[str, Any]) -> Iterator[str]:
-    # Claude Code sends these parameters in a form that only Anthropic accepts. Other hosts would reject the request.
+    # Claude Code sends these parameters in a form that only Anthropic accepts, so other hosts would reject the request.
     thinking, metadata = extra.get("thinking"), extra.get("metadata")
     if isinstance(thinking, Mapping) and (thinking.get("type") == "adaptive" or not set(thinking) <= THINKING_FIELDS):
         yield "thinking"
@@ -76,7 +76,7 @@ def _unsupported(quirks: Mapping[str, Any]) -> frozenset[str]:
 def _list_empty_breakpoints(chat: ChatRequest) -> Iterator[str]:
     for message in chat.messages:
         for part in message.parts:
-            # A message that consists only of tool calls has no text that could have a cache breakpoint.
+            # A message that consists only of tool calls has no text to which a cache breakpoint could be attached.
             if part.cache and isinstance(part, TextPart) and not part.text:
                 yield part.cache.path
 
@@ -89,7 +89,7 @@ def _response_format(chat: ChatRequest, quirks: Mapping[str, Any]) -> Mapping[st
 
 
 def _tools(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any]:
-    # A tool choice without any tools would be rejected.
+    # Without any tools, a tool choice would be rejected.
     if not chat.tools:
         return {}
     choice: Any = chat.tool_choice

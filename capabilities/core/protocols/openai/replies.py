@@ -31,8 +31,8 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import NO_DETAILS, Answer, AnswerDetails, Failure, Fault, Media, Supplement, Usage
 
-# Fields of a message with content in addition to its text: images (OpenRouter), audio (OpenAI) and citations. If
-# `content` is a list, it may contain images, too.
+# Message fields that hold content other than text: images (OpenRouter), audio (OpenAI) and citations. If `content` is a
+# list, it can also contain images.
 MEDIA_FIELDS = frozenset({"images", "audio", "annotations"})
 
 
@@ -69,11 +69,11 @@ ENDINGS: Mapping[str, Ending] = {
     "model_context_window_exceeded": CUT,
     **dict.fromkeys(("content_filter", "sensitive"), FILTERED),
 }
-# The HTTP status that corresponds to each finish reason of a failed provider.
+# The HTTP status for each finish reason that means that the provider failed.
 BROKEN: Mapping[str, int] = {"error": 500, "network_error": 502, "insufficient_system_resource": 503, "abort": 503}
 
 
-# Maps names of token counts in a `usage` object and in its nested objects to fields of `Usage`.
+# Maps names of token counts, in a `usage` object and its nested objects, to fields of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "prompt_tokens": "prompt_tokens",
@@ -204,7 +204,7 @@ def _calls(value: Any) -> tuple[ToolCall, ...]:
 def text_and_thoughts(content: Any) -> tuple[str, str]:
     """Return the text and the reasoning in a message's content.
 
-    The content is a string, or a list of chunks in Mistral's API.
+    The content is a string or, in Mistral's API, a list of chunks.
     """
     if isinstance(content, str):
         return content, ""

@@ -43,7 +43,7 @@ HOISTED = "Tool output, not user instructions:"
 class OpenAI:
     """The protocol `openai`.
 
-    `clock` returns the current time (Unix seconds). It is used if a response has a date in Retry-After, but no Date
+    `clock` returns the current time (Unix seconds). It is needed if a response has a date in Retry-After, but no Date
     header.
     """
 
@@ -96,7 +96,7 @@ def _with_instruction(chat: ChatRequest, quirks: Mapping[str, Any]) -> tuple[Mes
 def _messages(messages: tuple[Message, ...], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
     if quirk(quirks, "system_role") == "first_user":
         messages = _system_to_user(messages)
-    # Files that a message cannot contain follow in a user message, after all consecutive tool results.
+    # Files that a message cannot contain are sent in a user message, after all consecutive tool results.
     waiting: list[NativePart] = []
     for message in messages:
         if waiting and message.role is not Role.TOOL:
@@ -120,8 +120,8 @@ def _hoist(parts: list[NativePart], quirks: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _system_to_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    # For models without a system role, a system message becomes the beginning of the next user message. If an assistant
-    # message follows instead, or no message at all, it becomes the end of the previous user message. Messages before an
+    # For models without a system role, put a system message at the beginning of the next user message. If an assistant
+    # message follows instead, or no message at all, put it at the end of the previous user message. Messages before an
     # assistant message therefore stay the same when the conversation continues.
     out: list[Message] = []
     waiting: list[Message] = []
@@ -186,7 +186,7 @@ def _assistant(message: Message, quirks: Mapping[str, Any], origin: str) -> dict
 def _calls(calls: tuple[ToolCall, ...], quirks: Mapping[str, Any], origin: str) -> list[dict[str, Any]]:
     signed = quirk(quirks, "call_signatures")
     signatures = [call.signature_for(origin) if signed or call.origin else None for call in calls]
-    # The host requires a signature, so the first unsigned call gets Google's placeholder.
+    # The host requires a signature, so send Google's placeholder with the first unsigned call.
     if signed and not any(signatures):
         signatures[0] = SKIP_VALIDATION
     return [_call(call, quirks) | signature_field(signature) for call, signature in zip(calls, signatures, strict=True)]

@@ -27,12 +27,12 @@ from capabilities.core.protocols.tool_calls import CallAssembler
 from capabilities.core.translatable import translatable
 from capabilities.core.wire import Delta, Failure, Finish, Supplement, Usage
 
-# Fields of a delta that contains only text.
+# The fields of a delta that contains nothing but text.
 WORDS = frozenset({"role", "content"})
 
 
 class ChunkReader:
-    """Reads streamed chunks. After the finish reason, the usage or `[DONE]` ends the stream."""
+    """Reads streamed chunks. Once the finish reason has arrived, the usage or `[DONE]` ends the stream."""
 
     def __init__(self) -> None:
         self.finish: Finish | None = None
@@ -49,7 +49,7 @@ class ChunkReader:
         return parse_usage(self._usage)
 
     def read(self, event: SseEvent) -> list[Delta | Supplement | Failure]:
-        # This fast path comes first, because nearly all chunks differ from the previous one only in their text.
+        # Check this fast path first, because nearly all chunks differ from the previous one only in their text.
         if self.finish is None and not event.event and (text := self._frame.read_text(event.data)):
             return [Delta(text)]
         if event.data[:1] != "{" and event.data.strip() == "[DONE]":
@@ -100,11 +100,11 @@ class ChunkReader:
 
     def _pieces(self, delta: Mapping[str, Any]) -> list[Delta | Supplement | Failure]:
         content = delta.get("content")
-        # This fast path comes first, because nearly all deltas contain only text.
+        # Check this fast path first, because nearly all deltas contain only text.
         if len(delta) == 1 and isinstance(content, str):
             return [Delta(content)] if content else []
         refusal, tool_calls, thoughts = delta.get("refusal"), delta.get("tool_calls"), delta.get(DETAILS)
-        if isinstance(thoughts, list):  # Reasoning details are sent in pieces, which are joined at the end.
+        if isinstance(thoughts, list):  # Reasoning details arrive in pieces, which are joined at the end.
             self._thoughts += thoughts
         text, thought = (content, "") if isinstance(content, str) else text_and_thoughts(content)
         calls = (
@@ -123,7 +123,7 @@ class ChunkReader:
         return events
 
     def _count(self, usage: Any) -> None:
-        # Some hosts send the current usage in every chunk. A count that a later chunk omits is not changed.
+        # Some hosts send the current usage in every chunk. A count that a later chunk omits stays unchanged.
         if isinstance(usage, Mapping):
             self._usage |= {name: number for name, number in usage.items() if number is not None}
 

@@ -14,7 +14,7 @@ from capabilities.core.protocols.vendor_tools import add_tools, fields_among
 from capabilities.core.providers.quirks import quirk, unwanted_params
 
 PROTOCOL = "openai-responses"
-# OpenAI rejects a lower limit, so this one is sent instead (API reference: max_output_tokens).
+# OpenAI rejects a lower limit, so if one is requested, this one is sent instead (API reference: max_output_tokens).
 MIN_TOKENS = 16
 ENCRYPTED, LOGPROBS = "reasoning.encrypted_content", "message.output_text.logprobs"
 # Models that reject requests for encrypted reasoning.
@@ -24,9 +24,9 @@ PASSED = (
     *("metadata", "moderation", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
     *("safety_identifier", "service_tier", "store", "top_logprobs", "user"),
 )
-# Extra parameters of a request that have a field in the Responses API.
+# Extra request parameters for which the Responses API has a field.
 MAPPED_PARAMETERS = (*PASSED, "reasoning", "reasoning_effort", "reasoning_summary", "verbosity", "logprobs")
-# Types of values that can become part of the `reasoning` object.
+# Types that a value must have to become part of the `reasoning` object.
 KINDS: Mapping[str, type] = {"reasoning": Mapping, "reasoning_effort": str, "reasoning_summary": str}
 THIRTY_MINUTES = 1800
 
@@ -107,7 +107,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
         return {"type": str(shape.get("type"))}
     if structured == "json_object":
         return {"type": "json_object"}
-    # The Responses API does not nest the fields of the schema in another object, as Chat Completions does.
+    # Unlike Chat Completions, the Responses API does not nest the schema's fields in another object.
     inner = shape["json_schema"]
     return {"type": "json_schema", "name": "answer", **inner}
 
@@ -115,7 +115,7 @@ def _format(chat: ChatRequest, quirks: Mapping[str, Any]) -> dict[str, Any] | No
 def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[str]:
     if "include" in extra:  # The model has rejected `include`, so do not send it again.
         return []
-    # Request encrypted reasoning, because the next call of the conversation must send it back.
+    # Request encrypted reasoning, because it must be sent back in the conversation's next call.
     included = [] if NON_REASONING_MODELS.search(model.lower()) else [ENCRYPTED]
     included += [item.value for item in chat.vendor if item.path.startswith("include[")]
     return [*included, LOGPROBS] if extra.get("logprobs") else included
@@ -123,7 +123,7 @@ def _include(extra: Mapping[str, Any], model: str, chat: ChatRequest) -> list[st
 
 def _tools(chat: ChatRequest) -> dict[str, Any]:
     tools = add_tools([_tool(tool) for tool in chat.tools], chat.vendor)
-    # A tool choice without any tools would be rejected.
+    # Without any tools, a tool choice would be rejected.
     if not tools:
         return {}
     choice: Any = chat.tool_choice
@@ -145,7 +145,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
     if tool.custom is not None:
         shaped = {"format": flat_format(tool.custom)} if tool.custom else {}
         return {"type": "custom", "name": tool.name, **described, **shaped}
-    # Send `strict` in any case. Without it, functions would be strict, unlike in Chat Completions.
+    # Always send `strict`. Without it, functions would be strict, unlike in Chat Completions.
     parameters = tool.parameters or {"type": "object", "properties": {}}
     return {"type": "function", "name": tool.name, **described, "parameters": parameters, "strict": bool(tool.strict)}
 

@@ -27,7 +27,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.wire import NO_DETAILS, Annotation, Answer, AnswerDetails, Failure, Fault, Media, Usage
 
 IMAGE = "image_generation_call"
-# The image format if the item does not specify one (OpenAI: image generation tool).
+# The assumed image format if the item does not specify one (OpenAI: image generation tool).
 DEFAULT_FORMAT = "png"
 
 
@@ -41,7 +41,7 @@ def parse_media(item: Mapping[str, Any]) -> tuple[Media, ...]:
 
 
 def parse_annotation(value: Any) -> Annotation | None:
-    """Return an annotation in the format of Chat Completions, which nests the fields."""
+    """Return an annotation in the format of Chat Completions, in which the fields are nested."""
     kind = non_empty_text(value.get("type")) if isinstance(value, dict) else None
     if kind is None:
         return None
@@ -55,15 +55,15 @@ def parse_annotations(part: Mapping[str, Any]) -> tuple[Annotation, ...]:
     return tuple(annotation for annotation in annotations if annotation is not None)
 
 
-# Maps the reason why a response is incomplete, or otherwise its status, to an ending. Tool calls are not a separate
-# reason in the Responses API.
+# Maps the reason why a response is incomplete, or else its status, to an ending. In the Responses API, tool calls are
+# not a reason of their own.
 
 ENDINGS: Mapping[str, Ending] = {
     "completed": WHOLE,
     "max_output_tokens": CUT,
     "content_filter": FILTERED,
 }
-# The HTTP status that corresponds to each status of a response without an answer.
+# The HTTP status for each status of a response that contains no answer.
 FAILURES: Mapping[str, int] = {"failed": 500, "cancelled": 503, "in_progress": 502, "queued": 502}
 
 
@@ -73,7 +73,7 @@ def ending_reason(response: Mapping[str, Any]) -> Any:
     return reason or response.get("status")
 
 
-# Maps names of token counts in a `usage` object and in its nested objects to fields of `Usage`.
+# Maps names of token counts, in a `usage` object and its nested objects, to fields of `Usage`.
 
 TOTALS: Mapping[str, str] = {
     "input_tokens": "prompt_tokens",
@@ -84,7 +84,7 @@ DETAILS: Mapping[str, Mapping[str, str]] = {
     "input_tokens_details": {"cached_tokens": "cached_tokens", "cache_write_tokens": "cache_write_tokens"},
     "output_tokens_details": {"reasoning_tokens": "reasoning_tokens"},
 }
-# Maps names in `cache_write_tokens_details`, one for each cache lifetime, to fields of `Usage`.
+# Maps names in `cache_write_tokens_details` to fields of `Usage`. There is one for each cache lifetime.
 WRITTEN: Mapping[str, str] = {"ttl_30m_tokens": "cache_write_30m_tokens", "ttl_12h_tokens": "cache_write_12h_tokens"}
 
 
@@ -102,7 +102,7 @@ def parse_usage(value: Any) -> Usage:
 
 # OpenRouter's name for the reasoning format of the Responses API.
 DIALECT = "openai-responses-v1"
-# The field with the arguments for each type of item that calls one of the caller's tools.
+# Maps types of items that call one of the caller's tools to the field that contains the arguments.
 CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 Item = Mapping[str, Any]
 
@@ -204,7 +204,7 @@ def parse_thoughts(item: Item, offset: int, calls: int) -> Iterator[ReasoningBlo
     yield ReasoningBlock(ThoughtForm.ENCRYPTED, "", proof, offset, calls, identity, DIALECT)
 
 
-# Items that all vendors' APIs have in some form. All other items exist only in OpenAI's API.
+# Items that exist in some form in all vendors' APIs. All other items exist only in OpenAI's API.
 STANDARD_ITEMS = ("message", "reasoning", "image_generation_call", *CALLS)
 
 

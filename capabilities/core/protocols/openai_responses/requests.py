@@ -80,7 +80,7 @@ def _instruction_items(chat: ChatRequest, quirks: Mapping[str, Any]) -> Items:
 
 
 def _items(messages: Sequence[Message], quirks: Mapping[str, Any], origin: str) -> Iterator[dict[str, Any]]:
-    # Files that an item cannot contain follow in a user message, after all consecutive tool results.
+    # Files that an item cannot contain are sent in a user message, after all consecutive tool results.
     waiting: list[NativePart] = []
     custom: set[str] = set()
     for message in messages:
@@ -134,7 +134,7 @@ def _group(woven: Sequence[ReasoningBlock | VendorItem]) -> Iterator[list[Reason
             yield item
             continue
         group.append(item)
-        # An encrypted part follows the summary and ends a reasoning item.
+        # The encrypted part follows the summary and ends a reasoning item.
         if item.form is ThoughtForm.ENCRYPTED:
             yield group
             group = []
@@ -181,7 +181,7 @@ def _content(parts: tuple[Part, ...], quirks: Mapping[str, Any]) -> Any:
 
 def _native(part: NativePart) -> dict[str, Any]:
     closely = {"detail": part.detail} if part.detail else {}
-    if part.kind is Kind.IMAGE:  # The field `detail` is required by OpenAI's types, which other hosts (vLLM) use.
+    if part.kind is Kind.IMAGE:  # OpenAI's types, which other hosts (vLLM) use, require the field `detail`.
         return {"type": "input_image", "image_url": address(part), "detail": part.detail or "auto"}
     if part.kind in (Kind.AUDIO, Kind.VIDEO):
         return {"type": "input_text", "text": placeholder(part)}

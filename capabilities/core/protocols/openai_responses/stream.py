@@ -104,7 +104,7 @@ class ItemEventReader:
         if is_own(item) and position is not None:
             self._vendor[position] = item
             return self._pass(value)
-        # Other items need no start event, because their later events state the type.
+        # Other items need no start event, because the later events state the type.
         return [self._call(item, position)] if is_call(item) else []
 
     def _pass(self, value: Mapping[str, Any]) -> list[Piece]:
@@ -139,8 +139,9 @@ class ItemEventReader:
         media = parse_media(item)
         if media:
             return [Supplement(media)]
-        # Some hosts send no deltas, so that only the finished item has the text. To find out whether this text was
-        # already sent, compare the texts, because some hosts send no indexes, or different ones for deltas and items.
+        # Some hosts send no deltas, so only the finished item has the text. To find out whether this text was already
+        # sent, compare it with the deltas' text: indexes do not help, because some hosts omit them or send different
+        # ones for deltas and items.
         text = item_text(item)
         text = "" if repair(text) in repair("".join(self._text)) else text
         reasoning = "" if position in self._thought_places else parse_reasoning(item)

@@ -1,8 +1,8 @@
 """Look up a model's capabilities, limits and retirement date in the catalogue, each with its sources.
 
 The same model can have different capabilities at different hosts. A lookup therefore tries, in this order, the row for
-the given provider, the row of the model's maker, the combined rows of all hosts, and a pattern for the name. A fact
-that is not stated there is None, which is shown as unknown and treated as unsupported. The data files are in
+the given provider, the row of the model's maker, the combined rows of all hosts, and a pattern for the name. If a fact
+is not stated there, it is None: it is shown as unknown and treated as unsupported. The data files are in
 `capabilities/catalogue/`.
 """
 
@@ -43,7 +43,7 @@ from capabilities.core.providers.presets import preset_for_endpoint
 class Catalogue:
     """A catalogue document, with two manually maintained tables: model name patterns and announced retirements.
 
-    The retirement table supplies dates that no other source states, and the successors of retired models.
+    The table of retirements supplies the successors of retired models, and dates that no other source states.
     """
 
     def __init__(
@@ -81,7 +81,10 @@ class Catalogue:
         return self._pattern(version_name(model))
 
     def find(self, words: str) -> list[tuple[str, str]]:
-        """Return host and name of each model whose host or name contains all of these words, shortest names first."""
+        """Return host and name of each model that matches all of these words, shortest names first.
+
+        Each word may be in the host or in the name.
+        """
         wanted = words.casefold().split()
         found = (
             (host, name)
@@ -146,7 +149,7 @@ class Catalogue:
             days = self._days(host, name)
             if days:
                 (source, day), *further = days
-                # Use the successor announced for this host or else for the maker's host.
+                # Use the successor announced for this host, or else the one announced for the maker's host.
                 heir = self._announced.get((host, name)) or self._announced.get((maker, name), {})
                 other_days = tuple((other_source, other_day) for other_source, other_day in further if other_day != day)
                 return Retirement(
@@ -157,8 +160,8 @@ class Catalogue:
                     successor=heir.get("successor", ""),
                     successor_source=heir.get("source", ""),
                 )
-            # If the host lists the model without a date, no date is known. If it does not list the model, use the
-            # maker's date.
+            # If the host lists the model without a date, no date is known. If it does not list the model at all, use
+            # the maker's date.
             if name in self.document.models.get(host, ()):
                 return None
         return None
@@ -168,7 +171,7 @@ class Catalogue:
         days = [
             (labels[index], date.fromisoformat(day)) for index, day in self.document.ends.get(host, {}).get(name, ())
         ]
-        # The manually maintained table comes last, so its date is used only if no source states one.
+        # The manually maintained table is last, so its date is used only if no source states one.
         announced = self._announced.get((host, name), {}).get("ends")
         return days + ([(self._announced_by, date.fromisoformat(announced))] if announced else [])
 

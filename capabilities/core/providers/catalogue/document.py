@@ -21,9 +21,9 @@ from capabilities.core.providers.catalogue.sources import Listing
 
 FORMAT = 2
 Rows = Mapping[str, Mapping[str, Statement]]
-"""A source's statements by host and model name."""
+"""A source's statements. The keys are host and model name."""
 Ends = Mapping[str, Mapping[str, date]]
-"""A source's retirement dates by host and model name."""
+"""A source's retirement dates. The keys are host and model name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class SourceNote:
 class CatalogueDocument:
     """The catalogue as stored in a file.
 
-    `models` has the statements of `sources` by host and model name, encoded as one string per model. `ends` has the
-    retirement dates by host and model name, each with the index of its source in `sources` + `origins`. The maker's own
-    date comes first. `origins` are sources of retirement dates only.
+    `models` contains the statements of `sources`, encoded as one string per host and model name. `ends` contains the
+    retirement dates for each host and model name, each with the index of its source in `sources` + `origins`, and the
+    maker's own date first. `origins` are sources that state only retirement dates.
     """
 
     sources: tuple[SourceNote, ...]
@@ -72,8 +72,8 @@ def group_rows(
 ) -> dict[str, dict[str, Statement]]:
     """Group a source's rows by host. Models that their maker does not list are also under `*` (any host).
 
-    `alias_field` is the `Host` field with this source's names for a host. With `several`, only models that more than
-    one host lists are under `*`.
+    `alias_field` is the `Host` field with this source's names for a host. With `several`, a model is under `*` only if
+    several hosts list it.
     """
     by_host: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
     by_model: dict[str, dict[str, list[Statement]]] = defaultdict(lambda: defaultdict(list))
@@ -86,8 +86,8 @@ def group_rows(
         host.name: _first_rows(getattr(host, alias_field), by_host) for host in HOSTS
     }
     grouped[ANY_HOST] = {
-        # A maker's own row is the most reliable, so other hosts' rows are combined only for models that the maker does
-        # not list.
+        # A maker's own row is the most reliable, so combine other hosts' rows only for models that the maker does not
+        # list.
         name: merge([statement for rows in hosts.values() for statement in rows])
         for name, hosts in by_model.items()
         if name not in grouped.get(find_maker(name) or "", ()) and len(hosts) > several
@@ -104,7 +104,10 @@ def _first_rows(aliases: Sequence[str], by_host: Mapping[str, Mapping[str, list[
 
 
 def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[str, date]]:
-    """Return a source's retirement dates by the names in `HOSTS`. The earliest of several dates for a model is used."""
+    """Return a source's retirement dates for each name in `HOSTS`.
+
+    If the source has several dates for a model, the earliest is used.
+    """
     hosts = {alias: host.name for host in HOSTS for alias in getattr(host, alias_field)}
     ends: dict[str, dict[str, date]] = defaultdict(dict)
     for listing in listings:
@@ -117,7 +120,7 @@ def group_ends(listings: Iterable[Listing], alias_field: str) -> dict[str, dict[
 def build_document(
     sources: Sequence[tuple[SourceNote, Rows]], ends: Sequence[tuple[SourceNote, Ends]] = ()
 ) -> CatalogueDocument:
-    """Build a catalogue document from these sources. The retirement dates in `ends` are in order of precedence."""
+    """Build a catalogue document from these sources. In `ends`, sources that take precedence are first."""
     notes = tuple(note for note, _ in sources)
     origins = tuple(note for note, _ in ends if note not in notes)
     days: dict[str, dict[str, list[tuple[int, str]]]] = defaultdict(lambda: defaultdict(list))
@@ -165,7 +168,7 @@ def _decode(text: str) -> Statement:
 def split_document(
     document: CatalogueDocument,
 ) -> tuple[list[tuple[SourceNote, Rows]], list[tuple[SourceNote, Ends]]]:
-    """Return the sources and retirement dates from which `build_document` would build this document."""
+    """Return the sources and retirement dates from which `build_document` would build this document again."""
     sources: list[dict[str, dict[str, Statement]]] = [defaultdict(dict) for _ in document.sources]
     for host, names in document.models.items():
         for name, row in names.items():

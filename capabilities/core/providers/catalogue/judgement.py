@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Capabilities, Cell
 
 INPUTS = {"v": "vision", "a": "audio", "d": "video", "f": "file"}
 OUTPUTS = {"A": "audio", "s": "structured_output", "t": "tool_calling"}
-"""The letters that stand for capabilities in an encoded statement, in display order."""
+"""The letters `INPUTS` and `OUTPUTS` encode capabilities in a statement. They are in display order."""
 LETTERS: Mapping[str, Cell] = {
     **{letter: ("input", name) for letter, name in INPUTS.items()},
     **{letter: ("output", name) for letter, name in OUTPUTS.items()},
@@ -31,7 +31,7 @@ ROUNDING = 0.95
 
 
 class FactVerdict(StrEnum):
-    """How certain a fact is, and why. Earlier members take precedence over later ones."""
+    """How certain a fact is, and why. Earlier members take precedence."""
 
     ADMINISTRATOR = "administrator"
     PROBED = "probed"
@@ -46,7 +46,7 @@ class FactVerdict(StrEnum):
 class Statement:
     """A source's statement about a model at a host.
 
-    `yes` has the letters of supported capabilities, `no` those of unsupported capabilities, and `both` those of
+    `yes` contains the letters of supported capabilities, `no` those of unsupported capabilities, and `both` those of
     capabilities about which the source contradicts itself. The limits are in tokens, or None if not stated.
     """
 
@@ -72,7 +72,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Whether a capability counts as supported, how certain this is, and the sources that state yes and no."""
+    """Whether a capability counts as supported, how certain this is, and which sources say yes and no."""
 
     value: bool
     verdict: FactVerdict
@@ -82,7 +82,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class StatedLimit:
-    """The lowest token limit that any source states, how certain it is, and the limit stated by each source."""
+    """The lowest token limit that any source states, how certain it is, and the limit that each source states."""
 
     tokens: int
     verdict: FactVerdict
@@ -142,7 +142,7 @@ class CatalogueEntry:
 
 
 def judge_facts(witnesses: Sequence[Witness]) -> dict[Cell, Fact]:
-    """Return a fact for each capability about which a source states something, text capabilities first."""
+    """Return a fact for each capability about which a source states something. Text capabilities are first."""
     sources = tuple(witness.source for witness in witnesses)
     verdict = FactVerdict.AGREED if len(sources) > 1 else FactVerdict.ONE_SOURCE
     # All listed models are chat models, so they read and write text.
@@ -159,17 +159,17 @@ def judge_fact(letter: str, witnesses: Sequence[Witness]) -> Fact | None:
     names = tuple(witness.source for witness in yes), tuple(witness.source for witness in no)
     if not (yes and no):
         return Fact(bool(yes), FactVerdict.AGREED if len(yes or no) > 1 else FactVerdict.ONE_SOURCE, *names)
-    # If sources disagree, a provider's own statement prevails if at least one other source agrees with it.
+    # If sources disagree, a provider's own statement prevails, provided that at least one other source agrees with it.
     for side in (yes, no):
         if len(side) > 1 and any(witness.own and letter not in witness.statement.both for witness in side):
             return Fact(side is yes, FactVerdict.AGREED, *names)
-    # A contested capability counts as missing: if this is wrong, text is sent instead of a file, whereas a wrong yes
-    # would make the request fail.
+    # A contested capability counts as missing. If this is wrong, text is sent instead of a file, but if a yes were
+    # wrong, the request would fail.
     return Fact(False, FactVerdict.CONTESTED, *names)
 
 
 def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | None:
-    """Return the lowest stated limit, or None. It is contested if the stated limits differ by more than rounding."""
+    """Return the lowest stated limit, or None. It is contested if the limits differ by more than rounding."""
     numbers = tuple((source, tokens) for source, tokens in statements if tokens)
     if not numbers:
         return None
@@ -182,7 +182,10 @@ def judge_limit(statements: Sequence[tuple[str, int | None]]) -> StatedLimit | N
 
 
 def merge(statements: Sequence[Statement]) -> Statement:
-    """Merge several statements of one source. Contradictory facts become `both`, and the lowest limits are used."""
+    """Merge several statements of one source. If they contradict each other about a fact, it becomes `both`.
+
+    The lowest limits are used.
+    """
     yes = {letter for statement in statements for letter in statement.yes + statement.both}
     no = {letter for statement in statements for letter in statement.no + statement.both}
     return Statement(

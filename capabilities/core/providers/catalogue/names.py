@@ -1,7 +1,7 @@
-"""Tables of hosts, model makers and name variants, used to find the rows of different sources for the same model.
+"""Tables of hosts, model makers and name variants. They are used to find different sources' rows for the same model.
 
-`HOSTS` has each source's names for a host, `MAKERS` the vendor of each model, and `FORMS` the variants of model names.
-All three are maintained manually (see docs/catalogue.md).
+`HOSTS` contains each source's names for a host, `MAKERS` the vendor of each model, and `FORMS` the variants of model
+names. All three are maintained manually (see docs/catalogue.md).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 
 ANY_HOST = "*"
-"""Stands for all hosts, in rows of models that their maker does not list."""
+"""In rows of models that their maker does not list, this means all hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A company that serves models, with its names in LiteLLM's map and at models.dev in order of precedence.
+    """A company that serves models, with its names in LiteLLM's map and at models.dev, in order of precedence.
 
     `words` identify the host in a provider's name, preset or URL. `in_dollars` is a pattern for the DNS names at which
-    the host bills in dollars, or empty if there are none.
+    the host bills in dollars, or empty if it never does.
     """
 
     name: str
@@ -143,8 +143,8 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""Hosts whose rows are stored separately. A provider belongs to the first host with a word that occurs in the
-provider's name, preset or URL."""
+"""Hosts whose rows are stored separately. A provider belongs to the first host of which one of the `words` occurs in
+the provider's name, preset or URL."""
 
 YUAN_HOSTS = frozenset(
     {"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"}
@@ -175,11 +175,12 @@ MAKERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "perplexity": ("sonar*",),
     }
 )  # fmt: skip
-"""Patterns for model names by maker. A maker's own row takes precedence over those of other hosts."""
+"""Maps makers to patterns for the names of their models. A maker's own row takes precedence over those of other
+hosts."""
 
 NOT_CHAT = ("*embed*", "*rerank*", "*-tts*", "*-asr*", "*-transcribe*", "*-realtime*", "*image-generation*", "*-image*")
-"""Name patterns of speech, embedding and image models, so that, for example, `gpt-4o-mini-tts` is not treated as a
-gpt-4o."""
+"""Patterns for the names of speech, embedding and image models. They prevent, for example, `gpt-4o-mini-tts` from being
+treated as a gpt-4o."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ FORMS: tuple[NameForm, ...] = (
     _form(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6})$", "", "gpt-4o-2024-08-06 is a gpt-4o", version=False),
     _form(r"-latest$", "", "qwen-max-latest is a qwen-max", version=False),
 )
-"""Rules for shorter names. A name is looked up in lower case, first unchanged and then after each rule, applied in this
+"""Rules that shorten names. A name is looked up in lower case, first unchanged and then after each rule, in this
 order."""
 
 
@@ -236,7 +237,7 @@ def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """Return a model's name in its shortest form that still identifies the version."""
+    """Return the shortest form of a model's name that still identifies the version."""
     return "".join([*list_lookup_names(model, version=True)][-1:])
 
 

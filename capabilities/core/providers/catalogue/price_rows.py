@@ -34,7 +34,7 @@ LITELLM_RATES = {
     "output_image": "output_cost_per_image_token",
     "reasoning": "output_cost_per_reasoning_token",
 }
-"""LiteLLM's field for the price of one token, by kind of token."""
+"""Maps kinds of tokens to LiteLLM's field for the price of one token."""
 MODELS_DEV_RATES = {
     "input": "input",
     "output": "output",
@@ -44,7 +44,7 @@ MODELS_DEV_RATES = {
     "output_audio": "output_audio",
     "reasoning": "reasoning",
 }
-"""models.dev's field for the price of a million tokens, by kind of token."""
+"""Maps kinds of tokens to models.dev's field for the price of a million tokens."""
 ABOVE = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 IMPLAUSIBLE_PRICE = 10_000
 """A price of at least this many dollars per million tokens must be an error. In November 2026, the most expensive model
@@ -52,7 +52,7 @@ cost 600."""
 
 Tiers = tuple[Tier, ...]
 PricedModel = tuple[str, str, Tiers]
-"""A host as named by the source, a model's name, and the model's price tiers."""
+"""The host's name in the source, a model's name, and the model's price tiers."""
 
 
 def read_litellm_prices(models: Mapping[str, Any]) -> Iterator[PricedModel]:
@@ -118,10 +118,10 @@ def _tiers(rates_above: Mapping[int, Rates]) -> Tiers:
 
 
 def group_prices(priced: Iterable[PricedModel], alias_field: str) -> dict[str, dict[str, Tiers]]:
-    """Group a source's prices by host and by the host's name for the model, for hosts that bill in dollars.
+    """Group the prices of one source by host and by the host's name for the model.
 
-    `alias_field` is the `Host` field with this source's names for a host. The first name with a price for the model is
-    used. Models with several prices, such as one per region, are excluded.
+    Only hosts that bill in dollars are included. `alias_field` is the `Host` field with this source's names for a host.
+    The first name with a price for the model is used. Models with several prices, such as one per region, are excluded.
     """
     by_host: dict[str, dict[str, set[Tiers]]] = defaultdict(lambda: defaultdict(set))
     for host, name, tiers in priced:

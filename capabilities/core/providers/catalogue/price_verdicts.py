@@ -17,7 +17,7 @@ SORTS = tuple(field.name for field in fields(Rates))
 def merge_prices(stated: Sequence[Price]) -> Price | None:
     """Return the price to use, with the others in `others`, or None if there is no price.
 
-    Use the first price that another source confirms. If there is none, use the first price.
+    This is the first price that another source confirms or, if there is none, the first price.
     """
     if not stated:
         return None
@@ -54,7 +54,7 @@ def _differences(first: Price, second: Price) -> frozenset[str]:
     if first.currency != second.currency:
         return frozenset(SORTS)
     # Ignore tier thresholds, because models.dev calls all of them "over 200k". Also ignore kinds of tokens and tiers
-    # for which only one source states a price.
+    # that have a price in only one source.
     tiers = (
         zip(first.tiers, second.tiers, strict=True)
         if len(first.tiers) == len(second.tiers)

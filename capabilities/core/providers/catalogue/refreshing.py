@@ -1,7 +1,7 @@
 """Refresh the catalogue from a source's published file, or from a provider's own model list.
 
-A new edition of a source does not change the data from other sources. Its differences are shown to an administrator
-before it is accepted.
+A new edition of a source does not change the data from other sources. An administrator sees the differences before
+accepting it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
 LARGEST = 32 * 1024 * 1024
-"""Maximum size of a decompressed file in bytes, eight times the size of the sources' current files."""
+"""Maximum size of a decompressed file in bytes. The sources' current files have an eighth of this size."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
 
@@ -52,7 +52,10 @@ class UnreadableCatalogueError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FactChange:
-    """Facts about a model at a host, before and after an edition that changes them. None means not stated."""
+    """Facts about a model at a host, before and after an edition that changes them.
+
+    None means that they are not stated.
+    """
 
     host: str
     name: str
@@ -61,7 +64,7 @@ class FactChange:
 
 @dataclass(frozen=True, slots=True)
 class EditionChange:
-    """The effect of an edition: models added and removed (as host and name), and changed facts."""
+    """What an edition changes: models added and removed (as host and name), and changed facts."""
 
     added: tuple[tuple[str, str], ...]
     removed: tuple[tuple[str, str], ...]
@@ -75,7 +78,7 @@ class EditionChange:
 def read_edition(data: bytes, current: CatalogueDocument, day: date) -> CatalogueDocument:
     """Return the built catalogue in a file, or the current catalogue with one source replaced by the file.
 
-    `day` becomes the edition of a replaced source. Raise `UnreadableCatalogueError` for other files.
+    If a source is replaced, `day` becomes its edition. Raise `UnreadableCatalogueError` for other files.
     """
     value = parse_json(data)
     # Only a built catalogue has a format number. The files of models.dev and LiteLLM do not.
@@ -102,7 +105,7 @@ def read_own_list(
 ) -> CatalogueDocument:
     """Return the current catalogue with a provider's own model list added under `host`.
 
-    Raise `UnreadableCatalogueError` if the list contains only names.
+    Raise `UnreadableCatalogueError` if the list contains nothing but names.
     """
     rows: dict[str, list[Statement]] = {}
     ends: dict[str, date] = {}
@@ -160,7 +163,7 @@ def _check(value: dict[str, Any]) -> CatalogueDocument:
         document = from_json(value)
         if sum(len(names) for names in document.models.values()) > MAX_ROWS or not document.sources:
             raise UnreadableCatalogueError(TOO_LARGE)
-        # Decode all rows now, so that damage is found before the catalogue is used.
+        # Decode all rows now, so that damaged rows are found before the catalogue is used.
         sources, ends = split_document(document)
         document = build_document([(_brief(note), rows) for note, rows in sources], [(_brief(n), d) for n, d in ends])
         _ = document.checked_on
@@ -177,7 +180,10 @@ def _brief(note: SourceNote) -> SourceNote:
 
 
 def compare_editions(old_document: CatalogueDocument, new_document: CatalogueDocument) -> EditionChange:
-    """Return the changes between two editions, by host and name. Models of which only the limits change are omitted."""
+    """Return the changes between two editions, for each host and name.
+
+    Models of which only the limits change are omitted.
+    """
     rows_before, rows_after = (
         {(host, name): row for host, names in document.models.items() for name, row in names.items()}
         for document in (old_document, new_document)
@@ -220,5 +226,6 @@ def _facts(document: CatalogueDocument, row: str) -> dict[Cell, Fact]:
 
 
 def _comparable(fact: Fact | None) -> tuple[bool, bool] | None:
-    # A change in certainty alone does not count, unless the fact becomes contested or is no longer contested.
+    # A change that affects only the certainty of a fact does not count, unless the fact becomes contested or is no
+    # longer contested.
     return None if fact is None else (fact.value, fact.verdict.value == "contested")

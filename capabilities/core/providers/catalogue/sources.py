@@ -1,7 +1,7 @@
 """Read model facts from LiteLLM's map, models.dev's list, providers' own lists and vendors' SDKs.
 
-Functions for lists take parsed JSON and yield rows with the source's name for the host, the model's name, and a
-statement. They include only chat models about which at least one fact is stated. Functions for SDKs take the source
+The functions for lists take parsed JSON and yield rows: the source's name for the host, the model's name, and a
+statement. They include only chat models about which at least one fact is stated. The functions for SDKs take the source
 code of a module and return retirement dates.
 """
 
@@ -27,9 +27,10 @@ FLAGS: Mapping[str, tuple[tuple[str, ...], tuple[str, str] | None]] = {
     "s": (("supports_response_schema", "supports_native_structured_output"), None),
     "t": (("supports_function_calling",), None),
 }
-"""LiteLLM's flags for each capability letter, and the modality in LiteLLM's lists that implies the same capability."""
+"""Maps capability letters to LiteLLM's flags, and to the modality in LiteLLM's lists that implies the same
+capability."""
 MODALITIES = {"v": "image", "a": "audio", "d": "video", "f": "pdf"}
-"""models.dev's name for the input modality, by capability letter."""
+"""Maps capability letters to models.dev's name for the input modality."""
 OWN_MODALITIES = {"v": {"image"}, "a": {"audio"}, "d": {"video"}, "f": {"file", "pdf"}}
 OWN_PARAMETERS = {"s": "structured_outputs", "t": "tools"}
 OWN_FLAGS: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +45,8 @@ OWN_INPUT = ("max_input_tokens", "inputTokenLimit", "context_length", "max_conte
              "max_model_len")  # fmt: skip
 OWN_OUTPUT = ("max_completion_tokens", "outputTokenLimit", "max_output_tokens", "max_tokens")
 OWN_ENDS = ("shutdown_date", "retires_at", "expiration_date", "deprecation")
-"""Field names of the limits and the retirement date in providers' own lists."""
+"""`OWN_INPUT`, `OWN_OUTPUT` and `OWN_ENDS` are the field names of the limits and of the retirement date in providers'
+own lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,7 @@ def _models_dev_statement(facts: Any) -> Statement | None:
 
 
 def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
-    """Yield the chat models in a provider's own list for which more than an id is stated.
-
-    The field names of OpenRouter, Anthropic, Mistral, Gemini, Moonshot, OpenAI, Groq and vLLM are known (November
-    2026).
-    """
+    """Yield the chat models in a provider's own list, except those for which nothing but an id is stated."""
     for entry in entries:
         # Google's list has `name`, with the prefix `models/`, instead of `id`.
         name = (entry.get("id") or entry.get("name")) if isinstance(entry, Mapping) else None
@@ -126,8 +124,8 @@ def read_provider_list(host: str, entries: Iterable[Any]) -> Iterator[Listing]:
 def _own_flag(
     letter: str, entry: Mapping[str, Any], inputs: list[str] | None, outputs: list[str] | None
 ) -> bool | None:
-    # A list of modalities is complete, so a missing modality means no. Use parameters and flags only without such a
-    # list.
+    # A list of modalities is complete, so a missing modality means no. Use parameters and flags only if there is no
+    # such list.
     if letter in OWN_MODALITIES and inputs is not None:
         return bool(OWN_MODALITIES[letter] & set(inputs))
     if letter == "A" and outputs is not None:
@@ -183,7 +181,7 @@ def _english_day(text: str) -> date:
 
 
 def _statement(flags: Mapping[str, bool | None], max_input: int | None, max_output: int | None) -> Statement:
-    # A flag of None means that the source states nothing, which is not the same as no.
+    # A flag of None means that the source states nothing. This is not the same as no.
     yes, no = ({letter for letter, flag in flags.items() if flag is state} for state in (True, False))
     return Statement(order_letters(yes), order_letters(no), "", max_input, max_output)
 
