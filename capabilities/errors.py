@@ -38,14 +38,14 @@ class InUseError(ActionError):
 
 
 class ConflictError(ActionError):
-    """Another request has changed the object in the meantime. Nothing was written."""
+    """Another request has changed the object in the meantime, so nothing was written."""
 
     code = "changed_meanwhile"
     status = 409
 
 
 class TakenError(ActionError):
-    """Another request added an object with this name at the same time. Nothing was written."""
+    """Another request added an object with this name at the same time, so nothing was written."""
 
     code = "taken"
     status = 409
@@ -70,7 +70,7 @@ class InvalidError(ActionError):
 
 
 def first_problems(problems: Sequence[Problem]) -> Sequence[Problem]:
-    """Return the first problems. If there are more, one further problem states how many."""
+    """Return the first problems. If there are more, an additional problem states how many."""
     if len(problems) <= MAX_LISTED:
         return problems
     remainder = translatable(

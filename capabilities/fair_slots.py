@@ -20,7 +20,7 @@ OVERLOADED_MESSAGE = translatable(
 )
 
 requester: ContextVar[str] = ContextVar("requester", default="")
-"""The agent's name or the IP address on whose behalf this task or thread works. It is empty for the process itself."""
+"""The agent or IP address for which this task or thread works. It is empty if the process works for itself."""
 
 
 class OverloadedError(Exception):
@@ -38,10 +38,10 @@ class _Waiter:
 
 
 class FairSlots:
-    """Limits how many threads work at the same time. The others wait in a bounded queue.
+    """Limits how many threads work at the same time. All others wait in a bounded queue.
 
-    A caller is identified by name: an agent or IP address, by default the `requester`. No caller can fill the queue,
-    and each holds at most `max_per_name` slots. Work with a `patience` in seconds lets other work go first for that
+    A caller is identified by a name: an agent or IP address, by default the `requester`. No caller can fill the queue,
+    and none holds more than `max_per_name` slots. If work has a `patience` in seconds, other work goes first for that
     long.
     """
 
@@ -105,7 +105,7 @@ class FairSlots:
         with self._lock:
             if self._take(name):
                 return
-            # The fuller the queue, the fewer places one caller may occupy.
+            # The fuller the queue is, the fewer places one caller may occupy.
             if sum(waiter.name == name for waiter in self._waiters) >= SHARE * (self.queue - len(self._waiters)):
                 raise OverloadedError
             waiter = _Waiter(name, time.monotonic() + patience)
@@ -113,7 +113,7 @@ class FairSlots:
         if waiter.turn.wait(self.wait_seconds):
             return
         with self._lock:
-            if not waiter.turn.is_set():  # Otherwise the slot became free just after the timeout.
+            if not waiter.turn.is_set():  # If the turn is set, the slot became free just after the timeout.
                 self._waiters.remove(waiter)
                 raise OverloadedError
 
@@ -125,18 +125,18 @@ class FairSlots:
         if self._held.total() >= self.slots or self._held[name] >= self._max_per_name:
             return False
         self._held[name] += 1
-        # Turns are numbered, and the caller with the highest number was served last.
+        # Turns are numbered. The caller with the highest number was served last.
         self._turns[name] = max(self._turns.values(), default=0) + 1
         return True
 
     def release(self, name: str) -> None:
         """Release a slot. The waiting caller that holds the fewest slots gets it.
 
-        Among callers with equally few slots, those whose patience has ended go first, then those that were served least
+        If several hold equally few, those whose patience has ended go first, and then those that were served least
         recently.
         """
         with self._lock:
-            self._held -= Counter([name])  # Subtracting counters removes names without slots.
+            self._held -= Counter([name])  # Subtracting counters removes names that hold no slots.
             if not self._waiters:
                 self._turns.clear()
                 return
@@ -151,5 +151,5 @@ class FairSlots:
 
 
 heavy_work = owned(lambda: FairSlots(slots=1, queue=64, wait_seconds=30.0))
-"""The slot for threads that compute for a long time. Only one of them runs at a time, because short calls wait while it
-holds the interpreter lock."""
+"""The slot for threads that compute for a long time. Only one of them runs at a time, because short calls must wait
+while it holds the interpreter lock."""

@@ -1,4 +1,4 @@
-"""Parse the JSON of requests. Its size is limited beforehand, and no step blocks other threads for long."""
+"""Parse the JSON of requests. Its size is limited before parsing, and no step blocks other threads for long."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from capabilities.core.translatable import Translatable, translatable
 AT_ONCE_BYTES = 4 * 1024 * 1024
 """Maximum size of JSON that is parsed in one step, which takes about ten milliseconds."""
 LARGE_BYTES = 128 * 1024
-"""Larger JSON is scanned and parsed in a separate thread, unless it has few values."""
+"""JSON larger than this is scanned and parsed in a separate thread, unless it has few values."""
 QUICK_BYTES, QUICK_VALUES = 2 * 1024 * 1024, 2_000
-"""Maximum size and number of values of JSON that is parsed faster than a thread could be started and joined."""
+"""JSON of at most this size, with at most this number of values, is parsed faster than a thread could be started and
+joined."""
 TOO_LARGE = "json_too_large"
 
 
@@ -45,8 +46,8 @@ class JsonTooLargeError(ValueError):
 def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
     """Parse JSON. Raise JsonTooLargeError, or ValueError for invalid JSON.
 
-    With `counts_text`, long strings other than base64 count towards the limit on JSON bytes. Set it for values that are
-    sent on as JSON.
+    With `counts_text`, long strings other than base64 count towards the limit on JSON bytes. Set this if the values
+    will be sent on as JSON.
     """
     if len(data) <= settings.MAX_JSON_VALUES:  # Each value takes at least one byte.
         return orjson.loads(data)
@@ -59,12 +60,12 @@ def load_json(data: bytes | bytearray, *, counts_text: bool = False) -> Any:
         skeleton, texts = _extract(data, scan, settings.MAX_JSON_BYTES - short if counts_text else math.inf)
         return restore_strings(orjson.loads(skeleton), texts)
     except orjson.JSONDecodeError as error:
-        # The error's line and column would refer to a piece and not to the complete JSON.
+        # The line and column in the error refer to a piece, not to the complete JSON.
         raise ValueError(error.msg) from None
 
 
 def extract_texts(data: bytes | bytearray) -> tuple[bytes, dict[str, str]]:
-    """Return the JSON with placeholders for its long strings, and those strings by placeholder.
+    """Return the JSON with placeholders for its long strings, and a map from placeholders to strings.
 
     The returned JSON may be parsed in one step. Raise the same errors as `load_json`.
     """
@@ -138,7 +139,7 @@ def _too_many_bytes() -> JsonTooLargeError:
 
 
 def nests_too_deeply(value: Any) -> bool:
-    # Visit containers level by level: recursion could overflow the stack.
+    # Visit containers level by level, because recursion could overflow the stack.
     level = [value] if type(value) is dict or type(value) is list else []
     for _ in range(settings.MAX_JSON_DEPTH):
         level = [
@@ -160,7 +161,7 @@ def too_deep() -> Translatable:
     )
 
 
-# Size limits of request bodies, by path. The server and all views use this table.
+# Size limits of request bodies for each path. The server and all views use this table.
 
 MIB = 1024 * 1024
 
@@ -169,8 +170,8 @@ MIB = 1024 * 1024
 class BodyLimit:
     """The size limit of request bodies at some paths: `uploads` files of maximum size, but at least `least` bytes.
 
-    `around` is added for the parts of a form other than its files. `margin` is for views that read the body themselves:
-    the server accepts this many more bytes, so that the view can return its own error. `in_memory` means that the
+    `around` is added for everything in a form except its files. `margin` is for views that read the body themselves:
+    the server accepts this many additional bytes, so that the view can return its own error. `in_memory` means that the
     complete body is held in memory until the response is sent.
     """
 

@@ -43,7 +43,7 @@ OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "video": pgettext_lazy("output capability", "video"),
     "file": pgettext_lazy("output capability", "files"),
 }
-"""Labels of output capabilities. All others have the same label as on the input side."""
+"""Labels of output capabilities. Any other output capability has the same label as the input capability."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),
@@ -75,7 +75,7 @@ CONTENTS: Mapping[str, str | Promise] = {
     "video": _("videos"),
     "file": _("files"),
 }
-"""Names, for use in sentences, of the content that models with each capability can read."""
+"""Maps each capability to the content that a model with it can read, in words for use in sentences."""
 
 ROLES: Mapping[str, str | Promise] = {
     "administrator": _("Administrator"),
@@ -129,7 +129,7 @@ BADGES: Mapping[str, tuple[str, str, str | Promise]] = {
 are states of agents' keys, tokens and links (`Validity`)."""
 
 NOTE_ICONS: Mapping[str, str] = {"ok": "check", "info": "info", "warn": "warn", "bad": "stop", "": "info"}
-"""Icons of notes on pages, by tone."""
+"""Maps the tones of notes on pages to icons."""
 
 SOURCES = (
     gettext_noop("patterns of model names, kept by hand from the vendors' model pages"),
@@ -144,12 +144,12 @@ def capability_label(name: str, side: str = "input") -> str:
 
 
 def content_label(name: str) -> str:
-    """Return, for use in sentences, the content that models with this capability can read: "images" for vision."""
+    """Return what models with this capability can read, in words for use in sentences: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 
 def actor_label(name: str) -> str:
-    """Return an actor's name. Names of the nightly probe and of users' tokens are translated."""
+    """Return an actor's name. The names of the nightly probe and of users' tokens are translated."""
     owner, is_token, token = name.partition("'s token ")
     if is_token:
         return gettext("%(owner)s's token %(name)s") % {"owner": owner, "name": token}

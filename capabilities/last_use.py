@@ -18,11 +18,11 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Minimum time between two writes of the same key's last use."""
+"""Minimum time between two writes of a key's last use."""
 
 
 class LastUses:
-    """Key uses that are not yet in the database, by the key's public id."""
+    """Key uses that are not yet in the database. The keys of the mapping are the agent keys' public ids."""
 
     def __init__(self) -> None:
         self._noted: dict[str, datetime] = {}
@@ -34,7 +34,7 @@ class LastUses:
             self._noted[row.public_id] = now
 
     def latest(self, row: AgentKey) -> datetime | None:
-        """Return when the key was last used, whether or not this is already in the database."""
+        """Return when the key was last used, even if this is not yet in the database."""
         return self._noted.get(row.public_id, row.last_used_at)
 
     def list_noted(self) -> list[str]:

@@ -30,8 +30,8 @@ class StoredKey(models.Model):
 class VariableOrigin(models.Model):
     """An origin to which the key in an environment variable may be sent.
 
-    It is the first origin that was used, or one that an administrator allowed. A row remains after its provider is
-    deleted, so that a restored revision needs no new permission.
+    It is either the first origin that was used or one that an administrator allowed. A row remains after its provider
+    is deleted, so that a restored revision needs no new permission.
     """
 
     variable = models.CharField(max_length=200)
@@ -175,7 +175,7 @@ class Service(models.Model):
 
     @property
     def knows_the_rest(self) -> bool:
-        """Return whether a capability without a row counts as absent. Otherwise it counts as unknown."""
+        """Return whether a capability without a row counts as absent. If not, it counts as unknown."""
         return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 
 
@@ -208,9 +208,9 @@ class ServiceCapability(models.Model):
 
 
 class ProbeTranscript(models.Model):
-    """The exchange in which a model was probed for a capability. It is evidence and not part of the configuration.
+    """The exchange with a model that was probed for a capability. It is evidence and not part of the configuration.
 
-    At most two are stored for each capability of a model: the last one that `decided` whether the model has it, and a
+    For each capability of a model, at most two are stored: the last one that `decided` whether the model has it, and a
     later one without a result.
     """
 
@@ -263,7 +263,7 @@ class Drift(models.Model):
 
 
 class NightlyProbe(models.Model):
-    """A service that is probed every night, and the date of the last probe. It is not part of the configuration."""
+    """A service that is probed every night, and the date of its last probe. It is not part of the configuration."""
 
     service_id = models.CharField(primary_key=True, max_length=200)
     last_night = models.DateField()
@@ -324,7 +324,7 @@ class Agent(models.Model):
 class AgentKey(models.Model):
     """An agent's key. Its secret is stored only as an HMAC, and its row is found by the public id in the key.
 
-    `signed_with` names the signing secret of the HMAC, and is empty for old keys. `terms` has the key's limits and
+    `signed_with` names the signing secret of the HMAC, and is empty for old keys. `terms` contains the key's limits and
     labels (`KeyTerms`), and `issued_terms` those with which it was issued. Later changes to `terms` are part of the
     configuration and can be undone.
     """

@@ -1,7 +1,7 @@
-"""Record which models refused a kind of file that, according to their recorded capabilities, they can read.
+"""Record which models refused a kind of file that they can read according to their recorded capabilities.
 
 The request log writer (routing_admin/request_log/entries.py) buffers refusals in memory. The server's periodic upkeep
-writes them to the database. If a crash loses a refusal, the next refusal is recorded instead.
+writes them to the database. If a crash loses a refusal, the next one is recorded instead.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from capabilities.runtime import owned
 log = logging.getLogger(__name__)
 
 UPDATE_INTERVAL = timedelta(minutes=1)
-"""Minimum time before the evidence of a refusal is replaced by newer evidence."""
+"""Minimum time before newer evidence replaces the evidence of a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A request in which a model refused a file. `capabilities` are those that the file may have needed."""
+    """A request in which a model refused a file. `capabilities` are those that it may have needed to read the file."""
 
     provider: str
     model: str
@@ -38,7 +38,7 @@ class RefusedFile:
 
 
 class RefusalBuffer:
-    """Refusals that are not yet in the database: the latest for each model and set of capabilities."""
+    """Refusals that are not yet in the database. Only the latest is kept for each model and set of capabilities."""
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str, frozenset[str]], RefusedFile] = {}
@@ -70,7 +70,7 @@ class RefusalBuffer:
 
 def _write(refused: RefusedFile) -> None:
     declared = _declared_capabilities(refused.provider, refused.model, refused.capabilities)
-    # If the file may have needed several capabilities, it is unknown which of them the model lacks.
+    # If the file may have required several capabilities, it is unknown which of them the model lacks.
     if len(declared) != 1:
         return
     cell: dict[str, Any] = {"provider": refused.provider, "model": refused.model, "capability": declared.pop()}

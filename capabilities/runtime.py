@@ -1,6 +1,7 @@
-"""Objects that live as long as the process: made on first use, stopped in reverse order, renewed for each test.
+"""Objects that live as long as the process.
 
-A module declares an object that exists once per process, and calls the declaration to get it:
+They are created on first use, stopped in reverse order, and renewed for each test. A module declares an object that
+exists once per process, and calls the declaration to get it:
 
     journal = owned(Journal)
     journal().write(entry)
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class Runtime:
-    """The objects of one process. Every method is thread-safe."""
+    """The objects of a process. All methods are thread-safe."""
 
     def __init__(self) -> None:
         self.made: dict[owned[Any], Any] = {}
@@ -61,7 +62,7 @@ class owned(Generic[T]):  # noqa: N801  # a decorator
         self.make = make
 
     def __call__(self) -> T:
-        # Read directly from the mapping, because each call to a model does this about a dozen times.
+        # Read directly from the mapping, because this happens about a dozen times in each call to a model.
         try:
             value: T = _runtime.made[self]
         except KeyError:

@@ -14,7 +14,7 @@ from capabilities.signing import read_secrets_again, sign_permanently
 
 
 class KeyUnreadableError(Exception):
-    """A stored key cannot be decrypted, or may not be sent to this origin. `reason` says which."""
+    """A stored key cannot be decrypted, or may not be sent to this origin. `reason` states which of the two."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -55,9 +55,9 @@ def key_fingerprint(key: str, origin: str) -> str:
 def store_key(key: str, endpoint: str) -> StoredKey:
     """Encrypt and store a provider key for the origin of its endpoint. There is one row per key and origin."""
     origin = endpoint_origin(endpoint)
-    # Encrypt the origin together with the key, so that a changed row cannot send the key elsewhere.
+    # Encrypt the origin together with the key, so that changing the row cannot redirect the key to another origin.
     sealed = cipher().encrypt(json.dumps({"key": key, "origin": origin}).encode()).decode()
-    # Store no part of a short key: its last four characters would reveal too much.
+    # Store no part of a short key, because its last four characters would reveal too much.
     last_four = key[-4:] if len(key) >= 12 else ""
     stored, _ = StoredKey.objects.get_or_create(
         fingerprint=key_fingerprint(key, origin),
@@ -88,9 +88,9 @@ def _decrypt(ciphertext: bytes) -> bytes:
 
 
 def rotate() -> int:
-    """Re-encrypt all stored keys with the newest encryption key, and return their number.
+    """Re-encrypt all stored keys with the newest encryption key, and return how many there are.
 
-    Raise `KeyUnreadableError`, before anything is written, if a stored key cannot be decrypted.
+    If a stored key cannot be decrypted, raise `KeyUnreadableError` before anything is written.
     """
     engine = cipher()
     # Lock the rows, so that no key is stored with an old encryption key in the meantime.

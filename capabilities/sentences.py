@@ -12,11 +12,11 @@ from capabilities.core.translatable import Fact, Translatable, insert_facts, tra
 from capabilities.errors import ActionError, InvalidError
 
 WIDE_END = re.compile(r"[。：；，、](?:</\w+>)*$")
-"""Full-width punctuation at the end of a text, and closing tags after it. No space follows such a text."""
+"""Full-width punctuation at the end of text, and closing tags after it. No space follows it."""
 
 
 SEARCHED_CHARS = 100
-"""Only this many characters at the end of a text are searched for full-width punctuation."""
+"""Only this many characters at the end of text are searched for full-width punctuation."""
 
 
 def translate_sentence(text: str) -> str:
@@ -41,18 +41,18 @@ MAX_NAMES = 5
 
 
 def shorten_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the first names and, if there are more, a `Translatable` with the number of the others."""
+    """Return the first names and, if there are more, a `Translatable` that states how many."""
     more = len(names) - MAX_NAMES
     return (*names[:MAX_NAMES], *([translatable("%(count)s more", count=more)] if more > 0 else []))
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join the first names as a list in a sentence, with the number of the others."""
+    """Join the first names as a list in a sentence. If there are more, the list ends with their number."""
     return join_words(map(translate_sentence, shorten_names(names)))
 
 
 def join_sentences(sentences: Iterable[str]) -> str:
-    """Join the sentences that are not empty, with a space between them but none after full-width punctuation.
+    """Join the sentences that are not empty. A space separates them, except after full-width punctuation.
 
     The sentences themselves stay unchanged.
     """

@@ -1,7 +1,7 @@
-"""The installation's signing secrets, newest first. The first one signs, and signatures of all of them are valid.
+"""The installation's signing secrets, newest first.
 
-To rotate, insert a new secret in front. A running server needs no restart: it reads the file again when a signature
-matches none of its secrets.
+The first one signs, and signatures made with any of them are valid. To rotate, insert a new secret in front. A running
+server needs no restart: if a signature matches none of its secrets, it reads the file again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def sign(message: bytes) -> str:
 
 
 def sign_permanently(message: bytes) -> str:
-    """Return the message's HMAC with the oldest secret, which stays the same until that secret is removed."""
+    """Return the message's HMAC with the oldest secret. It stays the same until that secret is removed."""
     # Stored objects are looked up by this HMAC, so it must not change with each rotation.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
@@ -33,7 +33,7 @@ def signatures(message: bytes) -> list[str]:
 def is_signed(message: bytes, signature: str) -> bool:
     """Return whether one of the secrets made this signature. The comparison takes constant time.
 
-    If none did, read the secret files again if they changed, and check once more.
+    If none did, but the secret files have changed, read them again and check once more.
     """
     return _matches(message, signature) or (read_secrets_again() and _matches(message, signature))
 
@@ -48,13 +48,13 @@ def secret_name(secret: str) -> str:
 
 
 def read_secrets_again() -> bool:
-    """Reload the data directory's secret files if they changed, and return whether a secret changed.
+    """Reload the data directory's secret files if they have changed, and return whether a secret has changed.
 
     Secrets from environment variables do not change. The secret that signs browser sessions stays the same until the
     process restarts.
     """
     stamps = {name: _stamp(path) for name, path in settings.SECRET_FILES.items()}
-    # Every request with an invalid key calls this, so read the files only if one has changed.
+    # Every request with an invalid key calls this, so read the files only if one of them has changed.
     if stamps == _stamps():
         return False
     _stamps().clear()

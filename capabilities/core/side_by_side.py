@@ -9,24 +9,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 WORD = re.compile(r"[A-Za-z0-9_]+|.", re.DOTALL)
-"""A run of ASCII letters, digits and underscores, or any other single character. Chinese is compared by character."""
+"""A run of ASCII letters, digits and underscores, or any other single character. Chinese text is compared character by
+character."""
 
 MAX_LINE = 1000
-"""Words are compared only in lines of at most this many characters."""
+"""Words are compared only in lines that have at most this many characters."""
 
 MAX_PAIRS = 20_000
 MAX_REPEATS = 8
 
 MIN_SIMILARITY = 0.3
-"""Minimum similarity of two lines whose words are compared. In less similar lines, no words are marked."""
+"""Words are compared only if their lines are at least this similar. In less similar lines, no words are marked."""
 
 Parts = tuple[tuple[str, bool], ...]
-"""Segments of a line. Each has a flag that says whether it differs from the other line."""
+"""Segments of a line, each with a flag that says whether it differs from the other line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideBySideRow:
-    """One row of two texts that are shown side by side: `tag` is equal, replace, delete or insert.
+    """One row of two texts shown side by side. `tag` is equal, replace, delete or insert.
 
     Line numbers start at 1. `skipped` is the number of unchanged lines that were omitted before this row.
     """
@@ -50,7 +51,7 @@ class SideBySideRow:
 def compare_lines(before: str, after: str, *, context: int = 3) -> tuple[SideBySideRow, ...]:
     """Return the changed lines of two texts, with up to `context` unchanged lines around each change.
 
-    Equal texts have no rows.
+    If the texts are equal, there are no rows.
     """
     return tuple(_rows(before.splitlines(), after.splitlines(), context))
 
@@ -68,7 +69,7 @@ def _rows(left: Sequence[str], right: Sequence[str], context: int) -> Iterator[S
 
 def _matcher(left: Sequence[str], right: Sequence[str]) -> difflib.SequenceMatcher[str]:
     # SequenceMatcher's time grows with the number of pairs of equal items: 32,000 equal lines on both sides would take
-    # minutes. If there are too many pairs, frequent items are compared only next to other matching items.
+    # minutes. If there are too many pairs, a frequent item can match only if it is next to other matching items.
     counts = Counter(right)
     if sum(counts[piece] for piece in left) <= MAX_PAIRS:
         return difflib.SequenceMatcher(None, left, right, autojunk=False)

@@ -23,13 +23,13 @@ SUSPECT_TEXT = re.compile(
 )
 EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]")
 SUSPECT_NUMBER = re.compile(r"(?:^|[\[:, ])(?:-0\.0(?!\d)|-?[0-9][0-9.]*[eE]\+?[0-9]|-?Infinity|NaN)")
-"""The patterns `SUSPECT_…` find values in JSON that may need conversion: an escaped NUL or lone surrogate, −0.0, an
-exponent, infinity or NaN. They may also match harmless text."""
+"""The patterns `SUSPECT_…` find values in JSON that may need conversion: an escaped NUL, an escaped lone surrogate,
+−0.0, an exponent, infinity or NaN. They may also match harmless text."""
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 MAX_NUMBER = 2**63
 """Stored numbers must be at least −2⁶³ and less than 2⁶³."""
 WHOLE_FROM = 1e16
-"""From this number on, Python writes floats with an exponent, and every float is a whole number."""
+"""From this number on, Python writes floats with an exponent, and every float is an integer."""
 DEPTH = 100
 """Maximum nesting depth of stored values. A configuration has six levels."""
 
@@ -71,8 +71,8 @@ def write_json(value: Any, encoder: type[json.JSONEncoder] | None = None) -> str
 
 
 def make_json_storable(text: str) -> str:
-    """Convert JSON text so that every database returns its value unchanged. Most text is returned as it is."""
-    # Search with cheap patterns first, because most texts need neither conversion nor parsing.
+    """Convert JSON text so that every database returns its value unchanged. Most text is returned unchanged."""
+    # First search with cheap patterns, because most text needs neither conversion nor parsing.
     is_odd = "\\u" in text and SUSPECT_TEXT.search(text)
     if not is_odd and ("-0.0" in text or "NaN" in text or "Infinity" in text or EXPONENT.search(text)):
         is_odd = SUSPECT_NUMBER.search(text)

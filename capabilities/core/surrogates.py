@@ -18,7 +18,7 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 
 def may_have_surrogate(json_text: str | bytes) -> bool:
-    """Return whether JSON contains an escaped surrogate, alone or in a pair."""
+    """Return whether JSON contains an escaped surrogate, whether alone or in a pair."""
     # Unescaped surrogates are not valid UTF-8 and were rejected before, so search only for escaped ones.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
@@ -59,7 +59,10 @@ def _repair(value: Any) -> Any:
 
 
 class SurrogateJoiner:
-    """Joins surrogate pairs that are split between two chunks of a stream. Each text in the stream has its own key."""
+    """Joins surrogate pairs that are split between two chunks of a stream.
+
+    Each text in the stream is identified by a key.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[Any, str] = {}
@@ -75,6 +78,6 @@ class SurrogateJoiner:
         return repair_text(text)
 
     def rest(self) -> dict[Any, str]:
-        """Return what is still held back at the end of the stream, by key. Lone surrogates become U+FFFD."""
+        """At the end of the stream, return what is still held back, by key. Lone surrogates become U+FFFD."""
         waiting, self._waiting = self._waiting, {}
         return {key: repair_text(half) for key, half in waiting.items()}

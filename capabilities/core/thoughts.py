@@ -1,7 +1,7 @@
-"""A model's reasoning in a turn, in blocks that must be sent back to the model in later turns.
+"""A model's reasoning in a turn, in blocks that must be sent back to the same model in later turns.
 
 A signature is valid only for the model and the account that issued it (Anthropic: extended thinking; Google: thought
-signatures; OpenRouter: preserving reasoning blocks). Any other model receives the turn without the reasoning.
+signatures; OpenRouter: preserving reasoning blocks). All other models receive the turn without the reasoning.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class ThoughtForm(StrEnum):
 class ReasoningBlock:
     """A block of reasoning. `proof` is the signature of its text or, if it is encrypted, the entire block.
 
-    The block comes after the first `offset` characters of the turn's text and after its first `calls` tool calls.
-    `origin` is the `reasoning_origin` of the model that produced it, or empty if unknown. `id` is the vendor's id of
-    the block, and `dialect` is the vendor's name for its format.
+    The block's position is after the first `offset` characters of the turn's text and after its first `calls` tool
+    calls. `origin` is the `reasoning_origin` of the model that produced it, or empty if unknown. `id` is the vendor's
+    id of the block, and `dialect` is the vendor's name for its format.
     """
 
     form: ThoughtForm
@@ -42,8 +42,8 @@ class ReasoningBlock:
 
 @lru_cache(maxsize=1000)
 def reasoning_origin(protocol: str, provider: str, model: str) -> str:
-    """Return a short hash that identifies a model at a provider, called through a protocol."""
-    # NUL separates the names, so that no two triples produce the same string.
+    """Return a short hash that identifies a model at a provider, together with the protocol used to call it."""
+    # NUL separates the three names, so that different names never produce the same string.
     return hashlib.sha256("\0".join((protocol, provider, model)).encode()).hexdigest()[:12]
 
 

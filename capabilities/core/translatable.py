@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import Any, Self
 
 Fact = str | int | tuple[str, ...]
-"""A value that is inserted into a sentence. A tuple is a list of words. Text may itself be a translatable sentence."""
+"""A value that is inserted into a sentence. A tuple is a list of words. A string may itself be a translatable
+sentence."""
 
 
 class Translatable(str):
@@ -23,7 +24,7 @@ class Translatable(str):
     facts: Mapping[str, Fact]
 
     def __new__(cls, template: str, facts: Mapping[str, Fact] | None = None) -> Self:
-        # Without facts, a percent sign in the template is ordinary text.
+        # If there are no facts, a percent sign in the template is ordinary text.
         instance = super().__new__(cls, template % _english(facts) if facts else template)
         instance.template, instance.facts = str(template), dict(facts or {})
         return instance
@@ -39,7 +40,7 @@ def translatable(template: str, **facts: Fact) -> Translatable:
 
 
 def encode_text(text: str) -> Any:
-    """Return a translatable sentence as JSON with its template (`code`) and its facts. Return other text unchanged."""
+    """Return a translatable sentence as JSON with its template (`code`) and its facts, or any other text unchanged."""
     if not isinstance(text, Translatable):
         return str(text)
     return {"code": text.template, "facts": {name: _encode_fact(fact) for name, fact in text.facts.items()}}
@@ -78,9 +79,9 @@ def _decode_fact(data: Any) -> Fact:
     return data if isinstance(data, int) else decode_text(data)
 
 
-# Spacing of inserted values in Chinese sentences: a space separates Chinese from Latin words and digits, but not from
-# other Chinese. A translator cannot know whether `%(file)s` becomes 图片 or report.pdf, so the space is chosen when the
-# value is inserted. Sentences in Latin letters are unchanged.
+# How values are spaced in Chinese sentences: a space separates Chinese from Latin words and digits, but not from other
+# Chinese. A translator cannot know whether `%(file)s` will be 图片 or report.pdf, so the space is chosen when the value
+# is inserted. Sentences in Latin letters stay unchanged.
 
 _HAN = "[\u3400-\u9fff]"
 _WIDE = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
@@ -107,7 +108,7 @@ def _space(edge: str, space: str) -> str:
     return " " if edge.isalnum() else space
 
 
-# Counts in the English texts of commands and errors. Pages use `ngettext` instead.
+# Counts in English text from commands and errors. Pages use `ngettext` instead.
 
 
 def pluralize(number: int, noun: str, plural: str = "") -> str:

@@ -18,7 +18,7 @@ def value_class(cls: type[T]) -> type[T]:
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 
-# Valid ranges of parameters in files, forms and calls. Both ends are valid.
+# Valid ranges of parameters in files, forms and calls, including both ends.
 
 TEMPERATURE = (0, 2)
 MAX_TOKENS = (1, 2**31 - 1)

@@ -28,11 +28,11 @@ class Direction(StrEnum):
 
 
 Cell = tuple[str, str]
-"""A cell of the capability matrix: a side and a capability, such as `("input", "vision")`."""
+"""A cell of the capability matrix, which is a side and a capability, such as `("input", "vision")`."""
 
 
 class Source(StrEnum):
-    """The source of a capability's value. Earlier members take precedence. A contested capability counts as absent."""
+    """Where a capability's value is from. Earlier members take precedence. A contested capability counts as absent."""
 
     DECLARED = "declared"
     PROBED = "probed"
@@ -42,7 +42,7 @@ class Source(StrEnum):
 
 
 STANDARD_CAPABILITIES = ("text", "vision", "audio", "video", "file", "structured_output", "tool_calling")
-"""The standard capabilities of MCR-1.3, and `video`. Any other non-empty string is a custom capability."""
+"""The standard capabilities of MCR-1.3, and `video`. Any other string that is not empty is a custom capability."""
 
 CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
     {
@@ -54,7 +54,7 @@ CAPABILITY_OF_KIND: Mapping[Kind, str] = MappingProxyType(
         Kind.OTHER: "file",
     }
 )
-"""The capability that a model needs to read each kind of content."""
+"""Maps each kind of content to the capability that a model needs to read it."""
 
 TEXT_TYPES = frozenset(
     {

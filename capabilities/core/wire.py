@@ -1,7 +1,7 @@
 """Values exchanged with providers: requests, answers, failures, and stream events.
 
 A protocol encodes an adapted `ChatRequest` as an `UpstreamRequest`, and decodes bytes into `Answer | Failure` or
-events. Protocols never use a socket. Only `routing_admin/upstream/` does.
+events. Protocols never use sockets. Only `routing_admin/upstream/` does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capabilities.core.vocabulary import Kind
 
 
 class Fault(StrEnum):
-    """All faults of a call to a provider, as listed in docs/faults.md."""
+    """All faults that a call to a provider can have, as listed in docs/faults.md."""
 
     DNS_ERROR = "dns_error"
     CONNECT_REFUSED = "connect_refused"
@@ -117,7 +117,7 @@ class MediaData:
 
 Piece = bytes | MediaData
 BodyPiece = Piece | Blob
-"""Bytes, a placeholder for a file's base64, or a file whose bytes are sent unchanged."""
+"""Part of a body: bytes, a placeholder for a file's base64, or a file whose bytes are sent unchanged."""
 
 
 def piece_length(piece: BodyPiece) -> int:
@@ -142,7 +142,7 @@ class UpstreamRequest:
 
     @property
     def content_length(self) -> int:
-        """Return the body's total size in bytes, without reading its files."""
+        """Return the body's total size in bytes. This does not read the files in it."""
         return sum(map(piece_length, self.pieces()))
 
     def elide(self) -> Any:
@@ -155,7 +155,7 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
     mark = ""
 
     def start_collecting() -> Callable[[Any], Any]:
-        # If the first JSON codec fails, a second one starts from the beginning.
+        # If the first JSON codec fails, the second one must start again from the beginning.
         media_found.clear()
         return collect
 
@@ -169,8 +169,8 @@ def split_payload(payload: Mapping[str, Any]) -> tuple[Piece, ...]:
         mark = mark or f"media:{secrets.token_hex(16)}:"  # The marker is random, so no caller's text contains it.
         return mark
 
-    # The JSON is written with a marker in place of each file and then split at the markers, so that the JSON codec
-    # never handles files' bytes.
+    # Write the JSON with a marker in place of each file, and then split it at the markers, so that the JSON codec never
+    # handles files' bytes.
     text = write_json(payload, start_collecting)
     if not media_found:
         return (text,)
@@ -197,7 +197,7 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
     rest = b""
     for block in blob.blocks():
         data = rest + block
-        # Three bytes become four characters, so encode only complete triples before the end.
+        # Three bytes become four characters, so encode only complete triples until the end.
         cut = len(data) - len(data) % 3
         rest = data[cut:]
         if cut:
@@ -207,11 +207,12 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Function that returns a file's value for a response: a prefix and the file's base64, or a placeholder for both."""
+"""Returns the text to put in a response for a file: a prefix followed by the base64 data, or a placeholder for the
+two."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:
-    """Return the blob's base64 after `lead`, for responses that must contain it."""
+    """Return `lead` followed by the blob's base64, for responses that must contain it."""
     # Append to one buffer, because joining blocks would need memory for two copies of a large file.
     text = bytearray(lead.encode("utf-8"))
     for block in base64_blocks(blob):
@@ -220,7 +221,7 @@ def base64_text(blob: Blob, lead: str = "") -> str:
 
 
 def open_media(blob: Blob, lead: str = "") -> MediaData:
-    """Return a placeholder for a file that is written later. Raise UnreadableError if the file is unreadable.
+    """Return a placeholder for a file that is written later. Raise UnreadableError if the file cannot be read.
 
     The file can be written only once.
     """
@@ -235,7 +236,7 @@ class Usage:
 
     The fields after `total_tokens` count parts of the prompt or the completion. `cached_tokens` were read from the
     provider's prompt cache. `cache_write_tokens` were written to it, and fields with `_5m`, `_1h` and so on count those
-    with that cache duration. `tool_tokens` are input that the provider's own tools produced. Fields ending in
+    with that cache duration. `tool_tokens` are input tokens that the provider's own tools produced. Fields that end in
     `_requests` count calls to such tools.
     """
 
@@ -267,7 +268,7 @@ class Usage:
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of two usages. A field that is None in both remains None."""
+        """Return the sum of two usages. If a field is None in both, it stays None."""
         pairs = ((field.name, getattr(self, field.name), getattr(other, field.name)) for field in fields(self))
         return Usage(
             **{
@@ -283,7 +284,7 @@ class AnswerDetails:
     """Details of an answer that not all providers state. Missing details are None.
 
     `stop_reason` is the provider's value if it differs from OpenAI's, and `stop_details` explains it. `stop_sequence`
-    is the caller's stop sequence that ended the answer. `vendor` has other fields of the provider's API.
+    is the caller's stop sequence that ended the answer. `vendor` contains other fields of the provider's API.
     """
 
     stop_reason: str | None = None
@@ -302,7 +303,7 @@ class Media:
     """A file produced by a model, as base64 or as a URL.
 
     Audio has OpenAI's fields: `id`, the transcript, and the time at which the provider deletes it (Unix seconds). In a
-    stream, audio arrives in chunks. `size` (in bytes) and `artifact_id` are set after the file was stored.
+    stream, audio arrives in chunks. `size` (in bytes) and `artifact_id` are set once the file has been stored.
     """
 
     kind: Kind
@@ -317,12 +318,12 @@ class Media:
 
 
 Annotation = Mapping[str, Any]
-"""The source of a passage in an answer, in OpenAI's format."""
+"""A source that an answer cites for a passage, in OpenAI's format."""
 
 
 @value_class
 class Answer:
-    """A model's answer. `finish_reason` has OpenAI's values (stop, length, tool_calls, content_filter).
+    """A model's answer. `finish_reason` is one of OpenAI's values (stop, length, tool_calls, content_filter).
 
     `logprobs` is OpenAI's object, unchanged.
     """
@@ -350,7 +351,7 @@ class Failure:
     `message` is the provider's message, shortened and without secrets. `retry_after` is in seconds, or None if the
     provider stated none. `param` is the parameter that the provider rejected, and `further_params` are other parameters
     that it named. `refuses_value_only` means that the provider accepts other values of the parameter. `usage` is what
-    the provider counted before the failure and will bill, or None if it stated nothing.
+    the provider counted before the failure and will bill, or None if it stated no usage.
     """
 
     fault: Fault
@@ -364,7 +365,10 @@ class Failure:
     refuses_value_only: bool = False
 
     def counted(self, usage: Usage) -> Failure:
-        """Return the failure with this usage. It is unchanged if it already has a usage, or if nothing was counted."""
+        """Return the failure with this usage.
+
+        It stays unchanged if it already has a usage, or if nothing was counted.
+        """
         return replace(self, usage=usage) if self.usage is None and usage.is_counted else self
 
 
@@ -384,7 +388,8 @@ class ToolCallDelta:
 class Delta(NamedTuple):
     """A chunk of a streamed answer. It is empty if the provider's event has nothing for the caller.
 
-    `vendor` has the blocks or items that exist only in one vendor's API, complete or as events for clients of that API.
+    `vendor` contains blocks or items that exist only in one vendor's API, either complete or as events for clients of
+    that API.
     """
 
     text: str = ""
@@ -405,7 +410,7 @@ class Supplement(NamedTuple):
 
 @value_class
 class Finish:
-    """The end of an answer: the finish reason, and the usage if the provider sends it.
+    """The end of an answer: the finish reason, and the usage if the provider sends any.
 
     `explains_silence` means that the finish reason explains why the answer has no text.
     """
@@ -422,7 +427,7 @@ StreamEvent = Delta | Supplement | Finish | Failure
 
 
 class StreamDecoder(Protocol):
-    """Decodes the bytes of one streamed answer into events. The blocks of bytes may be split anywhere."""
+    """Decodes the bytes of one streamed answer into events. Blocks of bytes may be split anywhere."""
 
     @property
     def due(self) -> bool:

@@ -63,8 +63,8 @@ NOT_DESCRIBABLE = frozenset(
         *(ReasonCode.TOO_MANY_FILES, ReasonCode.TOO_MUCH_OF_A_KIND, ReasonCode.REQUEST_FULL),
     }
 )
-"""With these reasons, another model cannot describe the file: it has no readable content, or the reader could read it
-if the request had room for it."""
+"""Reasons that rule out a description by another model: the file has no readable content, or the reader could read it
+but the request has no room for it."""
 
 
 def find_describer(file: FilePart, reader: Reader, reason: Reason) -> str:

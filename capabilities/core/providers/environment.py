@@ -39,11 +39,11 @@ PLACEHOLDERS = frozenset(
         "TODO",
     }
 )
-"""Texts that stand for a missing key. They must be the entire text of a key field, because a real key may contain one
-of them."""
+"""These texts mean that the key is missing. Only the entire text of a key field counts, because a real key may contain
+one of them."""
 
 NOT_NEEDED = "NOT_NEEDED"
-"""The value of the key field for a provider that needs no key."""
+"""In the key field, this means that the provider needs no key."""
 
 FIRST_KEY = "1"
 """The default name of a provider's first key."""
@@ -51,7 +51,7 @@ FIRST_KEY = "1"
 REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 PROVIDER_VARIABLE = re.compile(r"LLM_PROVIDER_([A-Z0-9_]+)_API_KEY")
 NUMBERED_VARIABLE = re.compile(r"(LLM_PROVIDER_[A-Z0-9_]+_API_KEY)_([1-9][0-9]*)")
-"""Pattern for the variables of a provider's second and later keys."""
+"""Pattern for the environment variables that contain a provider's second and later keys."""
 NOT_IN_NAME = re.compile(r"[^A-Z0-9]")
 MASKED = re.compile(r".*(?:\*{3,}|•{3,}|…).*", re.DOTALL)
 HEADER_SAFE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -69,7 +69,10 @@ class KeyNotation(StrEnum):
 
 
 def classify_key(text: str) -> KeyNotation:
-    """Classify the text in a key field. A malformed reference, or text not allowed in HTTP headers, is INVALID."""
+    """Classify the text in a key field.
+
+    A malformed reference is INVALID, and so is text that HTTP headers cannot contain.
+    """
     if text in ("", NOT_NEEDED):
         return KeyNotation.NOT_NEEDED
     if REFERENCE.fullmatch(text):
@@ -111,8 +114,8 @@ def key_variable(provider: str, env_name: str | None = None) -> str:
 def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
     """Return the variables for a provider's second and later keys: `…_API_KEY_2`, `…_API_KEY_3` and so on.
 
-    `first` is the first key's variable. `chosen` has the configured variable of each later key, or an empty string if
-    the key should get the next free number.
+    `first` is the first key's variable. `chosen` contains the configured variable of each later key, or an empty string
+    for a key that should get the next free number.
     """
     chosen_variables = tuple(chosen)
     numbers = (f"{first}_{number}" for number in count(2))
@@ -121,19 +124,22 @@ def further_variables(first: str, chosen: Iterable[str]) -> tuple[str, ...]:
 
 
 def may_read(variable: str, allowed: Collection[str] = ()) -> bool:
-    """Return whether a variable may be read: `LLM_PROVIDER_*_API_KEY`, with or without a number, or an allowed name."""
+    """Return whether a variable may be read.
+
+    Its name must be `LLM_PROVIDER_*_API_KEY`, with or without a number, or be one of the allowed names.
+    """
     numbered = NUMBERED_VARIABLE.fullmatch(variable)
     return PROVIDER_VARIABLE.fullmatch(numbered[1] if numbered else variable) is not None or variable in allowed
 
 
 def read_variable(variable: str, env: Mapping[str, str], allowed: Collection[str] = ()) -> str | None:
-    """Return a variable's value, or None if it may not be read, is not set or is empty."""
+    """Return a variable's value, or None if the variable may not be read, is not set or is empty."""
     return (env.get(variable) or None) if may_read(variable, allowed) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """The variable that overrides each provider's key, and the providers without such a variable.
+    """Which variable overrides each provider's key, and which providers have no such variable.
 
     `nameless` are providers whose names contain no letter or digit for NAME. `colliding` are groups of providers with
     the same variable.

@@ -1,6 +1,6 @@
 """Decide which provider origins may be called: public https, and others only if the deployment lists them.
 
-A URL is checked without I/O. The resolved IP addresses are also checked for every connection, which prevents DNS
+The check of a URL needs no I/O. In addition, the resolved IP addresses are checked for every connection, to prevent DNS
 rebinding. The text of a refusal names the setting to change.
 """
 
@@ -57,8 +57,8 @@ DEFAULT_PORTS = {"https": 443, "http": 80}
 PUBLIC_PORTS = (443, 80)
 PRIVATE_SUFFIXES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".intranet")
 
-# Networks that `ipaddress` classifies as global, although they are reserved, are internal to a cloud, or would allow
-# bypassing the check.
+# Networks that are reserved, belong to a cloud's internal network, or would allow bypassing the check, although
+# `ipaddress` classifies them as global.
 NEVER_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -73,7 +73,8 @@ TRANSLATED = ipaddress.IPv6Network("::ffff:0:0:0/96")
 ISATAP = (0x00005EFE, 0x02005EFE)
 """ISATAP identifiers, which precede the IPv4 address in the lower half of an IPv6 tunnel address (RFC 5214)."""
 NUMERIC_LABEL = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)", re.IGNORECASE)
-"""Pattern for a numeric last label. Libraries may parse a host name with such a label as different IP addresses."""
+"""Pattern for a numeric last label. Libraries may parse a host name with such a label as an IP address, but not all as
+the same one."""
 _SPACE_OR_CONTROL = re.compile(r"[\0-\x20\x7f]")
 HOST = re.compile(r"[a-z0-9_.-]*|[a-f0-9:.]*", re.IGNORECASE | re.ASCII)
 """Pattern for a host name or an IP address. IPvFuture addresses (RFC 3986, 3.2.2) are not accepted, because some
@@ -134,16 +135,16 @@ def refuse_url(url: str, policy: OriginPolicy) -> str | None:
 
 
 def find_malformation(url: str) -> str | None:
-    """Return a clause that states why a URL is malformed or ambiguous, or None if all parsers agree on it."""
+    """Return a clause that states why a URL is malformed or ambiguous, or None if all parsers agree on its meaning."""
     return None if is_embedded(url) else _malformed(url)
 
 
 def refuse_proxy(proxy: str, policy: OriginPolicy, own_proxy: str = "", endpoint: str = "") -> str | None:
     """Return a sentence that states why a provider must not be called through this proxy, or None if it may be.
 
-    A proxy receives every request, so it is checked like an endpoint. Its URL may contain a user name and a password.
-    `own_proxy` is the deployment's proxy, which is not checked. A proxy for a plain http `endpoint` can read the
-    provider's key, so the deployment must explicitly allow its origin.
+    A proxy receives every request, so its URL is checked like an endpoint. The URL may contain a user name and a
+    password. `own_proxy` is the deployment's proxy, which is not checked. If the `endpoint` uses plain http, the proxy
+    can read the provider's key, so the deployment must explicitly allow the proxy's origin.
     """
     if proxy in (DEFAULT_PROXY, NO_PROXY, own_proxy):
         return None
@@ -212,7 +213,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _unreadable(url: str) -> str | None:
-    # URL parsers disagree about these characters: some drop control characters, some treat a backslash as a slash.
+    # URL parsers disagree about these characters: some drop control characters, and some treat a backslash as a slash.
     if _SPACE_OR_CONTROL.search(url):
         return MALFORMED["space"]
     return MALFORMED["backslash"] if "\\" in url else None

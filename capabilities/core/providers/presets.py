@@ -1,7 +1,7 @@
 """Look up well-known provider hosts by DNS name or URL, and derive protocol and compatibility options from a URL.
 
-A row in `hosts/` prefills the form for a new provider and sets the default options for its host. A provider's own
-settings override these.
+A row in `hosts/` prefills the form for a new provider and contains the default options for its host. A provider's own
+settings override the defaults.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CLOUDS = (
     ("bedrock", re.compile(r"^bedrock(-[a-z]+)*\..+\.(amazonaws\.com(\.cn)?|api\.aws)$")),
     ("vertex", re.compile(r"^([a-z0-9-]+-)?aiplatform(\.[a-z]+\.rep)?\.googleapis\.com$")),
 )
-"""Limits template for Claude models on cloud hosts. These hosts have a region in their names, so they have no row."""
+"""Limits templates for Claude models on cloud hosts. These hosts have no row, because their names contain a region."""
 
 
 def preset_for_host(host: str) -> HostPreset | None:
-    """Return the row with this DNS name, or None for unknown and local hosts."""
+    """Return the row with this DNS name, or None if the host is unknown or local."""
     return _BY_HOST.get(host.strip().lower().rstrip("."))
 
 
 def preset_for_url_host(endpoint: str) -> HostPreset | None:
-    """Return the row for the host in a URL, whatever the URL's protocol, or None if the host is unknown."""
+    """Return the row for the host in a URL, whatever protocol the URL has, or None if the host is unknown."""
     return preset_for_host(_parts(endpoint).hostname or "")
 
 
@@ -62,7 +62,7 @@ def quirks_for(endpoint: str, quirks: Mapping[str, Any]) -> Mapping[str, Any]:
     host = _host_quirks(endpoint)
     if not quirks:
         return host
-    # A value of null selects the host's default.
+    # Null means the host's default.
     set_quirks = {name: value for name, value in quirks.items() if value is not None}
     return MappingProxyType({**host, **set_quirks})
 

@@ -1,4 +1,4 @@
-"""Compatibility options: data that states how a provider differs from its protocol."""
+"""Compatibility options. They state, as data, how a provider differs from its protocol."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capabilities.core.translatable import translatable
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """A compatibility option. If it has no allowed `values`, `kind` determines its type: boolean, text, or list.
+    """A compatibility option. If it has no list of allowed `values`, `kind` is its type: boolean, text, or list.
 
-    `default` applies unless `by_protocol` has a default for the protocol. `protocols` are the protocols that have this
-    option.
+    `default` applies unless `by_protocol` contains a default for the protocol. `protocols` are the protocols that have
+    this option.
     """
 
     name: str
@@ -126,11 +126,11 @@ QUIRKS: Mapping[str, Quirk] = MappingProxyType(
         )
     }
 )
-"""Every compatibility option by name."""
+"""Maps names to compatibility options."""
 
 
 def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any:
-    """Return an option's effective value. If the value is missing, null or invalid, this is the protocol's default."""
+    """Return an option's effective value. If the value is missing, null or invalid, return the protocol's default."""
     definition = QUIRKS[name]
     value = quirks.get(name) if quirks else None
     if value is None or not _fits(definition, value):
@@ -139,7 +139,7 @@ def quirk(quirks: Mapping[str, Any], name: str, protocol: str = "openai") -> Any
 
 
 def passed_headers(quirks: Mapping[str, Any], protocol: str = "openai") -> Mapping[str, str]:
-    """Return the names of the caller's headers to forward, each with the name to use in the provider request.
+    """Return which of the caller's headers to forward, each with its name in the provider request.
 
     By default, no headers are forwarded.
     """
@@ -156,7 +156,7 @@ def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """Return the parameter name for the token limit: the chosen one, or another if the chosen parameter is dropped."""
+    """Return the parameter name for the token limit: the chosen one or, if that parameter is dropped, another."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
@@ -171,7 +171,7 @@ def other_limit_name(protocol: str, refused: str) -> str | None:
 
 
 def quirks_without(quirks: Mapping[str, Any], protocol: str, refused: str) -> Mapping[str, Any]:
-    """Return compatibility options that avoid a parameter rejected by the provider, or {} if no option can."""
+    """Return compatibility options that avoid a parameter that the provider rejected, or {} if none can."""
     if refused in LIMIT_NAMES:
         other_name = other_limit_name(protocol, refused)
         return {LIMIT_FIELD: other_name} if other_name and limit_name(quirks) == refused else {}

@@ -11,9 +11,9 @@ MASK = "…"
 MESSAGE_BYTES = 2048
 """Maximum size of a stored provider message in UTF-8 bytes."""
 READ_CHARACTERS = 16_384
-"""Maximum number of characters of a provider message that are processed. The rest of the message is never shown."""
+"""Only this many characters of a provider's message are processed. The rest of the message is never shown."""
 MIN_SECRET_CHARS = 4
-"""Known secrets shorter than this are ignored, because removing them would remove parts of ordinary words."""
+"""Known secrets that are shorter than this are ignored. Otherwise, parts of ordinary words would be removed."""
 
 PASSES = 3
 """Maximum number of redaction passes. Redaction can make other text match a pattern, for example by removing a slash
@@ -38,23 +38,23 @@ PATTERNS = (
         ("key", "token", "secret", "password", "cookie"),
         re.compile(rf"(?i)((?:{_NAMES})[\"']?\s*[:=]\s*[\"']?){_VALUE}{{4,}}"),
     ),
-    # The secret in this program's upload links.
+    # Matches the secret in this program's upload links.
     (("/uploads/",), re.compile(r"(/uploads/+)[0-9a-f]{8}[A-Za-z0-9_-]{16,}")),
-    # A Zhipu key: 32 hexadecimal digits, a dot, and a secret.
+    # Matches a Zhipu key: 32 hexadecimal digits, a dot, and a secret.
     ((), re.compile(r"(?<![0-9a-f])([0-9a-f]{4})[0-9a-f]{28}\.[A-Za-z0-9]{12,}")),
 )
 """Patterns for secrets, each with lower-case trigger words. A pattern is tried only if the text contains one of its
-words, because finding a word takes a fiftieth of the time of a case-insensitive pattern."""
+words, because searching for a word takes a fiftieth of the time that a case-insensitive pattern takes."""
 _BLOB = re.compile(r"(?<=;base64,)[A-Za-z0-9+/_-]{16,}={0,2}|(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{200,}={0,2}")
 _CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]+")
 """Terminal colours, control characters, line ends, and marks that reverse the reading direction."""
 
 
 def redact(text: str, secrets: Collection[str] = ()) -> str:
-    """Replace each of `secrets`, and everything that looks like a key, by an ellipsis.
+    """Replace each of `secrets`, and everything that looks like a key, with an ellipsis.
 
-    The kind of key (`sk-`, `Bearer`, `?key=` …) remains readable. The function is idempotent. A `Translatable` is
-    usually returned as a `Translatable`, because only its inserted values can contain secrets.
+    The kind of key (`sk-`, `Bearer`, `?key=` …) remains readable. The function is idempotent. A `Translatable` usually
+    stays a `Translatable`, because only its inserted values can contain secrets.
     """
     if isinstance(text, Translatable):
         return _redact_sentence(text.change_texts(lambda fact: redact(fact, secrets)))
@@ -70,7 +70,7 @@ def redact(text: str, secrets: Collection[str] = ()) -> str:
 
 
 def _redact_once(text: str) -> str:
-    # Use the trigger words only for ASCII text, because case-insensitive patterns also match letters such as ſ for s.
+    # Search for trigger words only in ASCII text, because case-insensitive patterns also match letters such as ſ for s.
     small = text.lower() if text.isascii() else ""
     for triggers, pattern in PATTERNS:
         if not (triggers and small) or any(trigger in small for trigger in triggers):
@@ -85,8 +85,7 @@ def _mask(match: re.Match[str]) -> str:
 def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYTES) -> str:
     """Return a provider's message as one line of at most `limit` bytes, without secrets, base64 or control characters.
 
-    A `Translatable` is usually returned as a `Translatable`. If it is too long, its longest inserted value is
-    truncated.
+    A `Translatable` usually stays a `Translatable`. If it is too long, its longest inserted value is truncated.
     """
     if isinstance(text, Translatable):
         return _shorten(_redact_sentence(text.change_texts(lambda fact: summarize(fact, secrets, limit))), limit)
@@ -95,7 +94,7 @@ def summarize(text: str, secrets: Collection[str] = (), limit: int = MESSAGE_BYT
 
 
 def name_base64(text: str) -> str:
-    """Replace each run of base64 by a note with its length."""
+    """Replace each run of base64 with a note that states its length."""
     return _BLOB.sub(lambda match: f"<{len(match[0])} characters>", text)
 
 
@@ -108,7 +107,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _redact_sentence(text: Translatable) -> str:
     plain_text = str(text)
-    # A key can span an inserted value and the sentence around it. In this case, only the redacted plain text is safe.
+    # A key can span an inserted value and the words around it. Then only the redacted plain text is safe.
     cleaned = redact(plain_text)
     return text if cleaned == plain_text else cleaned
 

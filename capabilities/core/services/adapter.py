@@ -19,8 +19,7 @@ DOCUMENTS = frozenset({"document", "spreadsheet", "presentation"})
 TYPE_KINDS: Mapping[str, Kind] = MappingProxyType(
     {kind.value: kind for kind in Kind if kind not in (Kind.TEXT, Kind.OTHER)}
 )
-"""Attachment types that are also kinds of content. Attachments of other types, or without a type, are treated as
-files."""
+"""Attachment types that are also kinds of content. An attachment without any of these types is treated as a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class AttachmentInfo:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of content. The MIME type decides whether a file is a document or something else."""
+        """Return the kind of content. For files, the MIME type decides whether they are documents or something else."""
         noun = FORMAT_NAMES.get(self.mime_type or "", ("", ""))[1]
         return TYPE_KINDS.get(self.type or "", Kind.DOCUMENT if noun in DOCUMENTS else Kind.OTHER)
 
@@ -65,9 +64,9 @@ class AdaptedContent:
 class ContentAdapter:
     """Describes attachments and names the agents that can read them.
 
-    `can_read` decides whether an agent can read a file (by default from its capabilities alone). `language` is the
+    `can_read` decides whether an agent can read a file (by default, only its capabilities count). `language` is the
     language of the request, or the default. `agent_id` is the requesting agent, which is never suggested to itself. The
-    text mentions the tool `send_message` only if `has_send_message` is set. `registry` has the services that
+    text mentions the tool `send_message` only if `has_send_message` is set. `registry` contains the services that
     `find_capable_services` searches.
     """
 
@@ -93,7 +92,7 @@ class ContentAdapter:
     ) -> AdaptedContent:
         """Describe an attachment. `unreadable` means that its bytes are unavailable (MCR-E4).
 
-        `flaw` is the reason why no model can open the file. In this case no agent is suggested.
+        `flaw` is the reason why no model can open the file. If there is one, no agent is suggested.
         """
         suggested = [] if flaw else self._find_readers(attachment)
         text = attachment_block(

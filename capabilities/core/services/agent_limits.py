@@ -13,10 +13,10 @@ from capabilities.core.prices import NANO, Price, Rates, Tier, rate_from_amount
 MODELS = "models"
 """JSON key of the allowed models: routes as `task:<task type>`, and services by id."""
 CURRENCY = "currency"
-"""JSON key of the currency of a money limit. Costs in other currencies are converted if there is an exchange rate."""
+"""JSON key of the currency of a money limit. Costs in other currencies are converted if the exchange rate is known."""
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
-"""JSON keys of the policy for calls without a known price, and of the price that the policy may use for their
-tokens."""
+"""JSON keys. `UNPRICED` is the policy for calls without a known price. `UNPRICED_PRICE` is the price that the policy
+may use for the tokens of such calls."""
 MOST = 10**15
 """Maximum value of a limit on requests, bytes or tokens."""
 MAX_MONEY = 10**8
@@ -36,14 +36,14 @@ class Meter(StrEnum):
 
 
 RATES = (Meter.REQUESTS_PER_MINUTE, Meter.IN_FLIGHT)
-"""Limits that reset within a minute or when a request ends. The others are budgets."""
+"""Limits that reset within a minute or when a request ends. All other limits are budgets."""
 TOKENS = (Meter.TOKENS_PER_DAY, Meter.TOKENS_PER_MONTH)
 MONEY = (Meter.MONEY_PER_DAY, Meter.MONEY_PER_MONTH)
 """Limits on money. `AgentLimits` has them in nanos, and the database as decimal text in units of their currency."""
 
 
 class UnpricedPolicy(StrEnum):
-    """What a money budget does with a call without a price, or with one that cannot be converted to its currency.
+    """How a money budget treats a call whose price is unknown or cannot be converted to its currency.
 
     It allows the call without counting it, refuses the call, or counts its tokens at the budget's own price.
     """
@@ -58,8 +58,8 @@ class AgentLimits:
     """The limits on an agent, a key or a label. `most` maps each limited quantity to its maximum.
 
     `models` are the routes and services that may be used, or None for all. Money is in nanos of `currency`, a
-    three-letter code. `unpriced` is the policy for calls without a known price, and `own_price` is the price of their
-    tokens under `UnpricedPolicy.COUNT`.
+    three-letter code. `unpriced` is the policy for calls without a known price. Under `UnpricedPolicy.COUNT`,
+    `own_price` is the price of their tokens.
     """
 
     models: frozenset[str] | None = None
@@ -73,7 +73,7 @@ class AgentLimits:
         return any(meter in self.most for meter in MONEY)
 
     def allows(self, name: str) -> bool:
-        """Return whether a route (as `task:<task type>`) or a service (by its id) may be used."""
+        """Return whether a route (`task:<task type>`) or a service (its id) may be used."""
         return self.models is None or name in self.models
 
 
@@ -94,7 +94,7 @@ def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
 
 
 def combine_rights(*limits: AgentLimits | None) -> AgentLimits | None:
-    """Return limits with the models that all the given limits allow, or None if none of them restricts the models."""
+    """Combine limits into the models that all of them allow. Return None if none of them restricts the models."""
     models = [
         agent_limits.models for agent_limits in limits if agent_limits is not None and agent_limits.models is not None
     ]

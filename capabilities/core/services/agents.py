@@ -14,7 +14,7 @@ from capabilities.core.services.registry import parse_direction
 from capabilities.core.vocabulary import CAPABILITY_OF_KIND, TEXT_ONLY, Capabilities, Direction
 
 ALWAYS_LISTED = ("vision", "audio", "file")
-"""Capabilities that `forward_to` always lists. It lists others (`video`) only if an agent has them."""
+"""Capabilities that `forward_to` always lists. It lists any other (`video`) only if an agent has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,10 @@ CanRead = Callable[[AgentProfile, FilePart], bool]
 
 
 def has_capability_for(agent: AgentProfile, file: FilePart) -> bool:
-    """Return whether the agent has the capability for this kind of file. File formats and size limits are ignored."""
+    """Return whether the agent has the capability for this kind of file.
+
+    File formats and size limits are not considered.
+    """
     return agent.capabilities.has(CAPABILITY_OF_KIND[file.kind])
 
 
@@ -72,14 +75,14 @@ class AgentDirectory:
     def find_readers(
         self, file: FilePart, can_read: CanRead = has_capability_for, *, exclude: str | None = None
     ) -> list[str]:
-        """Return the ids of agents that can read this file, except `exclude`, the requesting agent."""
+        """Return the ids of agents that can read this file. The requesting agent, `exclude`, is not among them."""
         return [agent.id for agent in self if agent.id != exclude and can_read(agent, file)]
 
     def forward_to(self, agent_id: str | None = None) -> dict[str, list[str]]:
-        """Return, for each input capability, the ids of the other agents that have it (MCR-4.4).
+        """For each input capability, return the ids of the other agents that have it (MCR-4.4).
 
-        `vision`, `audio` and `file` are always present, possibly with an empty list. `video` is present only if an
-        agent has it.
+        `vision`, `audio` and `file` are always present, even with an empty list. `video` is present only if an agent
+        has it.
         """
         agent_ids = {capability: self._others(capability, agent_id) for capability in (*ALWAYS_LISTED, "video")}
         return {capability: ids for capability, ids in agent_ids.items() if ids or capability in ALWAYS_LISTED}
@@ -123,7 +126,7 @@ class LabelKind(StrEnum):
 
 
 LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
-"""Maximum length of each kind of label. A client may generate a long id as the label of an end user."""
+"""Maximum length of each kind of label. For the label of an end user, a client may generate a long id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +153,17 @@ def clean_label(label: LabelKind, value: Any) -> str:
     if not isinstance(value, str):
         return ""
     longest = LONGEST[label]
-    # Truncate generously first, so that a huge label is not processed entirely.
+    # Truncate generously first, so that only part of a huge label is processed.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])
     return " ".join(value[: 4 * longest].split())[:longest].rstrip()
 
 
-# The terms of an agent's key, as stored in the database: limits in addition to the agent's, and labels for its calls.
+# The terms of an agent's key, as stored in the database: limits that apply in addition to the agent's, and labels for
+# the key's calls.
 
 LIMITS = "limits"
-"""JSON key of the limits, next to `team` and `project`."""
+"""JSON key of the limits. It is in the same object as `team` and `project`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +184,7 @@ def parse_terms(stored: Mapping[str, Any]) -> KeyTerms:
 # The link to an agent's own page contains a token: `rap_`, a public part, a secret and a checksum.
 
 LINK_KIND = "rap"
-"""The token's prefix, by which secret scanners recognise it."""
+"""The token's prefix, which secret scanners recognise."""
 LINK = re.compile(r"rap_([0-9a-f]{8})_([A-Za-z0-9_-]{43})_([0-9a-f]{8})")
 
 

@@ -1,8 +1,8 @@
 """CapabilityRouter: adapt a message between agents to the receiving service's capabilities (MCR-2).
 
 Only capabilities matter here, as MCR-2.1 to 2.6 require (`slot_choice.MESSAGE_SLOTS`). A candidate model's MIME types
-and limits matter later, when the message is sent to it (`adaptation`). Supported files are included in OpenAI's format:
-`image_url` for images, `input_audio` for WAV and MP3, and `file` with `file_data` for others.
+and limits matter only later, when the message is sent to the model (`adaptation`). Supported files are included in
+OpenAI's format: `image_url` for images, `input_audio` for WAV and MP3, and `file` with `file_data` for all others.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Load = Callable[[AttachmentInfo], Loaded]
 class RoutingResult:
     """A message that was adapted to a service. `can_process` is True if it includes every attachment.
 
-    The other attachments are in `unsupported_attachments` and described in `text_description`.
+    All other attachments are in `unsupported_attachments`, and `text_description` describes them.
     """
 
     can_process: bool
@@ -105,7 +105,7 @@ class CapabilityRouter:
     def route_content(self, message: AgentMessage, service_id: str) -> RoutingResult:
         """Return the message, adapted to the service. An unknown service is treated as text only.
 
-        No attachment causes an exception.
+        Whatever the attachments are, this method raises no exception.
         """
         reader = Reader(MESSAGE_SLOTS, self._capabilities(service_id))
         parts: list[dict[str, Any]] = []
@@ -130,7 +130,7 @@ class CapabilityRouter:
     def _capabilities(self, service_id: str) -> Capabilities:
         try:
             return self.registry.get_capabilities(service_id) or TEXT_ONLY
-        except Exception as error:  # A failed database query of the registry must not lose the message.
+        except Exception as error:  # If the registry's database query fails, the message must not be lost.
             log.warning("asking for a service's capabilities failed (%s): text only", type(error).__name__)
             return TEXT_ONLY
 
@@ -169,7 +169,7 @@ AUDIO_FORMATS = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", 
 """Formats that OpenAI's `input_audio` accepts. Other audio is sent as a file."""
 
 UNNAMED_TYPE = {Kind.IMAGE: "image/png", Kind.AUDIO: "audio/mpeg", Kind.VIDEO: "video/mp4"}
-"""MIME types assumed for attachments without a known type, because a data URL needs one."""
+"""MIME types that are assumed for attachments whose type is unknown, because a data URL needs a type."""
 
 
 def _part(file: FilePart, loaded: Loaded, write: WriteData) -> dict[str, Any]:

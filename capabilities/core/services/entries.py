@@ -34,8 +34,8 @@ TYPE_NAMES: Mapping[type, str] = {
 class LlmServiceConfig:
     """An entry of `llmservices.json`: a model at a provider, and its input and output capabilities.
 
-    `declared` is whether the entry states the capabilities. If not, the service is text only. `extra` has the entry's
-    unknown fields.
+    `declared` is True if the entry states the capabilities. If not, the service is text only. `extra` contains the
+    entry's unknown fields.
     """
 
     id: str
@@ -55,7 +55,10 @@ class LlmServiceConfig:
 
 
 def type_name(value: object) -> str:
-    """Return the JSON type of a value, such as `a list` or `null`, for messages that must not reveal the value."""
+    """Return the JSON type of a value, such as `a list` or `null`.
+
+    Messages state it because they must not reveal the value.
+    """
     return TYPE_NAMES.get(type(value), type(value).__name__)
 
 
@@ -79,7 +82,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
     if raw and not any(side in raw for side in SIDES):
         return TEXT_ONLY, [_problem(path, translatable("must have the lists input and output, and has neither"))]
     problems = [problem for side, entries in sides.items() for problem in _side_problems(f"{path}.{side}", entries)]
-    # One invalid entry makes the entire service text only.
+    # A single invalid entry makes the entire service text only.
     if problems:
         return TEXT_ONLY, problems
     by_side = {side: tuple(dict.fromkeys(entries)) for side, entries in sides.items() if entries is not None}
@@ -87,7 +90,7 @@ def parse_capabilities(raw: object, path: str = "capabilities") -> tuple[Capabil
 
 
 def _declared(raw: object) -> bool:
-    # A null in place of a list declares nothing.
+    # Null in place of a list declares nothing.
     return isinstance(raw, Mapping) and any(raw.get(side) is not None for side in SIDES)
 
 
@@ -193,7 +196,10 @@ def _tags(raw: Mapping[str, Any], path: str) -> tuple[tuple[str, ...], list[Prob
 
 
 def duplicate_ids(services: Iterable[tuple[str, LlmServiceConfig]]) -> list[Problem]:
-    """Return a problem for each service whose id an earlier one has. `services` are pairs of path and service."""
+    """Return a problem for each service that has the same id as an earlier one.
+
+    `services` are pairs of path and service.
+    """
     first: dict[str, str] = {}
     problems = []
     for path, service in services:

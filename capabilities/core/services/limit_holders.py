@@ -20,8 +20,8 @@ TITLES = {
 class LimitHolder:
     """An agent, key, label or end user whose limits apply to a call.
 
-    `id` is the key under which the holder's calls are counted. `title` is the holder's name at the beginning of a
-    sentence. `word` is the prefix of its limits in response headers (empty for the agent itself).
+    `id` is the key under which the holder's calls are counted. `title` names the holder at the beginning of a sentence.
+    `word` is the prefix of its limits in response headers (empty for the agent itself).
     """
 
     id: str
@@ -47,14 +47,14 @@ def user_holder_id(agent: str, name: str) -> str:
 
 
 def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return the limit holder for an agent, or None if none of its amounts is limited."""
+    """Return the limit holder for an agent, or None if the agent has no limits on amounts."""
     if limits is None or not limits.most:
         return None
     return LimitHolder(agent_holder_id(agent), THIS_AGENT, limits)
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
-    """Return the limit holder for the calling agent's creator, or None if none of its amounts is limited."""
+    """Return the limit holder for the calling agent's creator, or None if the creator has no limits on amounts."""
     if limits is None or not limits.most:
         return None
     # Use the creator's own id, so that its calls are counted together with those of the agents that it created.

@@ -1,6 +1,6 @@
 """LlmServiceRegistry: the model services and their capabilities (MCR-1, MCR-5, MCR-6).
 
-Queries never raise an exception. For an unknown service or direction they return False or None and log a warning
+Queries never raise an exception. If a service or direction is unknown, they return False or None and log a warning
 (MCR-E3).
 """
 
@@ -51,7 +51,7 @@ class LlmServiceRegistry:
     def from_document(cls, data: object) -> LlmServiceRegistry:
         """Return the registry for a parsed `llmservices.json`, without invalid services.
 
-        All problems are logged and available as `problems`.
+        All problems are logged, and are available as `problems`.
         """
         services, problems = _read(data)
         for problem in problems:
@@ -103,7 +103,7 @@ def parse_direction(name: Direction | str) -> Direction | None:
 
 
 def document_path(path: Path) -> Path:
-    """Return the path of the file to read: the `.local.json` file next to `path` if there is one, else `path`."""
+    """Return the path of the file to read: the `.local.json` file beside `path` if there is one, else `path` itself."""
     local = path.with_name(f"{path.stem}.local{path.suffix}")
     return local if local.is_file() else path
 

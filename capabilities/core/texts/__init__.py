@@ -1,1 +1,1 @@
-"""Text that models receive in place of files or next to them, and the parser that reads it back."""
+"""Text that models receive in place of files or beside them, and the parser that reads it back."""

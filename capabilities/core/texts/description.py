@@ -1,9 +1,8 @@
-"""Text that a model receives in place of a file or next to its content.
+"""Text that a model receives in place of a file or beside its content.
 
-There are three blocks that replace a file (`attachment_block`, `unreadable_block`, `failed_block`) and notes next to
-content (`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` read all of them back. Each is
-written in the language nearest to the given tag and never contains a file's data. Sizes are in bytes, positions in
-characters.
+Three blocks replace a file (`attachment_block`, `unreadable_block`, `failed_block`), and notes accompany content
+(`truncated_note`, `artifact_lead`, `treatment_lead`). `parse` and `parse_all` read all of them back. Each is written in
+the language nearest to the given tag and never contains a file's data. Sizes are in bytes, and positions in characters.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ __all__ = [
 ]
 
 MAX_NAMED_AGENTS = 5
-"""Maximum number of agents that a description names. A hundred names would use more tokens than the rest of the
-description."""
+"""Maximum number of agents that a description names. A hundred names would use more tokens than all the rest of it."""
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
 """Kinds of files that have a content type of their own: those in MCR-3.3, and video. All other kinds have the type
@@ -77,10 +75,10 @@ def attachment_block(
     """Return the block that replaces an attachment which the model cannot accept (MCR-3.1 to 3.6, MCR-E4).
 
     `artifact_ref` is written unchanged (`artifact:<id>`). A remote file has `url` instead, but a data URL is never
-    written. `agents` are the agents that can read this file: the first `MAX_NAMED_AGENTS` are named and the others
-    counted. If there are none, the block states this. Without a send_message tool, the block mentions no tool. With
-    `unreadable`, the block also states that the bytes are unavailable. `only_configured` means that agents created at
-    run time were not considered. `flaw` is the reason why the file cannot be opened.
+    written. `agents` are the agents that can read this file. The first `MAX_NAMED_AGENTS` are named, and the others are
+    counted. If no agent can read it, the block states this. Without a send_message tool, the block mentions no tool.
+    With `unreadable`, the block also states that the bytes are unavailable. `only_configured` means that agents created
+    at run time were not considered. `flaw` is the reason why the file cannot be opened.
     """
     phrases, content_type = phrases_for(language), content_type_name(kind)
     # A data URL would put the file's bytes into the text.
@@ -121,7 +119,10 @@ def unreadable_block(
 
 
 def failed_block(filename: str | None, artifact_id: str | None, language: str | None) -> str:
-    """Return the block that replaces a file whose bytes cannot be read, with its reference if it has an id (MCR-E4)."""
+    """Return the block that replaces a file whose bytes cannot be read (MCR-E4).
+
+    It contains the file's reference if the file has an id.
+    """
     phrases = phrases_for(language)
     lines = [
         f"{phrases.failed}{escape_name(filename or artifact_id or phrases.nameless)}]",
@@ -142,7 +143,7 @@ def truncated_note(
     has_get_artifact: bool,
     language: str | None,
 ) -> str:
-    """Return the note that marks truncated text: it states the range shown, and how to get the remaining text.
+    """Return the note that marks truncated text. It states which range is shown, and how to get the rest.
 
     `artifact_ref` is None for a model that has just called get_artifact, because it already has the reference.
     """
@@ -167,7 +168,7 @@ def treatment_lead(filename_or_id: str, artifact_ref: str | None, treatment: str
 
 
 def description_slot(describer: str, language: str | None) -> str:
-    """Return the placeholder for a description that the describing model has not been asked for yet."""
+    """Return the placeholder for a description that the describing model has not yet been asked for."""
     return phrases_for(language).description_slot.format(describer=escape_name(describer))
 
 
@@ -180,16 +181,17 @@ def extraction_note(mime_type: str, language: str | None) -> str:
 
 
 def invalid_bytes_note(count: int, encoding: str, language: str | None) -> str:
-    """Return a line that states how many bytes of a text are invalid in its encoding."""
+    """Return a line that states how many bytes of a file's text are invalid in its encoding."""
     return phrases_for(language).invalid_bytes.format(count=count, encoding=encoding.upper())
 
 
 def conversion_note(
     mime_type: str, target: str, width: int | None, height: int | None, language: str | None, frames: int = 1
 ) -> str:
-    """Return the `treatment` text for an image with a new type or size. An unknown width or height is `?`.
+    """Return the `treatment` text for an image that has a new type or size.
 
-    If the file has several frames, the text states that only the first is included.
+    An unknown width or height is written as `?`. If the file has several frames, the text states that only the first
+    one is included.
     """
     type_, phrases = _type_for_models(mime_type, language), phrases_for(language)
     note = phrases.converted.format(type=type_, mime_type=target, width=width or "?", height=height or "?")
@@ -217,7 +219,7 @@ def _reader_lines(phrases: Phrases, agents: Sequence[str], content_type: str, ha
     return [first, str(others).join(phrases.around_count(content_type))] if others > 0 else [first]
 
 
-# Long text is divided into pages by characters, with a note on how to read the next page.
+# The code below divides long text into pages of a given number of characters, with a note on how to read the next page.
 
 HEAD_CHARS = 40_000
 TAIL_CHARS = 4_000
@@ -225,7 +227,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A part of a text, whether text is missing, and the number of characters in the entire text and in this part."""
+    """Part of a text, whether anything is missing, and the number of characters in the entire text and in this part."""
 
     text: str
     cut: bool
@@ -244,7 +246,8 @@ def head_and_tail(
 ) -> Excerpt:
     """Return the text if it is not longer than head and tail together, else its head, a note and its tail.
 
-    The head ends and the tail begins at a nearby paragraph, line or word break, if there is one.
+    The head ends at a nearby paragraph, line or word break, if there is one. The same is true of the beginning of the
+    tail.
     """
     total = len(text)
     if total <= head_chars + tail_chars:
@@ -256,7 +259,7 @@ def head_and_tail(
 
 
 BREAKS = ("\n\n", "\n", " ")
-"""Separators after which a text is preferably split, in order of preference."""
+"""Separators at which to split text, in order of preference."""
 
 
 def _find_head_end(text: str, end: int) -> int:
@@ -272,7 +275,10 @@ def _find_tail_start(text: str, start: int) -> int:
 
 
 def page(text: str, language: str | None, offset: int, limit: int) -> Excerpt:
-    """Return up to `limit` characters from `offset`, and a note if more follow. Past the end, the text is empty."""
+    """Return up to `limit` characters from `offset`, and a note if more text follows.
+
+    Past the end, the result is empty.
+    """
     total = len(text)
     start = min(max(offset, 0), total)
     # Return at least one character. Otherwise, a caller that reads on in a loop would never reach the end.

@@ -221,7 +221,7 @@ SPECIAL_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "application/vnd.ms-outlook-pst": ("Outlook 数据文件", "Outlook data file"),
     }
 )
-"""Types whose names are not composed of a format and a noun."""
+"""Names that do not consist of a format and a noun, by type."""
 
 FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {mime_type: (name, noun) for noun, formats in FORMATS.items() for mime_type, name in formats.items()}
@@ -229,7 +229,10 @@ FORMAT_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def friendly_type(mime_type: str, language: str | None) -> str:
-    """Return a readable name for a MIME type, such as `PNG 图片` or `PNG image`. Return unknown types unchanged."""
+    """Return a readable name for a MIME type, such as `PNG 图片` or `PNG image`.
+
+    An unknown type is returned unchanged.
+    """
     english = nearest_language(language) == "en"
     if mime_type in SPECIAL_NAMES:
         return SPECIAL_NAMES[mime_type][english]

@@ -16,8 +16,8 @@ from capabilities.core.texts.phrases import LANGUAGES, Phrases, unescape_name
 COUNT = r"([0-9]{1,3}(?:,[0-9]{3}){0,9})"
 
 REFERENCE = re.compile(r" \(artifact:[^ ]*$")
-"""Pattern for the artifact reference after a file's name. The name may contain the same text, but an id contains no
-space, so only the last occurrence matches."""
+"""Pattern for the artifact reference after a file's name. The name may contain text of the same form, but an id
+contains no space, so only the last occurrence matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class ParsedDescription:
 
     `block` is attachment, unreadable, failed, truncated or lead. `size` is the text as written (`1.2 MB`), `type_name`
     the readable name of the file type, and `filename` the displayed name. `agents` are the named agents, and
-    `other_agents` is the number of others. If there are none, the block states that no agent can read the file.
+    `other_agents` is the number of others. If there are no agents, the block states that none can read the file.
     `names_tool` is set if the block names a tool to call next.
     """
 
@@ -78,7 +78,7 @@ BlockAndEnd = tuple[ParsedDescription, int]
 
 def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
     line = lines[position]
-    # Most lines do not begin a block. A check for all openings at once is cheap.
+    # Most lines do not begin a block, and one check for all openings is cheap.
     if not line.startswith(OPENINGS):
         return None
     for opening, language, read in READERS:
@@ -88,7 +88,7 @@ def _at(lines: Sequence[str], position: int) -> BlockAndEnd | None:
 
 
 class _LineReader:
-    """A position in a list of lines. It advances only if the line has the expected form."""
+    """A position in a list of lines. It advances only if the current line has the expected form."""
 
     def __init__(self, lines: Sequence[str], position: int) -> None:
         self.lines = lines
@@ -184,7 +184,8 @@ def _read_failed(at: _LineReader, language: str, phrases: Phrases) -> BlockAndEn
 @cache
 def _truncated_pattern(language: str) -> re.Pattern[str]:
     phrases = LANGUAGES[language]
-    # Escape the template before inserting patterns, because it contains special characters of regular expressions.
+    # Escape the template first, because it contains special characters of regular expressions. Then insert the
+    # patterns.
     head = (
         re.escape(phrases.truncated).replace(r"\{", "{").replace(r"\}", "}").format(total=COUNT, start=COUNT, end=COUNT)
     )

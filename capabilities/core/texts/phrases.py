@@ -1,7 +1,7 @@
 """Chinese and English phrases that models read, and the escaping of untrusted names in this text.
 
 Programs parse this text, so a name must stay on its line. `escape_name` replaces characters that could break or hide a
-line by `\\u{hex}`, and `unescape_name` reverses this. Ordinary names, even in Chinese or with quotes, are unchanged.
+line with `\\u{hex}`, and `unescape_name` reverses this. Ordinary names stay unchanged, even in Chinese or with quotes.
 """
 
 from __future__ import annotations

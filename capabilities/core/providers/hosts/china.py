@@ -1,4 +1,4 @@
-"""Provider hosts in China. Some have another host name for other countries, which is in the same row."""
+"""Provider hosts in China. If one has a different host name for other countries, it is in the same row."""
 
 from __future__ import annotations
 

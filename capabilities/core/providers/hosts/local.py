@@ -1,4 +1,4 @@
-"""Model servers on the local machine. They need no key, and their URLs do not identify them."""
+"""Model servers on the local machine. They need no key, and cannot be recognised by their URLs."""
 
 from __future__ import annotations
 

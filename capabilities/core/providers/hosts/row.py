@@ -16,9 +16,10 @@ CHECKED = "2026-11-20"
 
 @dataclass(frozen=True, slots=True)
 class HostPreset:
-    """A provider host: its DNS names (`hosts`), its limits template (`slots`), and the page to create keys (`key_url`).
+    """A provider host: its DNS names (`hosts`), limits template (`slots`), and page for creating keys (`key_url`).
 
-    `needs_key` is False for servers that work without a key. `models` are examples for the placeholder of a form field.
+    `needs_key` is False for servers that work without a key. `models` are examples that are shown as a form field's
+    placeholder.
     """
 
     name: str

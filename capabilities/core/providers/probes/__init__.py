@@ -1,1 +1,1 @@
-"""Probes that find out what a model can read: they send files that contain a random word, and judge the answers."""
+"""Probes that find out what a model can read. They send files that contain a random word, and judge the answers."""

@@ -50,7 +50,10 @@ right."""
 
 
 def draw(word: str, width: int, height: int, scale: int) -> Raster:
-    """Return a white image with the word in its centre, in dots of `scale` pixels. The word may be empty."""
+    """Return a white image with the word in its centre. Each dot has `scale` × `scale` pixels.
+
+    The word may be empty.
+    """
     lines = [b"".join(_letter_row(letter, row, scale) for letter in word)[: -scale or None] for row in range(ROWS)]
     left, top = (width - len(lines[0])) // 2, (height - ROWS * scale) // 2
     blank = WHITE * width
@@ -63,7 +66,7 @@ def draw(word: str, width: int, height: int, scale: int) -> Raster:
 def _letter_row(letter: str, row: int, scale: int) -> bytes:
     bits = LETTERS[letter][row]
     dots = (BLACK if bits >> at & 1 else WHITE for at in reversed(range(COLUMNS)))
-    # Add the gap after the letter.
+    # Add a gap after the letter.
     return b"".join(dot * scale for dot in dots) + WHITE * scale
 
 
@@ -83,7 +86,7 @@ FRAMES, FRAMES_A_SECOND = 15, 5
 TIMESCALE = 1000
 BLOCK = 16
 DARKEST, LIGHTEST, NO_COLOUR = 16, 235, 128
-"""The video sample values for black, white, and the absence of colour."""
+"""The video sample values of black, of white, and of no colour."""
 IDR, PICTURE, SEQUENCE, PARAMETERS = 0x65, 0x41, 0x67, 0x68
 """The first byte of each type of NAL unit: a self-contained picture, a picture that refers to an earlier one, and the
 sequence and picture parameter sets."""
@@ -93,7 +96,7 @@ class BitWriter:
     """Writes bits, the most significant bit first (section 7.2)."""
 
     def __init__(self) -> None:
-        self._value, self._count = 1, 0  # The leading 1 preserves zero bits after it.
+        self._value, self._count = 1, 0  # The leading 1 preserves the zero bits that follow it.
         self._bytes = bytearray()
 
     def put(self, value: int, width: int) -> BitWriter:
@@ -133,7 +136,8 @@ def mp4(raster: Raster) -> bytes:
     parameter_sets = _sequence(width // BLOCK, height // BLOCK), _parameters()
     pictures = [_first(raster), *(_unchanged(at, width * height // BLOCK**2) for at in range(1, FRAMES))]
     samples = [struct.pack(">I", len(sample)) + sample for sample in pictures]
-    # The header contains the offset of the samples, but its length does not depend on this value, so measure it with 0.
+    # The header contains the offset of the samples. Its length does not depend on this value, so measure it with an
+    # offset of 0.
     start = len(_head(width, height, parameter_sets, samples, 0)) + 8
     return _head(width, height, parameter_sets, samples, start) + _box("mdat", *samples)
 

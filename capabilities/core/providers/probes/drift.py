@@ -9,12 +9,12 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """An observation about a model's capability. REFUSED and DENIED are only doubts, which do not change the record."""
+    """An observation about a model's capability. REFUSED and DENIED only raise doubts and do not change the record."""
 
     REFUSED = "refused"
     """The model rejected content in a request, although its recorded capabilities include this kind of content."""
     DENIED = "denied"
-    """A probe found that the model cannot read a kind of content that an administrator declared as readable."""
+    """A probe found that the model cannot read a kind of content, although an administrator declared that it can."""
     STOPPED = "stopped"
     """The nightly probe found that the model can no longer read a kind of content, and changed the record."""
     STARTED = "started"
@@ -22,15 +22,15 @@ class DriftKind(StrEnum):
 
 
 DISMISSAL_PERIOD = timedelta(days=7)
-"""How long an observation is hidden after a user has dismissed it."""
+"""How long an observation stays hidden after a user has dismissed it."""
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
-"""Observations by (provider, model), then by capability."""
+"""Observations. The keys are (provider, model), then capability."""
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 
 def is_current(kind: DriftKind, can_read: bool) -> bool:
     """Return whether an observation is still relevant, given the capability's current value."""
-    # A recorded change is no longer relevant once it has been undone.
+    # If a recorded change has been undone, it is no longer relevant.
     return can_read is (kind is not DriftKind.STOPPED)

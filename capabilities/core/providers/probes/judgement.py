@@ -2,8 +2,8 @@
 
 A host that silently drops unsupported content still returns 200, and a model that is asked about content that it did
 not receive tends to invent an answer. Therefore, the result is yes only if the model named exactly the contents of two
-files and found nothing in an empty third file. The result is no if, for both files, the request was refused, the model
-denied that there is anything to read, or it named something else. All other answers prove nothing.
+files and found nothing in an empty third file. The result is no if, for each of the two files, the request was refused,
+the model denied that there is anything to read, or it named something else. All other answers prove nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capabilities.core.providers.probes.questions import Probe, Sample, build_re
 from capabilities.core.wire import Fault
 
 REFUSALS = frozenset({Fault.HTTP_400, Fault.CAPABILITY_MISMATCH, Fault.HTTP_415, Fault.HTTP_422})
-"""Faults which mean that a model cannot read a file, given that it answered a text-only request."""
+"""If a model answered a text-only request, these faults mean that it cannot read the file in another request."""
 SILENCES = frozenset({Fault.EMPTY_CONTENT, Fault.EMPTY_CHOICES})
 
 
@@ -35,7 +35,8 @@ class AnswerReading(StrEnum):
     WRONG = "wrong"
     """The answer names something else."""
     HEDGED = "hedged"
-    """The answer names none or several of the possible contents, or names one while denying that there is any."""
+    """The answer names none or several of the possible contents, or it names one but denies that there is anything to
+    read."""
     SILENT = "silent"
     """The answer is empty."""
     FAILED = "failed"
@@ -66,7 +67,7 @@ class ProbeReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeAnswer:
-    """A model's answer to a probe's question: text, or a fault with HTTP status and message, and token counts."""
+    """A model's answer to a probe's question: text or a fault (with HTTP status and message), and token counts."""
 
     text: str = ""
     fault: str = ""
@@ -115,9 +116,9 @@ _NOTHING = re.compile(
     re.IGNORECASE,
 )
 NEGATIVE = (AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.WRONG)
-"""Interpretations of an answer which mean that the model cannot read the file, the clearest first."""
+"""Interpretations which mean that the model cannot read the file. The clearest are first."""
 NOTHING_THERE = frozenset({AnswerReading.REFUSED, AnswerReading.DENIED, AnswerReading.SILENT})
-"""Interpretations that are accepted for the answer about the empty control file. A host may also reject this file."""
+"""Interpretations that are accepted for the answer about the empty control file. The host may also reject this file."""
 _REASONS: Mapping[AnswerReading, ProbeReason] = MappingProxyType(
     {
         AnswerReading.REFUSED: ProbeReason.REFUSED,
@@ -134,16 +135,16 @@ def read_answer(probe: Probe, word: str, answer: ProbeAnswer) -> AnswerReading:
     if answer.fault:
         refused, silent = answer.fault in REFUSALS, answer.fault in SILENCES
         return AnswerReading.REFUSED if refused else AnswerReading.SILENT if silent else AnswerReading.FAILED
-    # Ignore a repeated question, because it contains NONE but is not a denial.
+    # Ignore a repetition of the question, because the question contains NONE, but is not a denial.
     answer_text = answer.text.replace(probe.question, " ").strip()
     if not answer.text.strip():
         return AnswerReading.SILENT
     names, denies = probe.vocabulary.find(answer_text), _DENIAL.search(answer_text) is not None
-    # Only for the empty control file, words such as blank or silent count as a denial. For other files, they prove
+    # Words such as blank or silent count as a denial only for the empty control file. For other files, they prove
     # nothing.
     if not word:
         denies = denies or _NOTHING.search(answer_text) is not None
-    # An answer must name exactly one word or number, because a list could be right by accident.
+    # An answer must name exactly one word or number, because one of several could be right by accident.
     if denies or len(names) != 1:
         return AnswerReading.DENIED if denies and not names else AnswerReading.HEDGED
     return AnswerReading.RIGHT if word in names else AnswerReading.WRONG
@@ -157,7 +158,7 @@ def conclude(readings: Sequence[AnswerReading], control: AnswerReading | None) -
     if AnswerReading.FAILED in (*readings, control):
         return ProbeOutcome.UNCLEAR, ProbeReason.FAILED
     if all(reading is AnswerReading.RIGHT for reading in readings):
-        # A model that names a word for the empty file is guessing.
+        # If a model names a word for the empty file, it is guessing.
         empty = control in NOTHING_THERE
         return (
             (ProbeOutcome.YES, ProbeReason.READ_BOTH) if empty else (ProbeOutcome.UNCLEAR, ProbeReason.FOUND_IN_CONTROL)
@@ -174,9 +175,12 @@ AskEach = Callable[[Sequence[ChatRequest]], Sequence[ProbeAnswer]]
 
 
 def conduct(probes: Sequence[Probe], ask_each: AskEach, sample: Sample) -> list[ProbeFinding]:
-    """Run probes. Each question is asked about two files and, if both were read, about the empty control file."""
+    """Run probes.
+
+    Each probe asks its question about two files and, if the model read both, about the empty control file.
+    """
     word_pairs = [probe.vocabulary.draw_two(sample) for probe in probes]
-    # Each round has one question from every probe, so that these questions can be asked concurrently.
+    # Each round has one question from every probe, so that all questions of a round can be asked concurrently.
     rounds = [_ask_round(probes, [pair[index] for pair in word_pairs], ask_each) for index in (0, 1)]
     exchanges = {probe.capability: round_exchanges for probe, *round_exchanges in zip(probes, *rounds, strict=True)}
     right = AnswerReading.RIGHT

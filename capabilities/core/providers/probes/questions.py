@@ -3,8 +3,8 @@
 Two of the files contain a word (in audio, four digits) that is drawn at random for each question. The third file,
 called the control file, is empty. Neither the question nor the file name hints at the word.
 
-A model that cannot read a file guesses its contents with a probability of at most 1 / `Vocabulary.size`, because the
-contents are drawn for each file and an answer that names several is not accepted.
+If a model cannot read a file, it guesses the contents with a probability of at most 1 / `Vocabulary.size`, because the
+contents are drawn for each file, and an answer that names several is not accepted.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The possible contents of a probe's file: their number, and functions to draw two and to find them in text."""
+    """What a probe's file may contain: the number of possibilities, and how to draw two and find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
@@ -95,7 +95,7 @@ RATE = 16_000
 DIGIT_FRAMES = RATE * 3 // 4
 """Number of audio frames for each digit in `digits.wav`, including the silence after the digit."""
 SILENCE = 128
-"""The value of an 8-bit audio sample that represents silence."""
+"""The value of silence in an 8-bit audio sample."""
 
 
 def wav(digits: str) -> bytes:
@@ -125,7 +125,7 @@ def _recording() -> bytes:
 
 
 def pdf(word: str) -> bytes:
-    """Return a one-page PDF that shows the word. For an empty word, the page is empty."""
+    """Return a one-page PDF that shows the word. If the word is empty, so is the page."""
     stream = b"BT /F1 48 Tf 72 700 Td (%b) Tj ET" % word.encode("ascii") if word else b""
     objects = (
         b"<</Type/Catalog/Pages 2 0 R>>",
@@ -146,14 +146,14 @@ def pdf(word: str) -> bytes:
 
 
 MAX_TOKENS = 1024
-"""The token limit for an answer, sufficient for one word and the reasoning before it."""
+"""Token limit for an answer. It is enough for one word and the reasoning before it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
     """The question that tests a capability, and a function that makes a file with a given word, or an empty file.
 
-    `measures` are the file's width, height, pages and seconds, from which its tokens are estimated.
+    `measures` are the file's width, height, pages and seconds. Its tokens are estimated from them.
     """
 
     capability: str
@@ -208,10 +208,13 @@ PROBES: Mapping[str, Probe] = MappingProxyType(
         )
     }
 )
-"""The probes by capability: one for each kind of file that models may be able to read."""
+"""Maps capabilities to probes. There is one for each kind of file that models may be able to read."""
 
 
 def build_request(probe: Probe, word: str) -> ChatRequest:
-    """Return a request with a file that contains the word. Any protocol with a slot for the file can encode it."""
+    """Return a request with a file that contains the word.
+
+    Every protocol that has a slot for the file can encode the request.
+    """
     file = NativePart(probe.kind, probe.mime_type, make_blob(probe.make_file(word)), filename=probe.filename)
     return ChatRequest((Message(Role.USER, (TextPart(probe.question), file)),), max_tokens=MAX_TOKENS)
