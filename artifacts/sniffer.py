@@ -19,7 +19,7 @@ from artifacts.core.detection.detector import BinaryDetector
 from artifacts.core.detection.signatures import HEAD
 
 log = logging.getLogger(__name__)
-# charset-normalizer would log every step of its guesses.
+# Otherwise, charset-normalizer would log every step of its guesses.
 logging.getLogger("charset_normalizer").setLevel(logging.WARNING)
 
 DOUBTFUL = frozenset({"image/x-tga", "image/x-pcx", "image/x-win-bitmap", "audio/x-mod", "application/x-dosexec"})

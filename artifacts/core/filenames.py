@@ -10,7 +10,7 @@ import unicodedata
 from urllib.parse import quote
 
 MAX_BYTES = 255
-"""Maximum number of bytes of a file name (in UTF-8) in common file systems."""
+"""Maximum length of a file name in common file systems, in bytes of UTF-8."""
 
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 """Bidirectional control characters, which can make `gnp.exe` look like `exe.png`."""

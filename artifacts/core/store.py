@@ -96,7 +96,7 @@ class ByteStore(Protocol):
 
     @property
     def outage(self) -> StoreOutage | None:
-        """Return a remote store's last failure without calling it, or None if the last call succeeded."""
+        """Without calling the remote store, return its last failure, or None if the last call succeeded."""
 
     def begin_upload(self, max_bytes: int | None = None) -> Upload:
         """Begin an upload for callers that receive the bytes in blocks."""
@@ -135,7 +135,7 @@ class ByteStore(Protocol):
         """Delete the remains of unfinished uploads, and return their number."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Yield the hashes of all stored bytes, or only of those last stored before `before`, in Unix seconds."""
+        """Yield the hashes of all stored bytes, or only of those last stored before `before` (Unix seconds)."""
 
 
 class ArtifactStore(Protocol):

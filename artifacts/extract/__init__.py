@@ -170,7 +170,7 @@ class Attachment:
 
 
 def read_attachment(path: LocalFile, mime_type: str, number: int, max_bytes: int) -> Attachment | None:
-    """Return an e-mail attachment by its number in the extracted text, from 1.
+    """Return an e-mail attachment, given its number in the extracted text (from 1).
 
     Return None if there is no such attachment or it is larger than `max_bytes`.
     """

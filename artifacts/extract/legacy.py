@@ -20,7 +20,7 @@ MAX_STREAMS = 20_000
 
 
 class CompoundFile:
-    """Reads the streams of an OLE2 compound file, the container of older Office documents, by name.
+    """Reads streams by name from an OLE2 compound file, the container of older Office documents.
 
     Raise `RefusedError`: `failed` if the file is damaged, or `encrypted`.
     """
@@ -175,8 +175,8 @@ LETTERS, NARROW_LETTERS = 0x0FA0, 0x0FA8
 CONTAINER, MAX_EDITS, MAX_RECORDS, MAX_DEPTH = 0xF, 1_000, 1_000_000, 32
 NO_ENCRYPTION = 0xE391C05F
 SLIDES, NOTES = 0, 2
-"""Record types and constants of MS-PPT. `SLIDES` and `NOTES` are the instance numbers of the lists of slides and of
-notes."""
+"""Record types and constants of MS-PPT. `SLIDES` and `NOTES` are the instance numbers of the slide list and the notes
+list."""
 
 
 def ppt(source: BinaryIO, output: TextCollector, progress: Progress) -> None:

@@ -57,7 +57,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A section that Python's own formatting supports: digits with a fixed number of decimals between literal texts."""
+    """A section that Python itself can format: digits with a fixed number of decimals, and literal text around them."""
 
     before: str
     spec: str

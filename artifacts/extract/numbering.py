@@ -68,7 +68,8 @@ WRITTEN: Mapping[str, Callable[[int], str]] = {
     "decimalEnclosedCircleChinese": _circled,
     "①, ②, ③, ...": _circled,
 }
-"""Maps number formats, as named in Word or OpenDocument, to functions. Other formats use decimal digits."""
+"""Maps number formats, as named in Word or OpenDocument, to functions that write a number. Other formats use decimal
+digits."""
 
 NO_NUMBER = frozenset({"none", ""})
 

@@ -125,7 +125,7 @@ class OldSheets:
         elif kind == RK:
             self._show(row, column, self._number(_rk(struct.unpack_from("<I", value)[0]), code))
         elif kind == FORMULA and value[6:8] == b"\xff\xff":
-            # The result of a formula is a boolean, an error, or a text in the next record.
+            # The result of a formula is a boolean, an error, or text in the next record.
             self._waiting = (row, column) if value[0] == 0 else None
             if value[0] in (1, 2):
                 self._show(row, column, _flag(value[2], is_error=value[0] == 2))

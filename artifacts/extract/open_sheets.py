@@ -1,4 +1,4 @@
-"""Read ODS sheets as displayed: displayed texts, hidden rows, columns and sheets, formulas, links, and comments."""
+"""Read ODS sheets as displayed: displayed text, hidden rows, columns and sheets, formulas, links, and comments."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class NumberedList:
 
 @dataclass(frozen=True, slots=True)
 class WordStyles:
-    """The styles and lists of a document by id."""
+    """A document's styles and lists, by id."""
 
     styles: Mapping[str, Style] = field(default_factory=dict)
     lists: Mapping[str, NumberedList] = field(default_factory=dict)

@@ -191,7 +191,7 @@ def delete_artifacts(actor: Actor, ids: Iterable[str]) -> list[str]:
 
 
 def delete_matching(actor: Actor, q: str, kind: str) -> list[str]:
-    """Delete the living artifacts that match a search, like `delete_artifacts`."""
+    """Delete the living artifacts that match a search. As with `delete_artifacts`, this can be undone."""
     return _set_deleted_at(actor, "artifact.delete", select_artifacts(q, kind), timezone.now())
 
 
@@ -349,7 +349,10 @@ class OwnFiles:
 
 
 def list_own_files(agent: str, *, limit: int, after: Artifact | None, purpose: str, newest_first: bool) -> OwnFiles:
-    """Return the agent's own files after `after`, in the requested order. An empty purpose matches any purpose."""
+    """Return the agent's own files that follow `after`, in the requested order.
+
+    An empty purpose matches any purpose.
+    """
     rows = Artifact.objects.owned_by(agent)
     if purpose:
         rows = rows.filter(metadata__purpose=purpose)

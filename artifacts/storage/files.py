@@ -56,7 +56,7 @@ class FileUpload:
             raise TooLargeError(self._limit)
         with self._storage_full_errors():
             view = memoryview(block)
-            # A call of os.write may write only some of the bytes.
+            # A call to os.write may write only some of the bytes.
             while view:
                 view = view[os.write(self._fd, view) :]
         self._hash.update(block)

@@ -15,7 +15,7 @@ from capabilities.core.vocabulary import Kind
 
 MAX_TYPE = 150
 MAX_WORD = 60
-"""Maximum number of characters of an invalid value that the error message repeats."""
+"""An error message repeats at most this many characters of an invalid value."""
 
 
 class CorrectionError(ValueError):

@@ -54,7 +54,7 @@ def canonical_encoding(name: str | None) -> str | None:
     return NAMES.get(info.name.replace("_", "-"), info.name)
 
 
-# The code below finds encoding declarations inside a text, in formats that allow them.
+# The code below finds encoding declarations in text, in formats that allow them.
 
 DECLARATION_BYTES = 4096
 """Number of bytes that are searched for a declaration. Browsers also search the first 1024 bytes."""

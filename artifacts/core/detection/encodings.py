@@ -46,7 +46,7 @@ CHARS_PER_CONTROL = 200
 """In clean text, at most one in 200 characters (0.5 %) is a control character."""
 
 MIN_PROOF_CHARS = 4
-"""Minimum number of characters in a likely East Asian text that counts as proof."""
+"""Text that is likely East Asian counts as proof only if it has at least this many characters."""
 
 GUESSES = frozenset(
     {"big5hkscs", "cp932", "cp949", "euc_jis_2004", "iso2022_jp", "koi8-r", "koi8-u", "cp855", "cp866", "cp874"}
@@ -74,7 +74,8 @@ CHARS_PER_INVALID_BYTE = 50
 """Minimum number of non-ASCII characters per invalid byte in a declared encoding."""
 
 MAX_KANA_WORDS = 32
-"""Maximum number of non-ASCII bytes that could be either half-width kana or letters of a single-byte encoding."""
+"""If no more than this many non-ASCII bytes could be half-width kana, they could also be letters of a single-byte
+encoding."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))
 _INVALID_BYTES = re.compile("[\udc80-\udcff]")
@@ -333,7 +334,7 @@ def _could_be_half_width_kana(head: bytes) -> bool:
 
 
 def _judge_utf16(head: bytes, encoding: str) -> DetectedText:
-    # Very few bytes could look like UTF-16 by accident.
+    # If there are very few bytes, they could look like UTF-16 by accident.
     is_long_enough = len(head) >= 16
     return DetectedText(encoding, Proof.STRONG if is_long_enough else Proof.WEAK, "utf-16", is_long_enough)
 
@@ -366,8 +367,8 @@ def _mostly_ascii(head: bytes, tenths: int = 3) -> bool:
 
 
 COMMON_WIDE = 0.8
-"""Minimum fraction of characters in commonly used Unicode ranges that is required of UTF-16 or UTF-32 without a byte
-order mark."""
+"""UTF-16 or UTF-32 without a byte order mark is accepted only if at least this fraction of the characters is in
+commonly used Unicode ranges."""
 
 _COMMON_WIDE = re.compile(
     "[\t\n\r -~\u00a0-\u024f\u0370-\u052f\u0590-\u06ff\u0e00-\u0e5b\u2010-\u2026"

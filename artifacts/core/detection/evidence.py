@@ -1,4 +1,4 @@
-"""The result of a type detection, with the evidence that a page shows step by step."""
+"""The result of type detection, with the evidence that a page shows step by step."""
 
 from __future__ import annotations
 

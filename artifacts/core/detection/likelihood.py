@@ -39,7 +39,7 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 """Maps encodings to their supersets, for files with characters that only the supersets have."""
 
 MIN_NATS, MIN_NATS_EAST_ASIAN = -6.0, -10.0
-"""Minimum score of a decoded text in nats per non-ASCII character. Below this value, its characters are too rare for
+"""Minimum score of decoded text in nats per non-ASCII character. With a lower score, its characters are too rare for
 any language."""
 
 FREQUENT_NATS = -8.5
@@ -204,7 +204,7 @@ def _unusual_patterns(language: Alphabet) -> tuple[tuple[re.Pattern[str], float]
 # be letters by accident, and half of all combinations of four bytes are valid in some legacy encoding.
 
 SHORT = 24
-"""File size in bytes below which the content must consist of words. Longer files do not look like a language by
+"""If a file has fewer bytes than this, its content must consist of words. Longer files do not look like a language by
 accident."""
 
 SCRIPTS = (

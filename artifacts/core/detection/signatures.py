@@ -298,7 +298,7 @@ MARKUP = (
     (re.compile(rb"<svg[\s>]|<!doctype\s+svg", re.I), "image/svg+xml"),
     (re.compile(rb"<\?xml[\s?]", re.I), "application/xml"),
 )
-"""Patterns of markup at the beginning of a text, and the type that each indicates. More specific patterns are listed
+"""Patterns of markup at the beginning of text, and the type that each indicates. More specific patterns are listed
 first."""
 
 FRAMEMAKER = re.compile(rb"<MIFFile\s+[0-9]+\.[0-9]+\s*>")
@@ -331,7 +331,7 @@ def match(head: bytes) -> Match | None:
 
 
 def text_type(head: bytes) -> str | None:
-    """Return the type indicated by the beginning of a text, such as HTML, XML, vCard or PostScript, else None."""
+    """Return the type that the beginning of text indicates, such as HTML, XML, vCard or PostScript, else None."""
     start = head[:4096].removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n\f\x04")
     for prefix, mime in (
         (b"BEGIN:VCALENDAR", "text/calendar"),
