@@ -21,7 +21,10 @@ def may_have_flaw(file: FilePart) -> bool:
 
 
 def find_flaw(file: FilePart) -> Reason | None:
-    """Return why the file cannot be opened (locked or damaged), or None if it can."""
+    """Return why the file cannot be opened (locked or damaged), or None if it can.
+
+    Raise `UnreadableError` if its bytes are unavailable.
+    """
     content = file.content
     if not may_have_flaw(file) or not isinstance(content, Inspectable):
         return None

@@ -45,7 +45,10 @@ class PrefixBreak:
 
 
 def find_break(earlier: Adapted, later: Adapted) -> PrefixBreak | None:
-    """Return the first file that the later turn delivers differently from the earlier one, or None."""
+    """Return the first file that the later turn delivers differently from the earlier one, or None.
+
+    `later` contains the messages of `earlier`, followed by new ones.
+    """
     # Compare the sent content, not the decisions: a different reason does not matter if the content is the same.
     for earlier_delivery, later_delivery in zip(earlier.deliveries, later.deliveries, strict=False):
         if (earlier_delivery.text, earlier_delivery.natives) != (later_delivery.text, later_delivery.natives):

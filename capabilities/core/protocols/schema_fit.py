@@ -116,7 +116,10 @@ Dropped = tuple[str, ...]
 
 
 def fit_schema(schema: Schema, dialect: Dialect, path: str = "schema") -> tuple[Schema, Dropped]:
-    """Return the schema in a dialect, and the paths that had to be moved into descriptions."""
+    """Return the schema in a dialect, and the paths that had to be moved into descriptions.
+
+    Raise `UnfitSchemaError` if the dialect cannot express the schema.
+    """
     if not dialect.object_root or not ("$ref" in schema or any(key in schema for key in NO_ROOT)):
         return _fit_all(schema, dialect, path)
     root, keys = _with_object_root(schema, dialect)
