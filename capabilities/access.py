@@ -64,7 +64,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a caller was rejected. `scope` is the scope that the key lacks, or empty if the reason is another one."""
+    """Why a caller was rejected. `scope` is the scope that the key lacks, or empty if there is another reason."""
 
     status: int
     code: str

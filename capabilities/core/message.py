@@ -85,7 +85,7 @@ class Converted:
 
 @value_class
 class PageImages:
-    """Images of a document's pages or an animation's frames. The keys are numbers from 1.
+    """Images of a document's pages or an animation's frames. The keys are their numbers, from 1.
 
     `total` counts all pages or frames.
     """

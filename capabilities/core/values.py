@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value_class(cls: type[T]) -> type[T]:
-    """Make a dataclass with slots, compared and hashed by its fields, that is frozen only for the type checker.
+    """Make a dataclass with slots that is compared and hashed by its fields, and frozen only for the type checker.
 
     A frozen dataclass sets each field through `object.__setattr__`, which makes creation four times as slow. Use this
     decorator in modules whose values are created for each request, and `@dataclass(frozen=True, slots=True)` elsewhere.

@@ -18,7 +18,7 @@ from capabilities.core.message import Converted, Drawable, FilePart
 from capabilities.core.vocabulary import Kind
 
 MAX_PAGES = 20
-"""Maximum number of document pages sent as images. This many pages use about as many tokens as a long text."""
+"""Maximum number of document pages sent as images. This many pages use about as many tokens as a long text file."""
 
 MULTI_FRAME_TYPES = frozenset({"image/tiff", "image/gif", "image/apng"})
 """Types of images that usually consist of several pages or frames."""

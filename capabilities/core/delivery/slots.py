@@ -25,7 +25,7 @@ class Slot:
     A model needs only one of `capabilities` to use the slot. `mime_types` is None if every type is accepted, and
     `tool_mime_types` is None if tool results accept the same types. Sizes are in bytes before base64: `max_bytes` for
     one file, `max_total_bytes` for all files in this slot. `max_side` is in pixels, and `crowd_max_side` replaces it if
-    a request has more than `crowd_count` images. `source` and `checked_on` state where the numbers come from and when
+    a request has more than `crowd_count` images. `source` and `checked_on` state the source of the numbers, and when
     they were checked.
     """
 

@@ -62,7 +62,7 @@ COUNTERS: Mapping[str, Counter] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Decodes the response of a token counting endpoint to an answer whose text is the number of tokens."""
+    """Decodes the response of a token counting endpoint into an answer whose text is the number of tokens."""
 
     field: str
     name: str = "count"

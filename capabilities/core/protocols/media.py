@@ -62,7 +62,7 @@ def result_parts(message: Message) -> tuple[Part, ...]:
 
 def list_native_parts(message: Message) -> list[NativePart]:
     parts = message.parts
-    if len(parts) == 1 and isinstance(parts[0], TextPart):  # Nearly all messages consist of a single text.
+    if len(parts) == 1 and isinstance(parts[0], TextPart):  # Nearly all messages consist of a single text part.
         return []
     return [part for part in parts if isinstance(part, NativePart)]
 

@@ -125,7 +125,7 @@ def field_tool_name(name: str) -> str:
 
 def block_tool_name(block: Mapping[str, Any]) -> str:
     kind = str(block.get("type"))
-    # The `name` of a `server_tool_use` is the tool's name. Its type is not.
+    # The name of the tool is in the `name` of a `server_tool_use`, not in its type.
     return canonical_tool_name(str(block.get("name") if kind == "server_tool_use" else kind))
 
 

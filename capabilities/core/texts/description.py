@@ -34,7 +34,8 @@ __all__ = [
 ]
 
 MAX_NAMED_AGENTS = 5
-"""Maximum number of agents that a description names. A hundred names would use more tokens than all the rest of it."""
+"""Maximum number of agents that a description names. A hundred names would use more tokens than the rest of the
+description."""
 
 CONTENT_TYPES: Mapping[str, str] = MappingProxyType({"image": "image", "audio": "audio", "video": "video"})
 """Kinds of files that have a content type of their own: those in MCR-3.3, and video. All other kinds have the type
@@ -227,7 +228,7 @@ TAIL_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Part of a text, whether anything is missing, and the number of characters in the entire text and in this part."""
+    """An excerpt, whether any text is missing, and the number of characters in the entire text and in the excerpt."""
 
     text: str
     cut: bool

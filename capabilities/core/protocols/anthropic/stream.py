@@ -132,7 +132,7 @@ class BlockReader:
         if self._vendor is not None:
             return self._pass(value)
         block = self._thoughts.pop(_block_index(value), None)
-        # The end of a block completes its reasoning and signature.
+        # At the end of its block, the reasoning and its signature are complete.
         if block is not None:
             thought = parse_thought(block, self._offset, len(self._calls))
             return Delta(thoughts=(thought,)) if thought else None

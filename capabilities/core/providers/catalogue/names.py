@@ -255,7 +255,7 @@ def find_host(hint: str | None) -> str | None:
 @lru_cache(maxsize=2000)
 def dollar_host(address: str) -> str | None:
     """Return the host that bills in dollars at this DNS name, or None if there is none."""
-    # The entire DNS name must match, because a relay may include a vendor's name in its own.
+    # The entire DNS name must match, because a relay may include a vendor's name in its own DNS name.
     fitting = (host.name for host in HOSTS if host.in_dollars and re.fullmatch(host.in_dollars, address.lower()))
     return next(fitting, None)
 
