@@ -71,7 +71,7 @@ JSON_NAMES = {"service": "serviceId", "task_type": "taskType", "agent_id": "id"}
 
 
 DEFAULT_OVERLAP = timedelta(hours=24)
-"""Default time for which the old key remains valid after a rotation."""
+"""How long the old key remains valid after a rotation, unless the request says otherwise."""
 MAX_LIFETIME = timedelta(days=3650)
 
 
@@ -291,7 +291,7 @@ def describe_agent(row: Agent) -> AgentThing:
 
 @router.put("/agents/{path:agent_id}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(AdminAgentIn))
 def admin_put_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Add or replace an agent; 409 for an agent that was created at run time."""
+    """Add or replace an agent. The status is 409 if the agent was created at run time."""
     body = read_as(request, AdminAgentIn)
     with ledger.exclusive():
         created, changes, entry = write_agent(request, agent_id, body)

@@ -33,7 +33,7 @@ STATES: Mapping[str, Promise] = {
     READY: gettext_lazy("Ready"),
     RUNTIME: gettext_lazy("Made at run time"),
 }
-"""The states of agents. An agent with several keys has the best of their states.
+"""The states of agents. An agent with several keys has the state of its best key.
 
 An agent created at run time has a state of its own, because it uses its creator's keys.
 """
@@ -59,7 +59,7 @@ class AgentRow:
 
     @property
     def states(self) -> set[str]:
-        """Return the state filter's values that match the agent: its state, and whether it can call any model."""
+        """Return the values of the state filter that include this agent: its own state, and "ready" or "no key"."""
         if self.agent.origin == Agent.Origin.RUNTIME:
             return {RUNTIME}
         return {self.state, READY if self.line.keys else NO_KEY}
@@ -82,7 +82,7 @@ class AgentRow:
 
     @property
     def search(self) -> str:
-        """Return the log search for the agent's requests in the last day."""
+        """Return the search text that finds the agent's requests of the last day in the request log."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 
@@ -131,7 +131,7 @@ def agents(request: HttpRequest) -> HttpResponse:
         texts=_texts,
         columns=COLUMNS,
         choices=CHOICES,
-        sort="state",  # Agents that cannot call any model come first.
+        sort="state",  # Agents that cannot call any model are listed first.
         per_page=page_size(request),
     )
     locked_out = sum(NO_KEY in row.states for row in rows)

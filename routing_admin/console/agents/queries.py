@@ -38,7 +38,7 @@ def list_links(agent: Agent) -> list[AgentLink]:
 
 
 def find_link(agent_id: str, public_id: str) -> AgentLink | None:
-    """Return the agent's link with this public part, or None. The public part may have its prefix `rap_`."""
+    """Return the agent's link with this public part, or None. The prefix `rap_` is optional."""
     public = public_id.removeprefix(f"{LINK_KIND}_")
     return AgentLink.objects.select_related("agent").filter(agent__agent_id=agent_id, public_id=public).first()
 
@@ -48,7 +48,7 @@ def find_link_by_public_id(public_id: str) -> AgentLink | None:
 
 
 def open_link(text: str) -> AgentLink | None:
-    """Return the link with this secret text, with its agent, or None for an unknown, revoked or expired link.
+    """Return the link with this secret text, and its agent. Return None if the link is unknown, revoked or expired.
 
     This takes one query.
     """

@@ -105,7 +105,7 @@ def find_service(state: Snapshot, row: Agent) -> ServiceSpec | None:
 
 
 def find_model_standing(state: Snapshot, row: Agent) -> RouteStatus | None:
-    """Return whether the agent's service or route can answer and, if not, why. Return None without a route."""
+    """Return whether the agent's service or route can answer and, if not, why. Return None if it has no route."""
     if service := find_service(state, row):
         return find_status(state, RouteSpec(service.id, (CandidateSpec(service.provider, service.model),)))
     return find_route_standing(state, row.task_type)
@@ -126,7 +126,7 @@ def write_snippets(model: str, key: str = "") -> tuple[Snippet, ...]:
 
 
 def _insert_key(text: str, key: str) -> str:
-    # With the key inserted, the Python examples no longer need `os`.
+    # With the key inserted, the Python examples need not import `os`.
     text = text.removeprefix("import os\n\n").replace("$ROUTING_ADMIN_KEY", key)
     for variable in ('os.environ["ROUTING_ADMIN_KEY"]', "process.env.ROUTING_ADMIN_KEY"):
         text = text.replace(variable, f'"{key}"')

@@ -198,7 +198,7 @@ def key_change(request: HttpRequest, agent_id: str, public_id: str) -> HttpRespo
 
 @require_POST
 def key_roll(request: HttpRequest, agent_id: str, public_id: str) -> HttpResponse:
-    """Issue a new key with the same scopes; the old key remains valid for the overlap."""
+    """Issue a new key with the same scopes. The old key remains valid for the chosen overlap period."""
     rolled = require_found(find_key(agent_id, public_id))
     overlap = OVERLAPS.get(request.POST.get("overlap", ""), OVERLAPS["24h"])
     issued, key = roll_key(request_actor(request), rolled, overlap=overlap)

@@ -179,7 +179,7 @@ def _end(rows: QuerySet[Alert], at: datetime) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedAlert:
-    """An alert that this process has claimed to notify of its beginning or, if `ended_at` is set, of its end."""
+    """An alert whose beginning or, if `ended_at` is set, whose end this process has claimed to report."""
 
     id: int
     kind: AlertKind

@@ -1,5 +1,5 @@
 # ruff: noqa: N815 - JSON keys are camelCase
-"""Administrators' API for alerts: the list, acknowledging and muting, and the webhook with its test."""
+"""Administrators' API for alerts: list, acknowledge and mute alerts, and set and test the webhook."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class WebhookOut(BaseModel):
 
 
 class AcknowledgeIn(Body):
-    """Whether the alert is to be marked as acknowledged."""
+    """Whether to mark the alert as acknowledged."""
 
     acknowledged: bool = True
 

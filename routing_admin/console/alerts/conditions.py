@@ -118,7 +118,10 @@ def find_overdue(now: datetime) -> Iterator[Condition]:
 
 
 def find_cooling(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each route whose candidates are all in cooldown, or one for all routes if they all are."""
+    """Yield a condition for each route whose candidates are all in cooldown.
+
+    If that applies to every route, yield a single condition instead.
+    """
     cooldowns = process_run_context().cooldowns
     routes = [route for route in state.configuration.routes if route.enabled and route.candidates]
     cooling = [route.task_type for route in routes if _is_cooling(state, route, cooldowns)]
@@ -239,7 +242,7 @@ class AlertWatch:
                 send_due(self._webhook, timezone.now(), guard=self._database_guard)
             with self._database_guard():
                 self._known = list_known_alerts(timezone.now(), only_sent=self._webhook is not None)
-        except (DatabaseError, InterfaceError) as error:  # For whatever reason, alerts cannot be stored now.
+        except (DatabaseError, InterfaceError) as error:  # Whatever the reason, alerts cannot be stored now.
             self._stage = STAGES.get(classify_error(error), Stage.USUAL)
             log.debug("the alerts wait for the database: %s", error)
 
@@ -316,7 +319,10 @@ class AlertWatch:
 
 
 def list_subjects(state: Snapshot) -> ExistingSubjects:
-    """Return the existing subjects of alerts about providers, keys and models. Alerts about other subjects must end."""
+    """Return the existing subjects of alerts about providers, keys and models.
+
+    Alerts about subjects that no longer exist must end.
+    """
     providers = {provider.name for provider in state.configuration.providers if provider.enabled}
     keys = {f"{name} ({key.name})" for name, keys in state.provider_keys.items() for key in keys.pool}
     subjects = providers | keys

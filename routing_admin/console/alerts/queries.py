@@ -123,7 +123,7 @@ def build_line(row: Alert) -> AlertLine:
 
 @dataclass(frozen=True, slots=True)
 class AlertCounts:
-    """Numbers of active alerts: of each kind, and of those that are neither acknowledged nor muted (`waiting`)."""
+    """The number of active alerts of each kind, and of those that are neither acknowledged nor muted (`waiting`)."""
 
     by_kind: Mapping[AlertKind, int]
     waiting: int

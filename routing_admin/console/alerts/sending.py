@@ -66,7 +66,7 @@ class WebhookAnswer:
 
 
 def send(webhook: Webhook, notice: Notice) -> str:
-    """Send a notice. Return an empty string if it was accepted, else the reason, which omits the secret URL."""
+    """Send a notice. Return an empty string if it was accepted, else the reason without the secret URL."""
     url, body = write(webhook.shape, notice, webhook.url, webhook.secret, time.time())
     request = UpstreamRequest(url, {"content-type": "application/json; charset=utf-8"}, body)
     outcome = process_upstream().call_sync(request, WebhookAnswer(webhook.shape), TIMEOUTS)

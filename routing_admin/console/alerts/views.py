@@ -132,8 +132,8 @@ class AlertGroup:
 def group_alerts(alerts: Iterable[AlertRow]) -> list[AlertGroup]:
     """Group alerts by kind.
 
-    The first groups are those with alerts that are neither acknowledged nor muted, then critical kinds, then kinds with
-    many alerts.
+    Groups with alerts that are neither acknowledged nor muted are first, then critical kinds, then kinds with many
+    alerts.
     """
     by_kind: dict[AlertKind, list[AlertRow]] = {}
     for alert in alerts:

@@ -32,7 +32,7 @@ MIN_FACTOR = 10
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """A property of how a model receives the artifact, with its value for each of the two services."""
+    """A row of the comparison: what is compared, and its value for each of the two services."""
 
     label: str
     left: str
@@ -66,7 +66,7 @@ def artifact_compare(request: HttpRequest, pk: str) -> HttpResponse:
     preview = previewer.preview(endpoint for endpoint in previewer.endpoints if endpoint.name in (left, right))
     may_read = may(request.user, PagePart.ARTIFACT_BYTES)
     if may_read:
-        # The page shows the file's content to users who may read it, and their reading is audited.
+        # The page shows the file's content to users who may read it, and records their access in the audit log.
         record_reading(request, row)
     cards = {delivery.service_id: build_card(preview, delivery, may_read) for delivery in preview.deliveries}
     context = {"row": row, "left": left, "right": right, **language_context(language)}
@@ -117,7 +117,7 @@ FACTS: tuple[tuple[str | Promise, Callable[[DeliveryCard], str]], ...] = (
 
 
 def compare_tokens(left: DeliveryCard, right: DeliveryCard) -> str:
-    """Return a sentence with both token counts and their difference, or an empty string if one is unknown."""
+    """Return a sentence with both token counts and their difference, or an empty string if either count is unknown."""
     first, second = left.preview.estimate, right.preview.estimate
     if first is None or second is None:
         return ""

@@ -54,7 +54,7 @@ EVIDENCE: Mapping[str, Text] = {
     "corrected_lossy": gettext_lazy("corrected by a person, but some bytes are not valid in this encoding"),
     "failed": gettext_lazy("the content could not be checked, so the declared information decides"),
 }
-"""Translations of the reasons in `evidence.REASONS`. A test checks that they are complete."""
+"""Translations of the reasons in `evidence.REASONS`. A test checks that none is missing."""
 
 POLICIES: Mapping[ContentPolicy, Text] = {
     ContentPolicy.EXTRACT: gettext_lazy("text extraction is on"),
@@ -73,7 +73,7 @@ UNREADABLE: Mapping[str, Text] = {
 
 
 def reason_sentence(reason: Reason) -> str:
-    """Return the translated reason for a form of delivery. Capabilities are named by label and id."""
+    """Return the translated reason why a file is delivered in this form. It names capabilities by label and id."""
     return insert_facts(_(SENTENCES[reason.code]), label_facts(reason.facts))
 
 

@@ -148,9 +148,9 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """The services on the page: their number per form of delivery, groups of cards, and services still waiting.
+    """The services on the page: numbers by form of delivery, groups of cards, and services that are still waiting.
 
-    Services wait until the document pages that they receive as images are rendered.
+    A service waits until the document pages that it receives as images have been rendered.
     """
 
     counts: Mapping[str, int]
@@ -172,7 +172,7 @@ def list_endpoints(
 ) -> EndpointList:
     """List the services.
 
-    Unless `draws` is true, services for which document pages must first be rendered are only listed as waiting.
+    A service for which document pages must first be rendered is only listed as waiting, unless `draws` is true.
     """
     selected = asked_for.select(previewer.endpoints)
     waiting = [endpoint for endpoint in selected if previewer.must_draw(endpoint)]

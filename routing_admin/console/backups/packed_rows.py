@@ -1,4 +1,4 @@
-"""PostgreSQL's request log in a backup: COPY's text output, with one compressed file per table.
+"""The request log of a PostgreSQL backup: COPY's text output, with one compressed file per table.
 
 Millions of rows are copied from and to the database as bytes, and parsed only if they are restored into SQLite or need
 migrations. Values are written as SQLite stores them. The first line names the columns, so `zcat` and PostgreSQL's `COPY

@@ -48,7 +48,7 @@ SECRET_FILES = ("secret_key", "keys")
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A restored backup: where the previous installation was moved, and what an operator must still do."""
+    """The result of a restore: where the previous installation was moved, and what the operator must still do."""
 
     manifest: Manifest
     moved_aside: tuple[str, ...]
@@ -63,7 +63,7 @@ def restore(actor: Actor, folder: Path, *, replace: bool = False) -> Restored:
             refuse_newer([(app, name) for app, name in database.migrations], "The backup was made by")
     except NewerSchemaError as error:
         raise BackupError(str(error)) from error
-    # Check everything before anything is moved.
+    # Check everything before moving anything.
     _check_disk_space(folder, manifest, replace=replace)
     _close_databases()
     with _set_files_aside(manifest) as aside, _set_rows_aside() as schema:

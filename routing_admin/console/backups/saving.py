@@ -91,7 +91,10 @@ def _fill(part: Path, *, with_secrets: bool) -> Manifest:
 
 
 def copy_databases(part: Path) -> dict[str, SavedDatabase]:
-    """Copy each database into the folder. Return a description of each by alias. Raise `BackupError` if that fails."""
+    """Copy each database into the folder.
+
+    Return a description of each copy by alias. Raise `BackupError` if that fails.
+    """
     if not databases.uses_sqlite():
         return save_rows(part)
     copies = {}
@@ -172,7 +175,7 @@ def _save_secrets(part: Path) -> None:
 FOLDER = "backups"
 """Folder in the data directory for backups made before migrations."""
 MAX_BACKUPS = 3
-"""Number of backups made before migrations that are kept."""
+"""How many of the backups made before migrations to keep."""
 SPARE_BYTES = 1024 * 1024
 """Disk space that must remain free."""
 
@@ -208,7 +211,7 @@ def audit_backup(actor: Actor, folder: Path) -> None:
 
 
 def _check_disk_space(count: int, report: Callable[[str], object]) -> None:
-    # The copy takes the size of the database files. A migration that rewrites a table takes twice that size, for the
+    # The copy needs as much space as the database files. A migration that rewrites a table needs twice as much, for the
     # table and for its journal.
     needed = SPARE_BYTES + (3 * databases.measure_files() if databases.uses_sqlite() else measure_rows())
     free = shutil.disk_usage(settings.DATA_DIR).free

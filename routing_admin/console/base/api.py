@@ -33,7 +33,7 @@ TAG = "administration"
 
 
 class AdminTokenAuth(AuthBase):
-    """Authentication of scripts by token. Agents' keys and browser sessions are not accepted."""
+    """Authenticates scripts by token. Agents' keys and browser sessions are not accepted."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -134,7 +134,7 @@ def limit_fields(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def form_problems(form: forms.BaseForm, fields: Mapping[str, str]) -> list[Problem]:
-    """Return a form's errors. `fields` maps form fields to the JSON fields that have other names."""
+    """Return a form's errors. `fields` maps each form field to its JSON field if the names differ."""
     return [
         Problem(fields.get(name, f"limits.{name}" if name in LIMIT_FIELDS else name), str(error), "range")
         for name, errors in form.errors.items()

@@ -74,9 +74,9 @@ class Obstacle:
 
 
 def find_obstacle(check: Callable[[Any], None], row: Any, search: str) -> Obstacle | None:
-    """Return why `check` forbids deleting the row, or None if it allows this.
+    """Return why `check` forbids deleting the row, or None if it allows the deletion.
 
-    `search` is the search text that, in the list of routes, agents or aliases, finds those that use the row.
+    `search` is the text to search for in the list of routes, agents or aliases, to find those that use the row.
     """
     try:
         check(row)

@@ -31,7 +31,7 @@ LABELS: Mapping[str, Promise] = MappingProxyType(
 HTML_LABELS: Mapping[str, Promise] = MappingProxyType(
     {"words": _("as words with headings and links"), "source": _("as source code")}
 )
-"""Maps each form in which a web page can be sent, by its name in files and the API, to its label."""
+"""Labels of the forms in which a web page can be sent, by the form's name in files and the API."""
 
 
 def policy_choices(inherited: str | Promise = "") -> list[tuple[str, str | Promise]]:
@@ -73,7 +73,7 @@ class HtmlFormField(forms.ChoiceField):
 
 
 def read_content_option(content: Any, name: str) -> str:
-    """Return an option such as `text` from the `content` of a route or service, or an empty string if it is not set."""
+    """Return an option such as `text` from a route's or service's `content`, or an empty string if it is not set."""
     return str(content.get(name) or "") if isinstance(content, Mapping) else ""
 
 

@@ -108,7 +108,7 @@ NAVIGATION: tuple[tuple[Any, tuple[NavigationEntry, ...]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class PageRights:
-    """Maps the URL name of each view to whether the user's role may post to the view.
+    """Maps each view's URL name to whether the user's role may post to that view.
 
     Templates read, for example, `can.key_issue`.
     """

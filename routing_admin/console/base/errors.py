@@ -62,7 +62,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Render the 503 page if the database, the artifact store or an overload is the cause, else the 500 page."""
+    """Render the 503 page if the database, the artifact store or an overload caused the error, else the 500 page."""
     error = sys.exc_info()[1]
     if isinstance(error, StoreUnavailableError):
         log.error("a page needs an artifact: %s", error.details)

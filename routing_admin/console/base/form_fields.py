@@ -43,7 +43,7 @@ def check_new_name(name: str) -> None:
 
 
 class Combobox(forms.TextInput):
-    """A text field that suggests matches for the typed text, for more choices than a select element can hold.
+    """A text field that suggests matches for the typed text, for choices too numerous for a select element.
 
     `options` names the kind of suggestions; see console/find/options.py. Because any text can be typed, the form must
     validate it.
@@ -168,7 +168,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if unpriced calls are to be charged at a given price but this price is missing."""
+    """Add an error if unpriced calls should be charged at a fixed price but the form has no such price."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 
@@ -194,7 +194,7 @@ TIMEOUTS: tuple[tuple[str, str | Promise], ...] = (
 
 
 class TimeoutField(forms.FloatField):
-    """A timeout in seconds. `full_label` names it where the heading of the group of timeouts is not shown."""
+    """A timeout in seconds. `full_label` is its label where the heading above the timeouts is not visible."""
 
     def __init__(self, label: str, initial: float | None) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""Search, filter, sort and page a list by a query string such as `?q=chat&state=no_key&sort=-requests&page=2`."""
+"""Search, filter, sort and paginate a list by a query string such as `?q=chat&state=no_key&sort=-requests&page=2`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ M = TypeVar("M", bound=Model)
 ASCENDING, DESCENDING = "ascending", "descending"
 """Values of the attribute `aria-sort`."""
 PAGE_SIZES = (25, 50, 100)
-"""Numbers of rows per page to choose from. The first is the default."""
+"""Choices for the number of rows per page. The first is the default."""
 SIZE = "rows"
-"""Name of the query parameter, and of the cookie, for the number of rows per page."""
+"""Name of the query parameter and of the cookie that set the number of rows per page."""
 
 
 def page_size(request: HttpRequest) -> int:
@@ -44,7 +44,7 @@ class Column(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class StoredColumn:
-    """A column by which the database can sort a list. `falling` is explained at `Column`."""
+    """A column by which the database can sort a list. For `falling`, see `Column`."""
 
     falling: bool = False
 
@@ -110,7 +110,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[Row]):
-    """A page of a list, with the current search, filters and sort order.
+    """One page of a list, with the current search, filters and sort order.
 
     `rows` are all matching rows in order, and `total` is the number of rows without filters. `sort` is a column's name,
     with a leading minus sign for descending order, or empty for the original order.

@@ -33,7 +33,7 @@ HEADERS = {
 }
 """Security headers that Django does not set, except for the content security policy."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
-"""Request headers on which responses to API clients depend, for the header Vary."""
+"""Request headers that responses to API clients depend on, for the Vary header."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):

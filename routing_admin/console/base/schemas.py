@@ -34,7 +34,7 @@ class RestoreOut(EntriesOut):
 
 
 class AdminProvidersOut(EntriesOut):
-    """Providers, with keys only as `${…}`."""
+    """Providers. Their keys appear only as references such as `${…}`."""
 
     providers: list[Thing]
 
@@ -362,7 +362,7 @@ class LanguageOut(EntriesOut):
 
 
 class LanguageIn(Body):
-    """The directive of a language, on one line."""
+    """A language's directive, on one line."""
 
     directive: Annotated[str, Field(min_length=1, max_length=500)]
 

@@ -41,7 +41,7 @@ from routing_admin.models import Candidate, Installation, TaskRoute
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """A service's capability whose effective value would change, or that would become contested."""
+    """A service's capability whose effective value would change, or about which sources would disagree."""
 
     service_id: str
     side: str
@@ -60,7 +60,10 @@ class EditionPreview:
 
 
 def store_edition_file(data: bytes) -> int:
-    """Store the catalogue edition in a file and return its number. Raise `InvalidError` if the file contains none."""
+    """Store the catalogue edition that a file contains and return its number.
+
+    Raise `InvalidError` if it contains none.
+    """
     current = snapshot.current().catalogue.document
     try:
         return store_catalogue_version(read_edition(data, current, timezone.localdate()))

@@ -15,7 +15,7 @@ from routing_admin.core.planning.plan import RoutingQuery, plan_route
 from routing_admin.models import RejectedCall, RequestLog
 from routing_admin.request_log.search import LoggedRequest
 
-# Maximum number of calls that are searched for an answered call, and of rejected calls that are shown.
+# How many calls to search for one that was answered, and how many rejected calls to show.
 MAX_REQUESTS, MAX_MISSED = 20, 3
 MAX_SUGGESTIONS = 3
 
@@ -39,7 +39,8 @@ class FirstCall:
 def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
     """Find a key's first call and rejected calls.
 
-    Rejected calls that did not name the key are included only from `since` on. This takes at most four queries.
+    Rejected calls that did not name the key are included only if they were made at or after `since`. This takes at most
+    four queries.
     """
     rows = RequestLog.objects.defer("body").filter(agent=key.agent.agent_id, key=key.public_id)
     newest = list(rows.filter(started_at__gte=key.created_at).order_by("-started_at")[:MAX_REQUESTS])
@@ -54,7 +55,10 @@ def find_first_call(key: AgentKey, since: datetime) -> FirstCall:
 
 
 def find_directive(row: RequestLog) -> str:
-    """Return the language directive that the call's route would add to a request now; empty if the route is gone."""
+    """Return the language directive that the call's route would add to a request now.
+
+    Return an empty string if the route no longer exists.
+    """
     configuration = snapshot.current().configuration
     route = configuration.route(row.task_type)
     if route is None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from routing_admin.models import RejectedCall
 
 MAX_WAIT = timedelta(minutes=5)
-"""Maximum time for which the panel polls."""
+"""How long the panel polls at most."""
 # htmx leaves the page unchanged if the response is 204 No Content.
 NO_CONTENT = 204
 
@@ -102,7 +102,7 @@ OWN_CALL_SENTENCES: Mapping[str, str | Promise] = {
         "A call with this key went to %(path)s, for which the key lacks the scope. Issue a key that has it."
     ),
 }
-"""Maps error codes to explanations of a rejected call that named the key."""
+"""Maps error codes to sentences that explain why a call with this key was rejected."""
 WRONG_SECRET = gettext_lazy(
     "A call used this key's id, but the rest of the key is wrong. It may have been cut off when copied, or it "
     "no longer works."
@@ -114,13 +114,13 @@ OTHER_CALL_SENTENCES: Mapping[str, str | Promise] = {
     KEY_IN_URL: gettext_lazy("A call had its key in the URL. Send it as “Authorization: Bearer ra_…”."),
     SCOPE_MISSING: gettext_lazy("A call used another key (ra_%(key)s…), which lacks the scope for %(path)s."),
 }
-"""Maps error codes to explanations of a rejected call that did not name the key."""
+"""Maps error codes to sentences that explain why a call without this key was rejected."""
 KEY_SHAPE_SENTENCES: Mapping[KeyShape, str | Promise] = {
     KeyShape.OURS: gettext_lazy("A call used another key (ra_%(key)s…), which is unknown, revoked or expired."),
     KeyShape.SCRIPTS: gettext_lazy("A call used a token for scripts (rat_…), which cannot call models."),
     KeyShape.VENDORS: gettext_lazy("A call used a vendor's key (sk-…). Keys here begin with ra_."),
 }
-"""Explanations of a call with an unknown key, by the kind of text that was sent as the key."""
+"""Maps what a caller sent as its key, such as another vendor's key, to a sentence that explains the rejection."""
 NOT_A_KEY = gettext_lazy("A call used something that is not a key of this installation. Keys begin with ra_.")
 
 

@@ -204,7 +204,7 @@ def find_rights(row: Agent) -> AgentLimits | None:
 
 
 def shorten(readings: Sequence[Any]) -> list[tuple[Any, tuple[str, ...], int]]:
-    """Return each kind of content, the first few agents that accept it, and the number of further agents that do."""
+    """Return each kind of content with the first few agents that accept it and the number of remaining agents."""
     return [(reading, reading.others[:NAMES], max(0, len(reading.others) - NAMES)) for reading in readings]
 
 

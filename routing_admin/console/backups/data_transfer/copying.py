@@ -25,7 +25,10 @@ BATCHES = 10
 
 
 def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextDigest | None:
-    """Copy the rows that the target lacks. Return their digest, or None if an earlier run has copied some."""
+    """Copy the rows that the target lacks.
+
+    Return their digest, or None if an earlier run already copied some of them.
+    """
     target_alias, digest = ALIASES[table_alias(table)], TextDigest()
     mark = target.read_marker(target_alias, table._meta.db_table)
     batches = read_batches(table, table_alias(table), mark)
@@ -42,7 +45,7 @@ def copy_rows(target: Destination, table: Table, counter: WorkProgress) -> TextD
 
 
 def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) -> int:
-    """Compare a table's rows in source and target. Return their number. Raise `MoveError` if the rows differ."""
+    """Compare a table's rows in source and target. Return the number of rows. Raise `MoveError` if the rows differ."""
     # A resumed copy has read only some of the rows, so all rows of the source must be read again.
     source_digest = digest_table(table, table_alias(table), counter) if digest is None else digest
     try:
@@ -52,7 +55,7 @@ def verify_rows(table: Table, digest: TextDigest | None, counter: WorkProgress) 
 
 
 FILES = "files"
-"""Value of the option `--artifacts` for the data directory."""
+"""The value of the option `--artifacts` that selects the data directory."""
 
 
 def open_target_store(address: str) -> ByteStore:

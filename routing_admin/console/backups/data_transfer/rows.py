@@ -24,7 +24,7 @@ from routing_admin.platform.databases.progress import WorkProgress, show_progres
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 AliasMap = Mapping[str, str]
-"""Maps a database alias of the installation to the alias that is used in its place."""
+"""Maps each of the installation's database aliases to the alias to use instead."""
 
 
 class DifferenceError(Exception):

@@ -33,7 +33,7 @@ INTEGER = ("{}::int8", "int8")
 
 
 class Kinds:
-    """The columns of a table: their kinds and names, and the positions of the primary key and of JSON columns."""
+    """A table's columns: their kinds and names, and the positions of the primary key and of the JSON columns."""
 
     def __init__(self, table: Table) -> None:
         self.table = table._meta.db_table

@@ -35,7 +35,11 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Names of markers: the moved installation, the dropped indexes, and whether tables are ready for rows or complete."""
+"""Names of markers.
+
+They hold the installation being moved, the dropped indexes, whether the tables are ready to receive rows, and whether
+all rows have been copied.
+"""
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables of Django itself, in which migrations insert rows."""
 
@@ -53,7 +57,7 @@ for alias in aliases:
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
-"""A program that is run in a process of its own with the target as `DATABASE_URL`.
+"""A program to run in its own process, with the target as `DATABASE_URL`.
 
 One process runs all steps, because starting a process per step would take as long as copying a million rows.
 """
@@ -154,11 +158,11 @@ class Destination:
 
     @property
     def is_done(self) -> bool:
-        """Return whether all rows have been copied and compared, so only `finish` remains to be called."""
+        """Return whether all rows have been copied and compared, so that only `finish` remains to be called."""
         return bool(self.read_marker("target", DONE))
 
     def finish(self, tables: list[Table]) -> None:
-        """Create the indexes, reset the sequences, and drop the marker tables, that of the main database last."""
+        """Create the indexes, reset the sequences, and drop the marker tables, the main database's last."""
         self.write_marker("target", DONE, True)
         make_indexes(self.read_marker("target", INDEXES) or ())
         reset_sequences(tables, ALIASES)

@@ -27,7 +27,7 @@ OTHER_TONE = "c0"
 HEAD, MARKS, FOOT = 12, 18, 22
 """Heights in pixels: above the top gridline, for event marks if there are any, and below the axis."""
 UNITS = 10
-"""Width of a bucket in the coordinates in which bars are drawn. Each bar is eight units wide."""
+"""Width of a bucket in the drawing's coordinates, in which each bar is eight units wide."""
 MIN_HEIGHT = 1.5
 """Minimum height of a bar's segment in pixels, so that one failure among thousands is visible."""
 MAX_INTERVALS, MIN_INTERVALS = 5, 3
@@ -209,7 +209,7 @@ RATE_NAMES = {
 
 
 def list_starts(since: datetime, now: datetime, step: Step) -> list[datetime]:
-    """Return the starts of the buckets that cover `since` to `now`, followed by the end of the last bucket."""
+    """Return the start times of the buckets from `since` to `now`, followed by the end time of the last one."""
     starts = [_bucket_start(since, step)]
     while starts[-1] <= now:
         starts.append(_next_start(starts[-1], step))
@@ -392,7 +392,7 @@ def _round(number: float) -> str:
 
 
 def _time_labels(chart: Chart, count: int) -> Iterator[TimeLabel]:
-    # The label of a short bucket is at its start, that of a longer bucket below the middle of its bar.
+    # A short bucket's label is at the bucket's start; a longer bucket's label is below the middle of its bar.
     offset = 0.0 if chart.step in SHORT_STEPS else 0.5
     labels = label_times(chart.buckets, chart.step)
     for number, (index, text) in enumerate(labels):

@@ -144,7 +144,7 @@ def split_boxes(counts: Mapping[str, int]) -> tuple[Box, ...]:
 
 
 def tick_step(total: float) -> float:
-    """Return a step of 1, 2 or 5 × 10ⁿ milliseconds that fits two to five times into `total`."""
+    """Return a step of 1, 2 or 5 × 10ⁿ milliseconds that divides `total` into two to five steps."""
     if total <= 0:
         return 1.0
     scale = 10.0 ** math.floor(math.log10(total / 5))

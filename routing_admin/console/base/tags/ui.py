@@ -113,7 +113,10 @@ def type_icon(name: str) -> SafeString:
 
 @register.simple_tag
 def badge(status: str, label: str = "", tone: str | None = None, icon_name: str = "") -> SafeString:
-    """Render a status as icon, text and colour (`labels.BADGES`). An unknown status is rendered as plain text."""
+    """Render a status with its icon, text and colour from `labels.BADGES`.
+
+    An unknown status is rendered as plain text.
+    """
     own_tone, own_icon, own_label = labels.BADGES.get(status, ("", "info", status))
     shown_tone = own_tone if tone is None else tone
     return format_html(
@@ -162,7 +165,7 @@ def soft_breaks(name: str) -> SafeString:
 
 
 LONG_NAME, NAME_START, NAME_END = 32, 16, 6
-"""Length above which a name is shortened, and the number of characters that are kept at its start and its end."""
+"""The length above which a name is shortened, and how many characters are kept at its start and at its end."""
 LONG_WORDS = re.compile(r"(?=.{,40}\Z)[^-:/_.]{,24}(?:[-:/_.][^-:/_.]{,24})*\Z")
 """Pattern of names that consist of short words. On two lines they fit narrow columns, so they are not shortened."""
 
