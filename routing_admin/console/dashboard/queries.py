@@ -1,6 +1,6 @@
 """Queries for the dashboard: recent failures, low budgets and quotas, and figures for the last day.
 
-The counts for the day and the providers' health come from `request_log.health`.
+The day's counts and the providers' health are in `request_log.health`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 MAX_TROUBLED = 8
-"""Maximum number of requests with a fallback or failure that the page shows."""
+"""Maximum number of requests that fell back or failed that the page shows."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
 """SQL that combines two queries, so that each can use its own index.
 
@@ -69,7 +69,7 @@ class FirstSteps:
 
 
 def find_first_steps(user: str) -> FirstSteps:
-    """Return which first steps are done: setting the password by the given user, all others by any user.
+    """Return which first steps are done. The given user must have set a password; any user may have done the rest.
 
     This takes two queries.
     """
@@ -102,9 +102,9 @@ def _was_answered() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LowBudget:
-    """A budget of an agent or a label whose usage is above the warning threshold. It is reset at `resets_at`.
+    """An agent's or a label's budget whose usage is above the warning threshold. It is reset at `resets_at`.
 
-    For the budget of a label, such as a team, `agent` is empty and `label` is the label's name.
+    For a label's budget, such as a team's, `agent` is empty and `label` is the label's name.
     """
 
     agent: str

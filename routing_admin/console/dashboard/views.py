@@ -108,7 +108,7 @@ def select_shown(tiles: Sequence[Tile]) -> Sequence[Tile]:
 
 
 MAX_NAMED = 4
-"""Maximum number of routes, and of providers, with problems that the summary names."""
+"""Maximum number of routes with problems, and of providers with problems, that the summary names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def dashboard(request: HttpRequest) -> HttpResponse:
 
 
 def summarize(standings: Sequence[RouteStatus], tiles: Sequence[Tile]) -> str:
-    """Return a sentence on whether the routes can answer and which providers have problems."""
+    """Return a sentence that says whether the routes can answer and which providers have problems."""
     if not standings:
         return _("No task route yet, so no request can be answered.")
     unable = list_unable(standings)

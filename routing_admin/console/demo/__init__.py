@@ -1,1 +1,1 @@
-"""The demo data of a new installation, which gives every page content and needs no provider key."""
+"""Demo data for a new installation. It gives every page something to show and needs no provider key."""

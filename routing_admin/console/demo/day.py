@@ -72,7 +72,7 @@ COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""The simulated outage of a provider whose account is empty: provider, time before the demo's loading, duration.
+"""The simulated outage of a provider whose account is empty: the provider, how long before now it began, its duration.
 
 The outage causes fallbacks and an alert.
 """
@@ -89,7 +89,8 @@ DEFAULT_SPEED = (0.6, 110.0)
 class Kind:
     """A kind of demo request: agent, requested model, kind of file, and scripted answers by candidate.
 
-    If `refused` is set, no candidate is called. With `leaves`, the agent disconnects while the answer is streamed.
+    If `refused` is set, no candidate is called. If `leaves` is true, the agent disconnects while the answer is
+    streamed.
     """
 
     weight: int = 0

@@ -44,7 +44,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed document. Rendering it depends on the page's language only for the copy buttons."""
+    """A parsed document. Its HTML depends on the page's language only in the labels of the copy buttons."""
 
     title: str
     sections: Sequence[Section]

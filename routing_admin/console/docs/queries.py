@@ -1,4 +1,4 @@
-"""Documents in the folder `docs` of the program: their titles, their texts, and a full-text search."""
+"""The documents in the program's `docs` folder: their titles, their texts, and a full-text search."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ API_SOURCE = "routing_admin/console/api.py"
 
 MAX_FOUND = 30
 SNIPPET = 160
-"""Number of characters that are shown of a section's text, around the first match."""
+"""How many characters of a section's text are shown around the first match."""
 
 
 @cache
@@ -30,7 +30,10 @@ def list_paths() -> dict[str, str]:
 
 @cache
 def find_document(name: str) -> Document | None:
-    """Return a document by its name in URLs, or None. It is cached, as files do not change while the process runs."""
+    """Return a document by its name in URLs, or None.
+
+    It is cached, because files do not change while the process runs.
+    """
     path = list_paths().get(name)
     return parse((FILES / path).read_text("utf-8"), lambda link: resolve(link, path)) if path else None
 
@@ -68,7 +71,10 @@ class FoundSection:
 
 
 def search(words: str) -> Sequence[FoundSection]:
-    """Return the sections that contain all of these words. Sections with more of them in the heading come first."""
+    """Return the sections that contain all of these words.
+
+    Sections with more of the words in their heading are first.
+    """
     wanted = words.casefold().split()
     found = [
         (sum(word not in f"{title} {section.heading}".casefold() for word in wanted), title, section, url)

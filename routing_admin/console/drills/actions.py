@@ -72,7 +72,7 @@ def _refuse_second(now: datetime) -> None:
 
 
 def stop_drill(actor: Actor, provider: str | None = None) -> str:
-    """End the running drill and return its provider's name. If `provider` is given, end only a drill of this provider.
+    """End the running drill and return its provider's name. If `provider` is given, end only this provider's drill.
 
     Raise `NotFoundError` if there is no such drill.
     """

@@ -49,7 +49,7 @@ def admin_start_drill(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.delete("/providers/{provider}/drill", response={204: None})
 def admin_stop_drill(request: HttpRequest, provider: str) -> HttpResponse:
-    """End the provider's drill early. Without a running drill, nothing happens."""
+    """End the provider's drill early. If no drill is running, nothing happens."""
     with suppress(NotFoundError):
         stop_drill(script_actor(request), provider)
     return HttpResponse(status=204)

@@ -26,7 +26,7 @@ MAX_DRILLS = 5
 
 @dataclass(frozen=True, slots=True)
 class DrillLine:
-    """A fire drill and its result, so far if it is still running."""
+    """A fire drill and its result, or its result so far if it is still running."""
 
     row: FireDrill
     result: DrillResult
@@ -104,7 +104,10 @@ def _describe_delay(ms: int) -> str:
 
 
 def describe_recorded_end(details: Mapping[str, Any]) -> str:
-    """Return sentences on a drill's result from the details of its audit event; empty if the details are incomplete."""
+    """Describe a drill's result from its audit event's details.
+
+    Return an empty string if the details are incomplete.
+    """
     try:
         window = describe_window(datetime.fromisoformat(details["from"]), datetime.fromisoformat(details["until"]))
         delay = details["delayMs"]

@@ -49,7 +49,7 @@ STILL_USED = {
         gettext_noop("Aliases still lead to this service: %(users)s. Change them first."),
     ),
 }
-"""Why a route or service cannot be removed: agents use it, or aliases lead to it.
+"""Why a route or service cannot be removed: agents use it, or aliases refer to it.
 
 DELETE requests give the same reasons.
 """

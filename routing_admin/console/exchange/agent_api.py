@@ -30,7 +30,7 @@ from routing_admin.core.files.importing import FileFormat
 from routing_admin.core.files.llm_routing import write_route
 
 MAX_WAIT = 60.0
-# Maximum seconds to wait for a new revision, and seconds between two checks for one.
+# How many seconds to wait at most for a new revision, and how many between two checks for one.
 POLL_SECONDS = 0.25
 
 router = Router()
@@ -133,8 +133,8 @@ async def export_config(
 ) -> HttpResponse:
     """Return a configuration file, with keys only as `${…}`; its ETag is the revision.
 
-    With `since`, the answer is immediate unless `since` is the current revision; in that case it is sent with the next
-    revision, or after `wait` seconds. `If-None-Match` with the current ETag gives 304.
+    With `since`, the answer is immediate unless `since` is the current revision. In that case, it is delayed until
+    there is a newer revision, or for at most `wait` seconds. `If-None-Match` with the current ETag gives 304.
     """
     file = parse_format(name)
     return answer_file(request, file, mode, await wait_for_change(since, min(wait, MAX_WAIT)))
@@ -155,7 +155,7 @@ def answer_file(request: HttpRequest, file: FileFormat, mode: Mode, state: Snaps
 
 
 async def wait_for_change(since: int | None, wait: float) -> Snapshot:
-    """Wait until the newest revision is not `since`, at most `wait` seconds, and return the current snapshot."""
+    """Wait at most `wait` seconds until the newest revision differs from `since`. Return the current snapshot."""
     read_snapshot, end = sync_to_async(snapshot.current), time.monotonic() + wait
     state = await read_snapshot()
     while since is not None and (state.revision or 0) == since and time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Group by cause what an export omits, for the page that offers the exports."""
+"""Group what an export omits by cause, for the page that offers the exports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capabilities.core.translatable import Translatable
 from capabilities.sentences import translate_sentence
 
 MAX_LISTED = 5
-"""Maximum number of names that are listed for a cause."""
+"""Maximum number of names that the page lists for a cause."""
 
 PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     "Stored keys are not in this file: %(names)s. Set their variables, or enter them again after an import.": (
@@ -96,7 +96,7 @@ PLURALS: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
     ),
     "Alias “%(name)s” cannot be expressed.": (_("%(count)s aliases cannot be expressed."), "", {}),
 }
-"""Maps the sentence on one omitted entry to that on several, and to the URL name and filters of a list of them."""
+"""Maps each sentence about one omitted entry to its plural, and to the URL name and filters of a list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class Omission:
 def group_omissions(sentences: Iterable[str]) -> list[Omission]:
     """Group an export's sentences about omissions.
 
-    Sentences that differ only in names are combined. The largest groups come first.
+    Sentences that differ only in names are combined. The largest groups are first.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for text in sentences:

@@ -137,7 +137,7 @@ LISTS: dict[FoundKind, tuple[str, Any]] = {
     FoundKind.ALIAS: ("alias", gettext_lazy("Aliases")),
     FoundKind.PERSON: ("users", gettext_lazy("Users")),
 }
-"""For each kind with a list of its own: the list's URL name and title, to show further matches."""
+"""Maps each kind that has its own list page to this page's URL name and title, for a link to further matches."""
 OPEN_ENDED = {FoundKind.KEY, FoundKind.PERSON, FoundKind.REQUEST, FoundKind.ARTIFACT}
 """Kinds that are searched in the database. Only a few rows are read, so there may be more matches than are counted."""
 
@@ -176,9 +176,9 @@ def list_searches(typed: str, state: Snapshot) -> tuple[Findable, ...]:
 
 
 def requests_search(typed: str, state: Snapshot) -> str:
-    """Return the request search for the typed text: `key:name` for a known name, or the text if it may be a query.
+    """Return what to search for in the request log: `key:name` for a known name, else the text if it may be a query.
 
-    The text may also be the beginning of an id. If none of this applies, the result is empty.
+    The typed text may also be the beginning of an id. If none of this applies, the result is empty.
     """
     configuration = state.configuration
     names_by_key = {
@@ -329,7 +329,7 @@ PAGES = (
     FindRow(FoundKind.PAGE, gettext_lazy("Users"), "users", "user", ("people", "roles", "角色")),
     FindRow(FoundKind.PAGE, gettext_lazy("Tokens for scripts"), "tokens", "key", ("admin token", "令牌")),
 )
-"""Pages that are not in the navigation, or not in that of every role."""
+"""Pages that are missing from the navigation, or from the navigation of some roles."""
 
 SECTIONS = (
     section_row(gettext_lazy("Languages of answers"), "#languages", "directive", "语言指令"),
@@ -358,12 +358,12 @@ EXTRA_NAMES: dict[str, tuple[str, ...]] = {
     "history": ("undo", "revisions", "restore", "撤销", "版本"),
     "settings": ("preferences", "configuration", "配置"),
 }
-"""Further words that find the pages in the navigation."""
+"""More words by which users can find the pages in the navigation."""
 
 
 @cache
 def row_names(row: FindRow) -> tuple[str, ...]:
-    """Return a row's label in every language of the pages, and the row's further search words."""
+    """Return a row's label in each of the pages' languages, followed by the row's additional search words."""
     names = []
     for code, _language in settings.LANGUAGES:
         with override(code):

@@ -1,4 +1,4 @@
-"""Suggestions for fields that hold names in this installation: the names that best match the typed text."""
+"""Suggestions for form fields that expect the name of an existing entry: the names that best match the typed text."""
 
 from __future__ import annotations
 

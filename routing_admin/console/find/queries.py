@@ -13,7 +13,7 @@ from routing_admin.models import RequestLog
 from routing_admin.request_log.search import LAST_CHARACTER
 
 MAX_FOUND = MAX_OF_KIND + 1
-"""Maximum number of rows that are read of each kind: one more than are shown, to find out whether there are more."""
+"""Maximum number of rows to read per kind. It is one more than are shown, to detect whether there are more."""
 
 
 def find_requests(prefix: str) -> list[RequestLog]:

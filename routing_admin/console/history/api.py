@@ -21,7 +21,7 @@ from routing_admin.core.configuration.diff import Change, ChangeKind, diff, sent
 from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
-# Largest number in a 64-bit column. Beyond it, the status is 422 instead of a database error.
+# Largest number in a 64-bit column. A larger number gets status 422 instead of causing a database error.
 LARGEST = 2**62
 PER_PAGE = 30
 

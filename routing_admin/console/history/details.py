@@ -62,7 +62,7 @@ ISO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d[\d:.]*[+-]\d\d:\d\d")
 
 
 def list_details(details: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each nonempty detail. Text that looks like a secret is masked."""
+    """Yield the label and text of each nonempty detail. Text that looks like a secret is masked."""
     for name, value in details.items():
         if text := _mask(name, _format_value(name, value)):
             yield str(FIELD_NAMES.get(name, name)), text

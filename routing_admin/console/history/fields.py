@@ -1,4 +1,4 @@
-"""Names of configuration fields in the user's language, which pages show in place of their paths."""
+"""Names of configuration fields in the user's language, which pages show instead of the fields' paths."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def change_line(change: Change) -> ChangeLine:
 
 
 def _reading_text(change: Change) -> str:
-    # Show what the model reads now or no longer reads, so that users need not compare two lists.
+    # Show which kinds of content the model has gained and lost, so that users need not compare two lists.
     before, after = ([str(content) for content in side or ()] for side in (change.before, change.after))
     gained = [CONTENTS.get(word, capability_label(word)) for word in after if word not in before]
     lost = [CONTENTS.get(word, capability_label(word)) for word in before if word not in after]

@@ -80,7 +80,10 @@ def _required_right(change: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRevision:
-    """A revision with its neighbours. `before` is 0 for the first revision, and `after` is None for the newest."""
+    """A revision and the numbers of its neighbours.
+
+    `before` is 0 for the first revision; `after` is None for the newest.
+    """
 
     row: Revision
     before: int
@@ -89,7 +92,7 @@ class PlacedRevision:
 
 
 def find_revision(number: int) -> PlacedRevision | None:
-    """Return a revision with its neighbours, or None for an unknown number. This takes four queries."""
+    """Return a revision and its neighbours' numbers, or None for an unknown number. This takes four queries."""
     row = Revision.objects.filter(number=number).first()
     if row is None:
         return None
@@ -164,7 +167,7 @@ def export_audit(audit_filter: AuditFilter, form: AuditForm) -> Iterator[str]:
     if form is AuditForm.JSON_LINES:
         yield from (json.dumps(value, ensure_ascii=False) + "\n" for value in values)
         return
-    # The same buffer is emptied after each row, so memory for one line suffices for an export of any size.
+    # The buffer is emptied after each row, so an export of any size needs memory for only one line.
     buffer = StringIO()
     writer = csv.writer(buffer)
     for cells in chain([COLUMNS], map(_cells, values)):
@@ -204,10 +207,10 @@ def _cells(value: Mapping[str, Any]) -> list[Any]:
 ANSWERED, FAILED = RequestEnding.ANSWERED.value, RequestEnding.FAILED.value
 MAX_WINDOW = timedelta(hours=24)
 MAX_REQUESTS = 2000
-"""Maximum number of requests that are read in each window, divided equally among the routes."""
+"""Maximum number of requests to read per window, divided equally among the routes."""
 MAX_ROUTES = 40
 MAX_LATER = 200
-"""Maximum number of later revisions that are searched for the one that ends the window."""
+"""How many later revisions to search for the one that ends the window."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +282,8 @@ def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))
     facts = {"table": connection.ops.quote_name(RequestLog._meta.db_table), "most": limit}
     parts, values = [], list[Any]()
-    # In the result, an even part number means before the revision and an odd one after it, as `find_effect` expects.
+    # In the result, even part numbers are for windows before the revision and odd ones for windows after it, as
+    # `find_effect` expects.
     for number, route in enumerate(routes):
         parts.append(PART_QUERY.format(number=2 * number, order="DESC", **facts))
         parts.append(PART_QUERY.format(number=2 * number + 1, order="ASC", **facts))

@@ -17,7 +17,7 @@ from routing_admin.configuration import snapshot
 from routing_admin.console.base.lists import PAGE_SIZES
 
 MAX_FITTING, MAX_WORD = 5, 10
-"""What fits on a phone: the number of columns per side (input or output), and of letters per word in their labels."""
+"""How much fits on a phone: columns per side (input or output), and letters per word in the columns' labels."""
 SIDES = tuple(ServiceCapability.Side.values)
 INPUT, OUTPUT = SIDES
 READS = ("text", "vision", "audio", "video", "file")
@@ -171,7 +171,7 @@ def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> 
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
-    """Return (provider, model, capability) for each open doubt about whether a model has a capability.
+    """Return (provider, model, capability) for each undismissed piece of evidence that a model lacks a capability.
 
     This takes one query.
     """
@@ -206,7 +206,7 @@ def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
     """Return what each catalogue source says about a contested cell, or None if they agree."""
     if cell.source != Source.CONTESTED:
         return None
-    # The sources may have come to agree after the cell was filled in.
+    # The sources may have reached agreement since the cell was filled in.
     entry = snapshot.current().catalogue.entry_at(service.provider.name, service.provider.endpoint, service.model)
     return entry.contested.get((cell.side, cell.name)) if entry else None
 

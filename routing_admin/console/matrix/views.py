@@ -1,4 +1,7 @@
-"""The page of the capability matrix, with a switch for each service and capability that is saved immediately."""
+"""The page of the capability matrix, which has a switch for each service and capability.
+
+Changes are saved immediately.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from routing_admin.platform.auth.session_activity import digest_session, find_se
 DAYS, MAX_DAYS = 90, 365
 """Default and maximum validity of a token, in days."""
 USE_INTERVAL = timedelta(minutes=1)
-"""Minimum interval between two writes of a token's last use."""
+"""Minimum interval between two updates of the time at which a token was last used."""
 
 
 def issue_token(

@@ -50,7 +50,7 @@ def check_rank(request: HttpRequest, *roles: str) -> None:
 
 @router.get("/people", response=PeopleOut)
 def admin_list_people(request: HttpRequest) -> HttpResponse:
-    """List all users. Deactivated users come last."""
+    """List all users. Deactivated users are last."""
     return answer(PeopleOut(people=[person_out(user) for user in list_users()]))
 
 
@@ -98,7 +98,7 @@ def answer_link(user: User, token: str, status: int) -> HttpResponse:
 
 
 def person_entry(user: User) -> dict[str, Any]:
-    """Return the fields of a user from which the ETag is derived."""
+    """Return the fields from which a user's ETag is derived."""
     # The time of the last sign-in is excluded, because a sign-in must not conflict with an edit.
     return person_out(user).model_dump(exclude={"lastSignIn"})
 

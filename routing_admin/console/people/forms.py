@@ -63,7 +63,7 @@ class PasswordCheck:
 
 
 class SignInForm(PasswordCheck, AuthenticationForm):
-    """The sign-in form. After too many failures, it is invalid without a check of the password."""
+    """The sign-in form. After too many failures, it is invalid, and the password is not checked."""
 
     def clean(self) -> dict[str, Any]:
         name = self.cleaned_data.get("username")

@@ -15,7 +15,7 @@ YEAR = 365 * 86_400
 def set_language(request: HttpRequest) -> HttpResponseBase:
     """Set the language of the pages and return to the previous page.
 
-    For a signed-in user, it is also stored in the user's row, for other browsers.
+    For a signed-in user, it is also stored in the user's row, so that the user's other browsers use it too.
     """
     response = in_this_browser(request)
     if request.method == "POST" and isinstance(request.user, User):

@@ -44,7 +44,7 @@ def find_user_named(username: str) -> User | None:
 
 
 def find_user_by_link(uid: str, token: str) -> User | None:
-    """Return the active user whom an invitation or password link is for.
+    """Return the active user for whom an invitation or password link was created.
 
     Return None if the link is wrong, used, expired or withdrawn.
     """

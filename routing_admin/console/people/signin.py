@@ -1,4 +1,4 @@
-"""Views for signing in and out, which are throttled and audited and set the user's language."""
+"""Views for signing in and out. They are throttled and audited, and they set the user's language."""
 
 from __future__ import annotations
 

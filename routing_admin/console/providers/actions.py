@@ -41,7 +41,7 @@ class KeyAct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyChange:
-    """A change of a provider's key. `text` is the new key, or `${NAME}` for an environment variable.
+    """A change to a provider's key. `text` is the new key, or `${NAME}` for an environment variable.
 
     If `text` is empty, the current key is kept.
     """
@@ -88,7 +88,7 @@ def change_key(row: Provider, change: KeyChange) -> None:
 
 
 def detach_stored_keys(row: Provider) -> None:
-    """Detach the provider's further stored keys if they were entered for another origin than its endpoint's."""
+    """Detach the provider's additional stored keys if they were entered for an origin other than the endpoint's."""
     more_keys = list(row.more_keys.select_related("stored_key"))
     variables = further_variables(key_variable(row.name, row.env_name), [key.key_variable for key in more_keys])
     for key, variable in zip(more_keys, variables, strict=True):
@@ -282,7 +282,7 @@ def _set_key(new: ProviderKey, row: Provider, text: str) -> None:
 
 
 def _set_variable(new: ProviderKey, row: Provider, more_keys: list[ProviderKey], variable: str) -> None:
-    # Without a given variable, its name is built from the provider's name and the next free number.
+    # If no variable is given, its name is built from the provider's name and the next free number.
     variables = [*(key.key_variable for key in more_keys), variable]
     new.key_source = Provider.KeySource.ENVIRONMENT
     new.key_variable = further_variables(key_variable(row.name, row.env_name), variables)[-1]

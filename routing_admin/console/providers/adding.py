@@ -140,7 +140,7 @@ def render_new_page(
     offers: bool = False,
 ) -> HttpResponse:
     existing = by_preset.get(preset.name, ()) if preset and offers else ()
-    if preset:  # With a preset, only the key must still be typed.
+    if preset:  # With a preset, the user only needs to type the key.
         form.fields["key"].widget.attrs["autofocus"] = True
     context = {
         "form": form,
@@ -211,7 +211,7 @@ def choose_models(request: HttpRequest, row: Provider, act: str) -> HttpResponse
 
 
 def suggest_models(row: Provider) -> Offer | None:
-    """Return the models of the provider's preset, with the default model already chosen, or None without a preset."""
+    """Return the models of the provider's preset, with the default model chosen, or None if it has no preset."""
     preset = next((preset for preset in PRESETS if preset.base_url == row.endpoint and preset.models), None)
     if preset is None:
         return None

@@ -91,7 +91,7 @@ def test_each(rows: Sequence[Provider]) -> list[tuple[str, DialResult]]:
 
 
 def test_keys(row: Provider, names: Sequence[str]) -> list[tuple[str, DialResult]]:
-    """Test some of a provider's keys, or all if none are named, and store the results. Return them by key name."""
+    """Test the named keys of a provider, or all if none are named. Store the results and return them by key name."""
     answers = dial.provider_checker().test_keys(row.name, row.default_model, names)
     record_key_tests(row.name, answers)
     return [(name, explain_answer(row.name, answer)) for name, answer in answers.items()]

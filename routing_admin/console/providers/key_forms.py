@@ -21,7 +21,7 @@ KEY_ACTS = (
 )
 MAX_KEY_NAME = 60
 FIELDS = {KeyAct.SET.value: ("key",), KeyAct.ENVIRONMENT.value: ("key_variable", "env_name")}
-"""Maps each source of a key to the form fields that it needs, some of which a form may lack."""
+"""Maps each key source to the form fields that it needs. A form may lack some of these fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class KeyOption:
 
 
 class KeyNameForm(forms.Form):
-    """The form for the name of one of several keys, and for whether it is in rotation."""
+    """The form for one of several keys: its name, and whether it is in rotation."""
 
     key = forms.CharField(widget=forms.HiddenInput)
     name = forms.CharField(label=gettext_lazy("Name"), max_length=MAX_KEY_NAME)

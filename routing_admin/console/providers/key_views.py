@@ -82,10 +82,10 @@ def provider_key_remove(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_POST
 def provider_key_origin(request: HttpRequest, name: str) -> HttpResponse:
-    """Allow the key in an environment variable to be sent to the provider's origin, if the page offers this pair."""
+    """Allow the key in an environment variable to be sent to the provider's origin, if the page offers this choice."""
     row = require_found(find_provider(name))
     variable, origin = request.POST.get("variable", ""), request.POST.get("origin", "")
-    # Accept only pairs that the page offers now, so that a forged form cannot allow another variable or origin.
+    # Accept only choices that the page offers now, so that a forged form cannot allow another variable or origin.
     if (variable, origin) not in {(key.note.variable, key.note.unconfirmed) for key in describe_keys(name)}:
         add_refusal_toast(request, ConflictError(_("This key needs no permission now.")))
         return redirect("provider", name=name)

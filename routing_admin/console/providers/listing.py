@@ -75,7 +75,7 @@ class ProviderRow:
 
     @property
     def states(self) -> Collection[str]:
-        """Return the state filter's values that match the provider."""
+        """Return the values of the state filter that include the provider."""
         found = {self.line.state.name}
         found |= {STOPPED} if self.is_stopped else set()
         return found | {FAILED} if self.line.test and self.line.test.fault else found
@@ -86,7 +86,7 @@ class ProviderRow:
 
     @property
     def search(self) -> str:
-        """Return the log search for requests in the last day that reached the provider."""
+        """Return the search text that finds requests of the last day that reached the provider in the request log."""
         return search_last_day("provider", self.provider.name).to_text()
 
 

@@ -51,7 +51,7 @@ class ModelLine:
 
     @property
     def boxes(self) -> list[tuple[Cell, str, bool, Fact | None]]:
-        """The check boxes: capability, form value, whether it is ticked, and the statements of contesting sources."""
+        """The check boxes: capability, form value, whether it is ticked, and what each source says if they disagree."""
         return [(cell, ":".join(cell), cell in self.cells, self.contested.get(cell)) for cell in OFFERED]
 
 
@@ -83,7 +83,7 @@ class Offer:
         return sum(line.use for line in self.lines)
 
     def choosing(self, use: bool) -> Offer:
-        """Return the offer with all models that match the search chosen, or unchosen if `use` is false.
+        """Return the offer after choosing (or, if `use` is false, unchoosing) all models that match the search.
 
         Models that already have a service are skipped.
         """

@@ -54,9 +54,9 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Return whether the last connection test, if it succeeded, still describes the provider.
+        """Return whether the provider is ready, so that a successful last connection test still describes it.
 
-        If not, the state comes from newer information.
+        If it is not, its state is based on newer information.
         """
         return self.state.is_ready
 
@@ -232,12 +232,12 @@ def list_routes(row: Provider) -> tuple[str, ...]:
 # are in the log.
 
 MAX_ATTEMPTS = 500
-"""Maximum number of a provider's attempts in the log that are read, newest first."""
+"""Maximum number of a provider's logged attempts to read, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRefusal:
-    """A key that is in cooldown because the provider rejected it, with the fault of this rejection."""
+    """A key that is in cooldown because the provider rejected it, and the error that the provider returned."""
 
     provider: str
     key: str
@@ -348,7 +348,10 @@ class KeyRow:
 
     @property
     def badge(self) -> str:
-        """Return the key of the state in `labels.BADGES`, which is `rejected` if the cooldown is due to a rejection."""
+        """Return the state's key in `labels.BADGES`.
+
+        It is `rejected` if the key is in cooldown because it was rejected.
+        """
         if not self.health.enabled:
             return "disabled"
         if self.health.note.reason or not self.health.rests_until:

@@ -12,7 +12,7 @@ from routing_admin.request_log.health import FAILED, Health, Sample, name_failur
 DISABLED, COOLING, READY, SLOW = "disabled", "cooling", "ok", "slow"
 NO_KEY, NOT_ALLOWED = "no_key", "not_allowed"
 BADGES_BY_SEVERITY = (*FAILED, NOT_ALLOWED, COOLING, SLOW, NO_KEY, READY, DISABLED)
-"""All states of a provider, worst first, as keys of `labels.BADGES`."""
+"""A provider's possible states, worst first, as keys of `labels.BADGES`."""
 
 NOT_FAILED = (OK, Fault.KEY_MISSING, Fault.ORIGIN_REFUSED)
 """Test outcomes that do not count as failures, because a provider without a usable key is not called."""

@@ -1,4 +1,4 @@
-"""Rotation of the installation's secrets: the keys that encrypt stored provider keys, and the secrets for signing."""
+"""Rotate the installation's secrets: the keys that encrypt stored provider keys, and the signing secrets."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LOST_CONTENT: Mapping[str, Text] = {
     "document": gettext_lazy("the document"),
     "text": gettext_lazy("the text"),
 }
-"""Maps each kind of file to words for what a model did not receive, for use within a sentence."""
+"""Maps each kind of file to its name in sentences about what a model did not receive."""
 
 
 def name_kind(kind: str) -> str:

@@ -99,7 +99,7 @@ def _asked(row: RequestLog, links: Links) -> SafeString:
     entry = build_row(row)
     asked, route, css = entry["target"], NOTHING, "xs muted"
     if asked.kind == "route" and not asked.route:
-        # Most requests ask for a route, so the word "route" in every row would only take up a line.
+        # Most requests ask for a route, so the word "route" would only waste a line in every row.
         name, css = links.name("task", row.task_type), "xs muted" if entry["operation"] else "sr"
     elif asked.kind or asked.name != row.pk:
         name, route = short_name(asked.name), links.name("task", asked.route)

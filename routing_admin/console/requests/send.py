@@ -80,7 +80,7 @@ def artifact_describe(request: HttpRequest, pk: str) -> HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class DescriptionNote:
-    """A sentence on how describing a file went. `request_id` is the id of the call to the model that described it."""
+    """A sentence about the result of describing a file. `request_id` is the id of the call to the describing model."""
 
     ok: bool
     sentence: str
@@ -100,7 +100,7 @@ def description_note(description: ModelDescription | None) -> DescriptionNote:
 
 
 def plan_preview(state: snapshot.Snapshot, row: Artifact, service: ServiceSpec, language: str | None) -> PlannedRequest:
-    """Plan the previewed request: with a default route whose only candidate is this service."""
+    """Plan the previewed request, with a default route whose only candidate is this service."""
     # The preview is planned in the same way, so the request that is sent is the previewed one.
     route = default_route_to(state.configuration, CandidateSpec(service.provider, service.model))
     return plan_request(state, route, request_for(open_artifact(row)), language=language, service=service)

@@ -67,7 +67,7 @@ SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.NO_KEY: gettext_lazy("skipped: no key"),
     SkipReason.ORIGIN_REFUSED: gettext_lazy("skipped: address refused"),
 }
-"""Labels of the reasons for which a candidate was never called. They are always shown in grey."""
+"""Labels for the reasons why a candidate was never called. They are always shown in grey."""
 
 SHOWN_BADGES = {
     DeliveryForm.AS_IS.value: "native",
@@ -86,7 +86,7 @@ def explain_outcome(outcome: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """How a candidate received a file: the badge, the reason for this form, and what was lost."""
+    """How a candidate received a file: the badge, why it received the file in this form, and what was lost."""
 
     name: str
     kind: str
@@ -118,7 +118,7 @@ class Step:
 
     @property
     def more_files(self) -> int:
-        # The log stores only a limited number of file deliveries, and counts the others.
+        # The log stores only a limited number of file deliveries, and only counts the rest.
         return sum(delivery.get("more", 0) for delivery in self.row.deliveries)
 
     @property
@@ -179,7 +179,10 @@ def build_steps(attempts: Sequence[AttemptLog], ending: str = RequestEnding.ANSW
 
 
 def add_entries(steps: Sequence[Step], entries: Mapping[str, RequestLog]) -> tuple[Step, ...]:
-    """Add to the steps the log entries of their calls to describers. `entries` maps request ids to log entries."""
+    """Add the log entries of describer calls to the steps that made these calls.
+
+    `entries` maps request ids to log entries.
+    """
     return tuple(
         replace(
             step,

@@ -121,7 +121,7 @@ def requests_words(request: HttpRequest) -> HttpResponse:
 
 
 SECTION, STRIP = "over-time", "over-time-strip"
-"""Ids of the collapsible chart on the pages of agents, routes, providers and services, and of its collapsed line."""
+"""HTML ids of the collapsible chart on the page of an agent, route, provider or service, and of its collapsed line."""
 RANGES = (("1d", gettext_lazy("24 hours")), ("7d", gettext_lazy("7 days")), ("30d", gettext_lazy("30 days")))
 
 
@@ -305,7 +305,7 @@ TOKEN_LABELS: Mapping[str, str | Promise] = {
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """A file that the model generated, and its artifact if this still exists."""
+    """A file that the model generated, and its artifact if it still exists."""
 
     kind: str
     mime_type: str
@@ -327,8 +327,8 @@ class AnswerFile:
 class AnswerView:
     """What the page shows beside an answer. Texts are empty if the provider did not report them.
 
-    `replay_of` is the id of the request whose result was replayed, or empty. `choice` says which of several answers
-    this is.
+    `replay_of` is the id of the request whose result was replayed, or empty. `choice` says which of the response's
+    answers this is.
     """
 
     finish_reason: str

@@ -31,7 +31,10 @@ NAMES: Mapping[Outcome, tuple[str | Promise, str]] = {
     Outcome.CANCELLED: (gettext_lazy("Cancelled"), "pale"),
     Outcome.FAILED: (gettext_lazy("Failed"), "bad"),
 }
-"""Names and colours of outcomes, from the top of a bar to its foot, where failures are easiest to compare."""
+"""Names and colours of outcomes, from the top of a bar to its foot.
+
+Failures are at the foot, where they are easiest to compare.
+"""
 STEPS = (
     (timedelta(minutes=150), Step.MINUTES),
     (timedelta(hours=31), Step.HOUR),
@@ -61,7 +64,7 @@ class Frame:
     def bucket_index(self, at: datetime) -> int:
         """Return the index of the bucket that contains a time.
 
-        Times before the first bucket count as in the first bucket.
+        A time before the first bucket counts as part of the first bucket.
         """
         return min(max(0, bisect_right(self.starts, at) - 1), self.count - 1)
 

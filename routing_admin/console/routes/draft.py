@@ -44,7 +44,7 @@ class CandidateDraft:
 
 @dataclass(slots=True)
 class Draft:
-    """The draft: the route's form, the candidates' cards in order, the route's own actions by error class.
+    """The draft: the route's form, the candidates' cards in order, and the route's own actions by error class.
 
     `version` is the stored version that is being edited.
     """
@@ -60,7 +60,7 @@ class Draft:
         return all([self.form.is_valid(), *(card.form.is_valid() for card in self.cards)])
 
     def spec(self, base: RouteSpec) -> RouteSpec:
-        """Return the route that the draft describes. Invalid fields keep their values in `base`."""
+        """Return the route that the draft describes. Invalid fields keep the values that they have in `base`."""
         self.valid()
         cleaned = self.form.cleaned_data
         return replace(

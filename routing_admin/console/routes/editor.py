@@ -71,7 +71,7 @@ CONDITIONS = (
     ("422", Failure(Fault.HTTP_422, status=422)),
     ("400", Failure(Fault.HTTP_400, status=400)),
 )
-"""Errors that may be shown between two cards as conditions for a fallback, each with a failure that represents it."""
+"""Errors that may be shown between two cards as conditions for a fallback, each with an example failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A route's error policy as a table, and the classification of an error that was pasted."""
+"""A route's error policy as a table, and the classification of an error that a user pasted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""Rows of the table: an error class as written in policies, its label, and the failures that represent it."""
+"""Rows of the table: an error class as written in policies, its label, and examples of failures in this class."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
 """Example of an error that can be pasted."""
@@ -75,7 +75,7 @@ EXCEPTIONS: tuple[tuple[re.Pattern[str], Fault], ...] = (
     (re.compile(r"time(d\s*)?out|timeout", re.I), Fault.READ_TIMEOUT),
     (re.compile(r"reset|ECONNRESET|broken pipe|disconnected|EOF", re.I), Fault.RESET_BEFORE_HEADERS),
 )
-"""Patterns for exception messages without an HTTP status. The first match counts, so specific patterns come first."""
+"""Patterns for exception messages without an HTTP status. The first match counts, so specific patterns are first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class PolicyRow:
 
 
 def build_policy_rows(route: RouteSpec) -> list[PolicyRow]:
-    """Return a route's error policy as rows. Error classes that are not in `ROWS` come last."""
+    """Return a route's error policy as rows. Error classes that are not in `ROWS` are last."""
     policy = route_policy(route)
     table_words = {word for word, _label, _failures in ROWS}
     # A policy may name any fault or status, including those that are not in the table.

@@ -47,7 +47,7 @@ from routing_admin.request_log.time_ranges import window_start
 from routing_admin.request_log.usage import count_requests
 
 MAX_CHIPS = 3
-"""Maximum number of candidates that the list shows of a chain. Further ones are only counted."""
+"""Maximum number of a chain's candidates that the list shows. Further ones are only counted."""
 STATES = {
     "ready": gettext_lazy("Ready"),
     UNABLE: gettext_lazy("Cannot answer"),
@@ -101,7 +101,7 @@ class RouteRow:
 
     @property
     def search(self) -> str:
-        """Return the log search for the route's requests in the last day."""
+        """Return the search text that finds the route's requests of the last day in the request log."""
         return self._search.to_text()
 
     @property
@@ -185,7 +185,7 @@ def route_state(route: RouteSpec, causes: Mapping[str, str]) -> str:
 def choices(causes: Mapping[str, str]) -> list[Choice[RouteSpec]]:
     """Return the list's filters: by state and, for routes that cannot answer, by cause.
 
-    `causes` is explained at `route_state`.
+    For `causes`, see `route_state`.
     """
     counted = Counter(filter(None, causes.values())).most_common()
     return [
@@ -241,7 +241,7 @@ def context(request: HttpRequest, state: Snapshot) -> dict[str, Any]:
     is_by_requests = request.GET.get("sort", "").endswith("requests")
     requests = count_requests("route", window_start(timezone.now())) if is_by_requests else {}
     listing = arrange(
-        # Routes that cannot answer come first. Among hundreds of routes, they could otherwise be on the last page.
+        # Routes that cannot answer are first. Among hundreds of routes, they could otherwise be on the last page.
         sorted(configuration.routes, key=lambda route: route_state(route, causes) != UNABLE),
         request.GET,
         texts=lambda route: search_texts(configuration, route),

@@ -79,7 +79,7 @@ FIELDS: Mapping[str, Text] = {
 
 
 def describing_context(configuration: Configuration, *routes: RouteSpec) -> dict[str, Text]:
-    """Return the template context about describing files on these routes; empty if no policy requires descriptions.
+    """Return the template context about describing files on these routes, or {} if no policy requires descriptions.
 
     `describing` is the state of the route `describe`, whose models describe files. `no_describer` is the reason why no
     model does so, and `describe_url` is the page on which this can be changed.
@@ -179,7 +179,7 @@ def list_warnings(lint: ChainLint) -> Iterator[tuple[str, str, str]]:
     skipped = sum(1 for candidate in lint.candidates if candidate.skipped)
     if lint.callable and skipped:
         text = ngettext("%(count)d candidate will be skipped", "%(count)d candidates will be skipped", skipped)
-        # If all candidates of a longer chain but one are skipped, a single failure leaves the request unanswered.
+        # If all but one candidate of a longer chain are skipped, a single failure leaves the request unanswered.
         yield "bad" if skipped + 1 == len(lint.candidates) > 2 else "", "right", text % {"count": skipped}
     yield from _loss_warnings(lint)
     yield from _drift_warnings(lint)

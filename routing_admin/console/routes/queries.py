@@ -148,7 +148,7 @@ def find_status(state: Snapshot, route: RouteSpec) -> RouteStatus:
 
 
 def _cause(skips: Collection[SkipReason | None]) -> str:
-    """Return the key in `CAUSES` of the reason why all candidates are skipped.
+    """Return the reason why all candidates are skipped, as a key in `CAUSES`.
 
     A candidate that is skipped as a duplicate is ignored, because its first occurrence counts.
     """

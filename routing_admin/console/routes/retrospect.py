@@ -53,13 +53,13 @@ from routing_admin.request_log.health import NEUTRAL_OUTCOMES
 from routing_admin.request_log.time_ranges import window_start
 
 MAX_REQUESTS = 2000
-"""Maximum number of requests that are evaluated, newest first."""
+"""Maximum number of requests to evaluate, newest first."""
 MAX_COUNTED = 20_000
 """Maximum number of requests that are counted. If there are more, the page says "more than"."""
 MAX_OF_DEFAULT = 5000
-"""Maximum number of the default route's newest requests that are searched for those of a task type without a route."""
+"""How many of the default route's newest requests to search for those of a task type that has no route."""
 MAX_CALLS = 2000
-"""Maximum number of a provider's newest calls that are read to compute how many calls a model answered."""
+"""How many of a provider's newest calls to read when computing the share of calls that a model answered."""
 MAX_SHARES = 3
 """Maximum number of models for which the share of answered calls is computed."""
 
@@ -88,7 +88,10 @@ class AnswerShare:
 
 @dataclass(frozen=True, slots=True)
 class DraftPast:
-    """A draft compared with past requests. `shares` maps models whose outcome is unknown to their share of answers."""
+    """A draft compared with past requests.
+
+    `shares` maps models whose outcome is unknown to the share of calls that they answered.
+    """
 
     past: RoutePast
     retrospect: Retrospect
@@ -208,7 +211,7 @@ ENDS: Mapping[WalkEnd, tuple[str, str, Text]] = {
     WalkEnd.UNANSWERED: ("refused", "bad", gettext_lazy("not answered")),
     WalkEnd.UNKNOWN: ("converted", "info", gettext_lazy("not known")),
 }
-"""Maps how a request ended to the CSS class of its bar segment, a tone and a label."""
+"""Maps each way in which a request can end to the CSS class of its bar segment, a tone and a label."""
 FORMS: Mapping[DeliveryForm, str] = {
     DeliveryForm.AS_IS: "native",
     DeliveryForm.CONVERTED: "converted",

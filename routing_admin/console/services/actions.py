@@ -219,8 +219,8 @@ def list_open_cells(
 def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Source, dict[Cell, bool]]:
     """Return the values that the catalogue may fill in, by source and capability.
 
-    These are the capabilities that are neither declared nor probed and, with `insist`, all on which the catalogue's
-    sources agree.
+    These are the capabilities that are neither declared nor probed and, with `insist`, all capabilities on which the
+    catalogue's sources agree.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
     knows_the_rest = row.knows_the_rest
@@ -293,7 +293,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
     """Store new evidence about a model, which replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift remains hidden for a week, even if it is observed again in this time.
+    # A dismissed drift remains hidden for a week, even if it is observed again during that week.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}

@@ -62,7 +62,7 @@ class PriceForm(forms.Form):
             )
 
     def clean(self) -> dict[str, Any]:
-        """Return the price as JSON, or an empty object if nothing is filled in. Add problems to their fields."""
+        """Return the price as JSON, or an empty object if nothing is filled in. Add each problem to its field."""
         data = self.cleaned_data
         price: dict[str, Any] = {name: _plain(data[name]) for name in FIELDS if data.get(name) is not None}
         if currency := str(data.get("currency") or "").strip().upper():
@@ -228,7 +228,7 @@ class ServiceForm(ServiceModelForm):
         if not self.is_bound:
             return list(squares)
         switches, on = set(self["switch"].value() or ()), set(self["cell"].value() or ())
-        # A switch that was not on the posted page has been added since and keeps its stored value.
+        # A switch that was not on the posted page was added after the page was loaded, so it keeps its stored value.
         return [replace(square, on=square.key in on) if square.key in switches else square for square in squares]
 
     def cells(self, squares: Iterable[MatrixCell]) -> dict[tuple[str, str], bool]:
@@ -244,7 +244,7 @@ class ServiceForm(ServiceModelForm):
         row = self.save(commit=False)
         data = self.cleaned_data
         tags = [word.strip() for word in data["tags"].split(",") if word.strip()]
-        # Tags from a file may have other values than text, so unchanged tags are kept as they are.
+        # Tags from a file may have values that are not text, so unchanged tags are kept as they are.
         if tags != [str(tag) for tag in row.capability_tags]:
             row.capability_tags = tags
         row.limits = read_repaired_json(data["limits_json"]) if data["limits_json"] else {}

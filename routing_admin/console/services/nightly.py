@@ -68,7 +68,7 @@ def find_live(service_id: str) -> Service | None:
 
 
 def probe_nightly(row: Service) -> ProbeResult:
-    """Probe a service. Changed capabilities are stored as drifts, which pages show to administrators."""
+    """Probe a service. Changes in its capabilities are recorded as drift and shown to administrators."""
     result = probe_service(NIGHTLY_ACTOR, row, "service.probe_nightly")
     for name, on in result.changed.items():
         record_drift(row, name, DriftKind.STARTED if on else DriftKind.STOPPED, result.revision)

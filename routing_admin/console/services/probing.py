@@ -37,17 +37,17 @@ from routing_admin.limits.prices.sheet import price_for
 ANSWER_BYTES = 2048
 """Maximum number of bytes of an answer that are stored."""
 UNDECIDED_SOURCES = (Source.UNKNOWN, Source.CONTESTED)
-"""Sources of values that are not decided. Replacing such a value does not mean that the model has changed."""
+"""Sources whose values are undecided. Replacing such a value does not mean that the model has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
     """The result of a probe.
 
-    `answers` maps capabilities to the values that were proved. `contradicted` lists those that are declared otherwise,
-    whose proved values were not recorded. `unclear` lists capabilities that the probe could not decide. `changed`
-    contains values that differ from an earlier decided value. `failed` is the plain text call if it got no answer; in
-    that case, no file was sent. `revision` is None if nothing changed.
+    `answers` maps capabilities to the values that were proved. `contradicted` lists those whose declared value is the
+    opposite; for these, the proved value was not recorded. `unclear` lists capabilities that the probe could not
+    decide. `changed` contains values that differ from an earlier decided value. `failed` is the result of the
+    plain-text call if it got no answer; in that case, no file was sent. `revision` is None if nothing changed.
     """
 
     answers: Mapping[str, bool] = field(default_factory=dict)

@@ -179,9 +179,9 @@ def list_transcripts(row: Service) -> list[ProbeTranscript]:
 class NightlyEstimate:
     """The estimated calls, tokens and cost of a service's nightly probe.
 
-    `unknown` lists capabilities for which the tokens cannot be estimated. `measured` is true if the numbers are those
-    of the last probe. `cost` is the cost of the known tokens. `last` is the last night in which the service was probed,
-    or None.
+    `unknown` lists capabilities for which the tokens cannot be estimated. `measured` is true if the numbers were
+    measured in earlier probes. `cost` is the cost of the known tokens. `last` is the last night in which the service
+    was probed, or None.
     """
 
     calls: int
@@ -199,7 +199,7 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
     """
     provider = row.provider
     probes = list_probes(provider.protocol, provider.endpoint, provider.quirks, row.limits)
-    # The newest transcript is the last and thus counts if a capability has two.
+    # If a capability has two transcripts, the newer one is used, because it is last here.
     measured_usages = {
         transcript.capability: sum_usage(transcript.exchanges) for transcript in reversed(list(transcripts))
     }
@@ -219,10 +219,10 @@ def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> Nigh
 
 
 def sum_costs(row: Service, usages: Iterable[Usage]) -> Cost | None:
-    """Return the cost of these usages at the price of a service's model, or None if the cost is unknown."""
+    """Return what these tokens cost at the price of the service's model, or None if the cost is unknown."""
     price = price_for(row.price, row.provider.endpoint, row.model)
     costs = [calculate_cost(usage, price) for usage in usages] if price else []
-    if price is None or not costs or None in costs:  # If one cost is missing, the sum would be too low.
+    if price is None or not costs or None in costs:  # If any cost is missing, the sum would be too low.
         return None
     return Cost(sum(cost.nanos for cost in costs if cost), price.currency)
 

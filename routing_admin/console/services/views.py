@@ -198,7 +198,10 @@ def list_slots(row: Service) -> list[SlotLine]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimitLine:
-    """A service's maximum of input or output tokens, and where it comes from. `limit` is None if it is unknown."""
+    """A service's maximum number of input or output tokens, and its source.
+
+    `limit` is None if the maximum is unknown.
+    """
 
     label: str
     limit: TokenLimit | None

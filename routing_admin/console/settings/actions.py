@@ -28,7 +28,7 @@ from routing_admin.core.planning.language import LANGUAGE_DIRECTIVES, match_lang
 from routing_admin.models import Installation, Language
 
 LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,8}(?:[-_][A-Za-z0-9]{1,8})*")
-"""Language codes such as `en`, `zh-Hans` or `pt_BR`."""
+"""Pattern for language codes such as `en`, `zh-Hans` or `pt_BR`."""
 
 
 def create_installation() -> None:
@@ -64,7 +64,7 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
 
 
 def set_content_html(actor: Actor, word: str) -> AuditedAction:
-    """Set the form in which models get web pages by default. An empty value means the program's default.
+    """Set the default form in which models get web pages. An empty value means the program's default.
 
     The values of a route or service take precedence. Raise `InvalidError` for a value that is not in `HTML_FORMS`.
     """
@@ -202,7 +202,7 @@ def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
     if len(changes) == 1:
         [(name, value)] = changes.items()
         return CONFIGURED[name].save(actor, value).revision
-    # Actions within a change share the revision of that change.
+    # All actions within one `ledger.change` share its revision.
     with ledger.change(actor, AuditedAction("installation.settings", "installation")) as act:
         for name, value in changes.items():
             CONFIGURED[name].save(actor, value)

@@ -38,7 +38,7 @@ from routing_admin.platform.databases.sqlite.base import with_large_cache
 from routing_admin.request_log.usage_sums import HOUR_RETENTION
 
 BATCH, MANY = 500, 1000
-"""Maximum number of rows that are deleted per transaction, in general and from the request log.
+"""Maximum number of rows to delete per transaction: in general, and from the request log.
 
 Neighbouring rows of the request log share index pages, so deleting `MANY` of them takes only about 25 ms.
 """
@@ -46,7 +46,7 @@ INTERVAL_SECONDS = 0.01
 """Pause in seconds after each transaction, so that other writers can get SQLite's lock."""
 USAGE_RETENTION = timedelta(days=396)
 UNDO_WINDOW = timedelta(days=1)
-"""Time for which the bytes of a deleted artifact are kept, so that Undo can restore it."""
+"""How long a deleted artifact's bytes are kept, so that Undo can restore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def prune_requests(before: datetime) -> int:
         for ids in batches(expired.order_by("started_at"), MANY):
             with transaction.atomic(using=LOGS):
                 for rows in (AttemptLog.objects.filter(request_id__in=ids), RequestLog.objects.filter(pk__in=ids)):
-                    # Django's delete would first read all rows to find related ones, which are known here.
+                    # Django's delete would first read all rows to find related rows, but these are already known here.
                     rows.using(LOGS)._raw_delete(LOGS)
             total += len(ids)
             counter.advance(len(ids))
@@ -130,7 +130,7 @@ def prune_requests(before: datetime) -> int:
 
 
 def prune_usage(now: datetime) -> None:
-    """Remove sums that pages no longer read: hourly sums after a week, daily sums after 13 months."""
+    """Remove usage totals that pages no longer read: hourly totals after a week, daily totals after 13 months."""
     for span, retention in ((UsageSum.HOUR, HOUR_RETENTION), (UsageSum.DAY, USAGE_RETENTION)):
         for table in (UsageRollup, UsageSum):
             table._base_manager.filter(span=span, start__lt=now - retention).delete()

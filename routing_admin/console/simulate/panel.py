@@ -28,7 +28,7 @@ MAX_MESSAGE_CHARS = 20_000
 """Maximum number of characters of a message. Longer messages are truncated."""
 KIBIBYTE = 1024
 MAX_PLACEHOLDER_BYTES = 25 * 1024 * KIBIBYTE
-"""Maximum size in bytes of a placeholder, which is used in place of a file."""
+"""Maximum size in bytes of a placeholder, which a simulation uses in place of a file."""
 MAX_OF_A_KIND = 10
 
 

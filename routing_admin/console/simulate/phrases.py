@@ -70,7 +70,7 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""Maps how a file was described, if at all, to sentences."""
+"""Sentences that say by which model a file was described, or why it was not described."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
 """A function that returns how many tokens the named model would read to describe a file. None means unknown."""

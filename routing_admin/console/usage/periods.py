@@ -21,7 +21,10 @@ PERIODS: Mapping[str, tuple[timedelta, Step, str | Promise]] = {
     "90": (90 * DAY, Step.WEEK, gettext_lazy("90 days")),
     "365": (365 * DAY, Step.MONTH, gettext_lazy("a year")),
 }
-"""Maps a number of days to the length of the period and of its buckets. At most 31 buckets are easy to point at."""
+"""Maps a number of days to the length of the period and of its buckets.
+
+None has more than 31 buckets, so that each is easy to point at.
+"""
 DEFAULT = "30"
 LONGEST_BY_DAY, LONGEST_BY_WEEK = 31 * DAY, 31 * 7 * DAY
 EARLIEST = date(2000, 1, 1)
@@ -29,7 +32,7 @@ EARLIEST = date(2000, 1, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """A period from `since` until before `until`, where None means now. `params` are the query parameters for it."""
+    """A period from `since` to `until` (exclusive), where None means now. `params` are the query parameters for it."""
 
     since: datetime
     until: datetime | None
@@ -39,7 +42,7 @@ class Period:
 
     @property
     def name(self) -> str:
-        """The period as part of a file name."""
+        """The period as it appears in file names."""
         return "-to-".join(self.params.values()) if self.until else f"{self.params['days']}-days"
 
 

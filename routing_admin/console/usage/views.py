@@ -76,10 +76,10 @@ COLUMNS: Mapping[str, Column[tuple[Any, Counts]]] = {
 class UsageRow(TypedDict):
     """A group as a row of the table.
 
-    `costs` contains the total or, if there is none, the amount in each currency. `parts` says what the total consists
-    of and what it lacks. `share` is the group's value in percent of the largest group's. `address` is the URL of the
-    page filtered by this group; it is empty if this filter does not exist. `searches` contains log searches for the
-    group's requests, by ending.
+    `costs` contains the total or, if there is none, the amount in each currency. `parts` lists the amounts in the
+    total, and the number of requests with unknown cost that it omits. `share` is the group's value in percent of the
+    largest group's. `address` is the URL of the page filtered by this group; it is empty if this filter does not exist.
+    `searches` contains the log searches that find the group's requests, by outcome.
     """
 
     # A dictionary is the fastest type for templates, and there may be a thousand rows.
@@ -227,7 +227,7 @@ def _chart(read: UsageRead) -> Chart:
 
 @require_GET
 def usage_csv(request: HttpRequest) -> HttpResponse:
-    """Send the table as CSV or, with the parameter `chart`, the values of the chart."""
+    """Send the table as CSV or, with the parameter `chart`, the chart's values."""
     if "chart" in request.GET:
         read = _read(request)
         return csv_response(f"usage-{read.measure.metric}-{read.period.name}.csv", table_rows(_chart(read)))
@@ -307,7 +307,7 @@ def list_rows(read: UsageRead, groups: Sequence[tuple[Any, Counts]]) -> list[Usa
 
 
 def _explain(amounts: Sequence[str], unpriced: int) -> str:
-    """Return a tooltip that says what a total consists of, and how many requests without a price it lacks."""
+    """Return a tooltip that lists the amounts in a total, and says how many requests without a price it omits."""
     parts = [" + ".join(amounts)] if amounts else []
     if unpriced:
         parts.append(_("and %(count)s unknown") % {"count": f"{unpriced:,}"})
@@ -321,9 +321,9 @@ def _address(name: str, read: UsageRead) -> str:
 
 
 SEARCH_KEYS = {"agent": "agent", "route": "task", **{name: name for name in USAGE_LABELS}}
-"""Maps groups to keys of the log search.
+"""Maps each way of grouping to the search key that selects a group in the request log.
 
-Providers and models are missing, because a search for one finds every request that reached it.
+Providers and models are missing, because a search for one would find every request that reached it.
 """
 
 
