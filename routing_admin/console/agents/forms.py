@@ -188,7 +188,7 @@ class KeyForm(KeyTermsForm):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The agent's form on the same page has fields with the same names, so this form's fields need ids of their own.
+        # The agent's form on the same page has fields with the same names, so this form's fields need different ids.
         super().__init__(*args, auto_id="id_key_%s", **kwargs)
 
     @property

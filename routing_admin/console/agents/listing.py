@@ -35,7 +35,7 @@ STATES: Mapping[str, Promise] = {
 }
 """The states of agents. An agent with several keys has the state of its best key.
 
-An agent created at run time has a state of its own, because it uses its creator's keys.
+An agent created at run time has no keys but uses its creator's, so it has the state `RUNTIME` instead.
 """
 
 

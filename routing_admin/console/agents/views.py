@@ -86,7 +86,7 @@ def agent(request: HttpRequest, agent_id: str) -> HttpResponseBase:
 
 
 def save(request: HttpRequest, row: Agent) -> HttpResponse:
-    """Save the form. Return 422 with the form's errors, or 409 with both versions of the agent."""
+    """Save the form. If this fails, return 422 with the form's errors, or 409 with both versions of the agent."""
     form = AgentForm(request.POST, instance=row)
     if is_asking_for_changes(request):
         return render_changes(request, describe_saving(form))

@@ -2,7 +2,7 @@
 
 Several processes record conditions, sometimes late. Each observation therefore has its own time, and an observation
 older than the stored state is ignored. If a condition returns within `RESOLVE_DELAY` of its end, its alert continues as
-if it had never ended, so a flapping condition causes only two notices: of its beginning and of its end.
+if it had never ended, so a flapping condition causes only two notices: one when it begins and one when it ends.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _is_flapping(row: Alert, at: datetime) -> bool:
 
 
 def import_file_alerts() -> None:
-    """Move alerts that were recorded in a file while the database was unavailable into the database."""
+    """Import the alerts that were recorded in a file while the database was unavailable."""
     if alert_file().read():
         with alert_file().edit() as alerts:
             for alert in alerts.values():

@@ -260,7 +260,10 @@ class AlertWatch:
         self.querying_since = None
 
     def offline_round(self) -> None:
-        """During a database outage, store the conditions that are known without it in a file, and send their alerts."""
+        """During a database outage, detect conditions without the database.
+
+        Store them in a file and send alerts about them.
+        """
         now, since = timezone.now(), self.querying_since
         if since is None or now - since < OUTAGE_DELAY:
             return
@@ -307,7 +310,7 @@ class AlertWatch:
         if journal().lost > self._lost:
             self._lost = journal().lost
             self._events.append((build_condition(AlertKind.LOG_LOST, HOST_NAME, count=self._lost), now))
-        # An event is removed only after it was recorded, so that a failure loses no event.
+        # An event is removed only after it has been recorded, so that a failure loses no event.
         for event in tuple(self._events):
             ledger.record_condition(*event)
             self._events.remove(event)

@@ -74,7 +74,10 @@ def artifacts(request: HttpRequest) -> HttpResponse:
 
 
 def read_filters(query: Mapping[str, str]) -> tuple[str, str]:
-    """Return the search text and the kind of file from a query string or form. An unknown kind becomes empty."""
+    """Return the search text and the kind of file from a query string or form.
+
+    An unknown kind is replaced with an empty string.
+    """
     kind = query.get("kind", "")
     return query.get("q", "").strip(), kind if kind in KINDS else ""
 

@@ -215,7 +215,10 @@ def _build_cards(
 
 
 def pick_pair(groups: Sequence[Group]) -> str:
-    """Return the query string that compares two services, from different groups if possible; empty without services."""
+    """Return a query string that compares two services, from different groups if possible.
+
+    It is empty if there are no services.
+    """
     return urlencode({"a": groups[0].cards[0].id, "b": groups[-1].cards[-1].id}) if groups else ""
 
 

@@ -54,7 +54,7 @@ class PackedRows:
 def save_tables(part: Path, tables: Sequence[Table], alias: str) -> PackedRows:
     """Write the tables into a backup's folder and read them back to verify them.
 
-    Raise `DifferenceError` if the rows differ, or `OSError`.
+    Raise `OSError`, or `DifferenceError` if the rows differ.
     """
     (part / FOLDER).mkdir(mode=0o700)
     rows, total = {}, 0

@@ -75,7 +75,7 @@ def check_grantable(request: HttpRequest, scopes: Iterable[str], subject: str) -
 
 
 def expected_revision(request: HttpRequest) -> int | None:
-    """Return the revision in the request's If-Match header, or None without this header."""
+    """Return the revision in the request's If-Match header, or None if it has no such header."""
     return parse_revision_tag(request.headers.get("if-match", ""))
 
 

@@ -67,7 +67,10 @@ USER_SENTENCES: Mapping[str, tuple[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A reason why an entry cannot be deleted. `url` is the page on which the reason can be removed, or empty."""
+    """A reason why an entry cannot be deleted.
+
+    `url` is the page on which a user can remove the reason, or empty if there is none.
+    """
 
     sentence: str
     url: str = ""

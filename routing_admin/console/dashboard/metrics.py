@@ -109,7 +109,7 @@ def configuration_families(state: Snapshot) -> Iterator[MetricFamily]:
 
 
 def pool_families() -> Iterator[MetricFamily]:
-    """Yield the usage of this process's database connection pools, or nothing for a database without a pool."""
+    """Yield the usage of this process's database connection pools, or nothing if the database has no pool."""
     counts: dict[str, dict[tuple[str, ...], int]] = {"connections": {}, "connections_limit": {}, "waiting": {}}
     for alias in connections:
         pool = getattr(connections[alias], "pool", None)

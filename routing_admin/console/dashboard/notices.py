@@ -101,7 +101,7 @@ def list_notices(
 ) -> list[NoticeGroup]:
     """Return one group for each kind of problem that exists, critical kinds first.
 
-    Alerts about budgets and rejected keys are omitted if these problems have groups of their own.
+    Alerts about budgets and rejected keys are omitted if these problems have their own groups.
     """
     grouped = {kind for kind, lines in ((AlertKind.BUDGET, budgets), (AlertKind.KEY_REFUSED, refusals)) if lines}
     groups = (

@@ -153,7 +153,10 @@ class QuotaUse:
 
 
 def list_low_quotas(retention: RetentionSettings) -> list[QuotaUse]:
-    """Return storage quotas that are at least 90 % used, the installation's first. Without quotas, no query is made."""
+    """Return storage quotas that are at least 90 % used, the installation's first.
+
+    If there are no quotas, no query is made.
+    """
     return [*_list_total_quota(retention), *_list_agent_quotas(retention)]
 
 

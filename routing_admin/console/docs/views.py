@@ -17,7 +17,7 @@ FOR_CLIENTS = {"recipes", "data-plane"}
 
 @require_safe
 def document(request: HttpRequest, name: str = "") -> HttpResponse:
-    """Show a document or, without a name, the index with the search results for `q`."""
+    """Show a document or, if no name is given, the index with the search results for `q`."""
     found = require_found(find_document(name))
     words = request.GET.get("q", "")[:MAX_QUERY_CHARS].strip()
     folder = name.rpartition("/")[0]

@@ -77,7 +77,7 @@ PARTS: Mapping[str, str | Promise] = {
 """Labels that forms give to the last part of these paths. A part without a label is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Fields that contain the unknown fields of imported files, which are shown under their original names."""
+"""Fields that hold unknown fields from imported files. These are shown under their original names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -275,8 +275,8 @@ PART_QUERY = (
 
 
 def _read_rows(routes: Sequence[str], moment: datetime, length: timedelta, limit: int) -> list[Sequence[Any]]:
-    # Each branch of the UNION needs a LIMIT of its own to use the index. Django's ORM does not allow this on SQLite, so
-    # this is raw SQL.
+    # Each branch of the UNION needs its own LIMIT to use the index. Django's ORM does not allow this on SQLite, so this
+    # is raw SQL.
     connection = connections[LOGS]
     adapt = connection.ops.adapt_datetimefield_value
     start, middle, stop = map(adapt, (moment - length, moment, moment + length))

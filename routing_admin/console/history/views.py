@@ -286,7 +286,7 @@ def undo(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def describe_undone(row: Revision) -> str:
-    """Return the only change of a revision as a sentence, or its action with the number of changes."""
+    """Return a revision's only change as a sentence or, if there are several, its action and their number."""
     if len(row.changes) == 1:
         return words.change_lines(words.stored_changes(row.changes))[0].sentence
     text = ngettext("%(act)s (%(count)s change)", "%(act)s (%(count)s changes)", len(row.changes))

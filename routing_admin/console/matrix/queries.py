@@ -28,7 +28,7 @@ WRITES = ("text", "structured_output", "tool_calling")
 class MatrixCell:
     """A cell of the matrix: whether a capability is on, and the source of this value.
 
-    `fact` contains what each source says if the value is contested.
+    If sources disagree about the value, `fact` contains what each of them says.
     """
 
     side: str

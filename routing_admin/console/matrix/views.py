@@ -179,7 +179,7 @@ def switch(request: HttpRequest, rows: list[Service]) -> None:
         return
     reads, writes = list_columns(rows)
     names = [name] if name else list(reads if side == "input" else writes)
-    # Without a name, all cells on this side are switched.
+    # If no name is given, all cells on this side are switched.
     cells: dict[Cell, bool] = {(side, capability): on for capability in names}
     change = set_capabilities(request_actor(request), dict.fromkeys(rows, cells))
     text = ngettext("%(count)s switch set", "%(count)s switches set", len(rows) * len(cells))

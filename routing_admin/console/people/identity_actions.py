@@ -1,4 +1,4 @@
-"""Actions on external accounts: admitting them at sign-in, linking and unlinking.
+"""Actions on external accounts: admit them at sign-in, link them to users, and unlink them.
 
 All actions are audited, and none creates a configuration revision.
 """

@@ -78,7 +78,10 @@ class SessionLine:
 
 
 def list_sessions(user_id: int, own_key: str | None) -> list[SessionLine]:
-    """Return a user's unexpired sessions: first the one with `own_key`, then by last use. This takes two queries."""
+    """Return a user's unexpired sessions: the one with `own_key` first, then the others by last use.
+
+    This takes two queries.
+    """
     sessions = dict(find_sessions(user_id))
     rows = {row.digest: row for row in SessionSighting.objects.filter(digest__in=list(sessions))}
     # The last uses of sessions are written in batches, so the newest are still in memory.

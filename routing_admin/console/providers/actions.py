@@ -206,7 +206,7 @@ def change_provider_key(actor: Actor, row: Provider, name: str, *, new_name: str
         if key is not None:
             key.name, key.enabled = new_name, enabled
             key.save(update_fields=["name", "enabled"])
-        # The first key is stored in the provider's row, and each further key in a row of its own.
+        # The first key is stored in the provider's row, and each further key in its own row.
         elif name == first_key_name(row):
             row.key_name, row.key_enabled = ("" if new_name == FIRST_KEY else new_name), enabled
         else:

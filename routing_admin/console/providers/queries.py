@@ -139,7 +139,7 @@ class Evidence:
 
 
 def read_evidence(name: str = "") -> Evidence:
-    """Return the evidence for one provider's state or, without a name, for all. This takes two queries."""
+    """Return the evidence for one provider's state or, if no name is given, for all. This takes two queries."""
     state = snapshot.current()
     tests = ProviderTest.objects.in_bulk([name] if name else None)
     health = provider_health(timezone.now(), list_models(state), name)

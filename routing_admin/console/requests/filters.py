@@ -41,7 +41,7 @@ TIMES: Mapping[str, Text] = {
     "30d": gettext_lazy("Last 30 days"),
 }
 QUICK_TIMES = ("1h", "1d")
-"""Time ranges that have a chip of their own."""
+"""Time ranges that have their own chips."""
 KEY_LABELS: Mapping[str, Text] = {
     "status": gettext_lazy("State"),
     "task": gettext_lazy("Task route"),
@@ -66,7 +66,7 @@ FORM_LABELS: Mapping[str, Text] = {
 
 
 def list_names(key: str) -> Sequence[str]:
-    """Return the names in this installation that a search term with this key can have as its value."""
+    """Return the names in this installation that can be the value of a search term with this key."""
     state = snapshot.current()
     configuration = state.configuration
     match key:
@@ -83,7 +83,7 @@ def list_names(key: str) -> Sequence[str]:
 
 
 def suggest_words(typed: str) -> list[str]:
-    """Return suggestions for typed text, which include names in this installation."""
+    """Return suggestions for the typed text, including names in this installation."""
     return suggest(typed, {key: list_names(key) for key in NAME_KEYS})
 
 

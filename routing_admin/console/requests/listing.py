@@ -49,7 +49,7 @@ class Links:
         return SafeString(self._starts[key] + quote_plus(quote(value)))
 
     def name(self, key: str, value: str) -> SafeString:
-        """Return a name as a link that filters by it, or an empty string without a name."""
+        """Return a name as a link that filters by it, or an empty string if there is no name."""
         if not value:
             return NOTHING
         title = format_html(' title="{}"', value) if len(value) > LINE_CHARS else NOTHING

@@ -27,7 +27,10 @@ TEXT_CHANGED = translatable(
     "Prefix broken at message %(number)s, because the text that replaces a file there changed: the configured "
     "agents, the tools or the file's text are different."
 )
-"""Template of the sentence on a changed message. Messages are numbered from 1, including the language directive's."""
+"""Template for the sentence about a changed message.
+
+Messages, including the language directive, are numbered from 1.
+"""
 
 
 def explain_prefix(row: RequestLog, attempts: Sequence[AttemptLog], earlier: RequestLog | None) -> Translatable | None:

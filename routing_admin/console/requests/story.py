@@ -52,7 +52,7 @@ SKIPS: Mapping[str, Text] = {
     CANCELLED: gettext_lazy("The caller disconnected"),
     "aborted": gettext_lazy("Something went wrong on our side; see the server log"),
 }
-"""Meanings of outcomes that are not faults."""
+"""Explanations of outcomes that are not errors."""
 
 SKIP_LABELS: Mapping[str, Text] = {
     SkipReason.MISSING: gettext_lazy("skipped: provider deleted"),
@@ -79,7 +79,10 @@ NOT_SENT = "omitted"
 
 
 def explain_outcome(outcome: str) -> str:
-    """Return what an outcome means, in the user's language; an empty string for `ok` and for unknown outcomes."""
+    """Return what an outcome means, in the user's language.
+
+    Return an empty string for `ok` and for unknown outcomes.
+    """
     row = TABLE.get(outcome)
     return translate_sentence(row.meaning) if row else str(SKIPS.get(outcome, ""))
 
@@ -95,7 +98,7 @@ class File:
     artifact: str
     loss: str = ""
     describer: str = ""
-    """The model that described the file for the candidate; empty if no model did."""
+    """The model that described the file for the candidate, or an empty string if no model did."""
 
     @property
     def kind_name(self) -> str:
@@ -147,7 +150,7 @@ class Step:
 
     @property
     def lost(self) -> tuple[File, ...]:
-        """The files of which the candidate received only a description."""
+        """The files for which the candidate received only a description."""
         return tuple(file for file in self.files if file.badge == "described")
 
     @property

@@ -134,7 +134,7 @@ CHARTS: Mapping[str, str | Promise] = {
 
 @require_GET
 def requests_volume(request: HttpRequest) -> HttpResponse:
-    """Show the chart for a search, as a page of its own or as a fragment that another page loads later."""
+    """Show the chart for a search, as a separate page or as a fragment that another page loads later."""
     now = timezone.now()
     typed = request.GET.get("q", "")
     search = parse(typed, now)

@@ -201,7 +201,7 @@ class EditorAction:
 
 
 def read_action(data: QueryDict) -> EditorAction:
-    # Each kind of button has a form field of its own, because a button can submit only one name and value.
+    # Each kind of button has its own form field, because a button can submit only one name and value.
     if _text(data, "move"):
         card, _, direction = _text(data, "move").partition(":")
         return EditorAction(direction, card)

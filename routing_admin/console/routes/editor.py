@@ -294,7 +294,7 @@ def card_views(draft: Draft, checked: tuple[CheckedCandidate, ...]) -> list[Card
 
 
 def show_inherited_values(draft: Draft, spec: RouteSpec) -> None:
-    """Show the values that cards inherit from the route as placeholders of the cards' empty fields."""
+    """Show the values that cards inherit from the route as placeholders in the cards' empty fields."""
     default = pgettext("parameter", "default")
     for name in ("temperature", "max_tokens"):
         value = getattr(spec, name)

@@ -195,7 +195,7 @@ def _find_share(key: CandidateKey, since: datetime) -> AnswerShare:
 Text = str | Promise
 
 EXAMPLES = 10
-"""Maximum number of requests that are listed as examples for a difference."""
+"""Maximum number of requests to list as examples of a difference."""
 
 KINDS: Mapping[str, Text] = {
     Kind.IMAGE.value: pgettext_lazy("of a request", "image"),

@@ -193,7 +193,7 @@ class NightlyEstimate:
 
 
 def estimate_night(row: Service, transcripts: Iterable[ProbeTranscript]) -> NightlyEstimate:
-    """Estimate a nightly probe from the tokens of earlier probes or, without these, from vendors' formulas.
+    """Estimate a nightly probe from the tokens of earlier probes or, if there are none, from vendors' formulas.
 
     This takes one query.
     """

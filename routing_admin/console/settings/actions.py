@@ -36,7 +36,7 @@ def create_installation() -> None:
 
 
 def set_default_language(actor: Actor, code: str) -> AuditedAction:
-    """Set the default language, for requests that name none. An empty value means `en`.
+    """Set the default language, which applies to requests that name none. An empty value means `en`.
 
     Raise `InvalidError` if there is no directive for this language.
     """
@@ -209,7 +209,7 @@ def _save_configured(actor: Actor, changes: Mapping[str, str]) -> int | None:
     return act.revision
 
 
-# Each change of an exchange rate is a revision of its own.
+# Each change to an exchange rate is a separate revision.
 
 
 def set_rate(actor: Actor, rate: ExchangeRate) -> AuditedAction:

@@ -135,7 +135,7 @@ def render_section(request: HttpRequest, name: str, status: int, **more: Any) ->
 def settings_form(
     request: HttpRequest, row: Installation, codes: Sequence[str], data: Mapping[str, Any] | None = None
 ) -> SettingsForm:
-    # The default language may have no directive of its own, such as `pt-BR` beside `pt`, but must remain selectable.
+    # The default language must remain selectable even if it has no directive, for example `pt-BR` if only `pt` has one.
     codes = list(dict.fromkeys((*codes, *filter(None, [row.default_language]))))
     form = SettingsForm(data, stored=stored_settings(row), codes=codes, is_read_only=not can_edit(request))
     # If only one section is rendered again, keep the language that was chosen but not saved.
@@ -229,7 +229,7 @@ def describe_runtime() -> dict[str, Any]:
     }
 
 
-# Each change of an exchange rate is a revision, which can be undone.
+# Each change to an exchange rate is a separate revision, which can be undone.
 
 
 @require_POST

@@ -105,7 +105,10 @@ def read_panel(data: QueryDict, configuration: Configuration, *, may_attach: boo
 
 
 def set_outcomes(panel: Panel, data: QueryDict, candidates: Sequence[tuple[str, str]]) -> Panel:
-    """Set the scripted outcome of each candidate, given as (card, name): as posted, by default an answer."""
+    """Set each candidate's scripted outcome as posted, by default to an answer.
+
+    Candidates are given as (card, name).
+    """
     outcomes = [(card, name, str(data.get(f"out-{card}", "200"))) for card, name in candidates]
     panel.outcomes = [(card, name, word if word in SCRIPTED else "200") for card, name, word in outcomes]
     return panel

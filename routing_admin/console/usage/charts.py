@@ -199,7 +199,10 @@ def _buckets(
 
 
 def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
-    """Combine a bucket's marks into the last one, whose text says how many others there are; None without marks."""
+    """Combine a bucket's marks into one: the last, with the number of others added to its text.
+
+    Return None for no marks.
+    """
     if len(marks) < 2:
         return marks[0] if marks else None
     facts = {"newest": marks[-1].text, "count": len(marks) - 1}

@@ -262,7 +262,10 @@ def _choices(request: HttpRequest) -> tuple[Period, str, dict[str, str]]:
 
 
 def total_text(sums: Mapping[str, int], exchange: ExchangeTable) -> str:
-    """Return the total of amounts in several currencies; empty if a rate is missing or no amount needs conversion."""
+    """Return the total of amounts in several currencies.
+
+    Return an empty string if a rate is missing or no amount needs conversion.
+    """
     total = exchange.total(sums)
     needs_no_rate = {NO_CURRENCY, exchange.into}.issuperset(sums)
     return "" if total is None or needs_no_rate else money_text(total, exchange.into)

@@ -117,7 +117,7 @@ class Waterfall:
 
 
 def percent(part: float, whole: float) -> float:
-    """Return `part` as a percentage of `whole`, from 0 to 100; 0 if `whole` is 0."""
+    """Return `part` as a percentage of `whole`, from 0 to 100, or 0 if `whole` is 0."""
     return max(0.0, min(100.0, 100 * part / whole)) if whole > 0 else 0.0
 
 

@@ -332,13 +332,16 @@ def thousands(count: int) -> str:
 
 @register.filter
 def money(nanos: int | None, currency: str) -> str:
-    """Format an amount in billionths of a currency unit: `12.34 USD`, `0.0035 USD` if it is small, empty for None."""
+    """Format an amount in billionths of a currency unit: `12.34 USD`, or `0.0035 USD` if it is small.
+
+    None as an empty string.
+    """
     return "" if nanos is None else money_text(nanos, currency)
 
 
 @register.filter
 def duration(milliseconds: float | None) -> str:
-    """Format milliseconds as `35 ms`, `1.24 s` or `2 min 5 s`, and None as empty."""
+    """Format milliseconds as `35 ms`, `1.24 s` or `2 min 5 s`, and None as an empty string."""
     return "" if milliseconds is None else duration_text(milliseconds)
 
 
