@@ -150,7 +150,7 @@ def _default_model(state: Snapshot, provider: str) -> str:
 
 
 def find_budgets(state: Snapshot) -> Iterator[Condition]:
-    """Yield a condition for each budget that is used up or at least 80 % used."""
+    """Yield a condition for each budget of which at least 80 % is used: `SPENT` if it is used up, else `WARNED`."""
     for use in list_budget_uses(state.configuration):
         subject, name, meter = f"{use.holder} {use.meter}", use.name, METERS[use.meter]
         if use.percent >= USED_UP_PERCENT:

@@ -26,7 +26,7 @@ from routing_admin.console.base.tags.highlight import json_text
 from routing_admin.dispatch.preview import Previewer
 
 MAX_LINES, MAX_CHARS = 500, 6_000
-"""Maximum number of lines and characters of each text that are compared, because some models receive megabytes."""
+"""Maximum number of lines and of characters to compare per text, because some models receive megabytes."""
 MIN_FACTOR = 10
 
 

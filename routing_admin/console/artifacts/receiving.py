@@ -148,7 +148,7 @@ class EndpointFilter:
 
 @dataclass(frozen=True, slots=True)
 class EndpointList:
-    """The services on the page: numbers by form of delivery, groups of cards, and services that are still waiting.
+    """The services on the page: counts by form of delivery, groups of cards, and services that are still waiting.
 
     A service waits until the document pages that it receives as images have been rendered.
     """

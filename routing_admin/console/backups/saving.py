@@ -175,7 +175,7 @@ def _save_secrets(part: Path) -> None:
 FOLDER = "backups"
 """Folder in the data directory for backups made before migrations."""
 MAX_BACKUPS = 3
-"""How many of the backups made before migrations to keep."""
+"""How many backups made before migrations are kept."""
 SPARE_BYTES = 1024 * 1024
 """Disk space that must remain free."""
 

@@ -48,7 +48,7 @@ def read_policy(content: Any) -> str:
 
 
 class TextLimitField(forms.CharField):
-    """A field for the maximum text of a file, in characters or as a share of the model's free context window."""
+    """A field for the maximum length of a file's text, in characters or as a share of the free context window."""
 
     def __init__(self, inherited: str | Promise) -> None:
         attrs = {"placeholder": inherited, "autocomplete": "off", "inputmode": "text"}

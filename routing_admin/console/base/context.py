@@ -179,7 +179,7 @@ def find_url(page: str, *arguments: str) -> str:
 
 def build_item(entry: NavigationEntry, current: str | None, counts: dict[str, int | None]) -> dict[str, Any]:
     return {
-        "url": find_url(entry.name),  # The URL is empty for a missing page, whose entry `navigation` then omits.
+        "url": find_url(entry.name),  # The URL of a missing page is empty, so that `navigation` omits the page.
         "label": entry.label,
         "short": entry.short,
         "icon": entry.icon,

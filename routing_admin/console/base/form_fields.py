@@ -1,4 +1,4 @@
-"""Form fields for several subjects: limits, timeouts and JSON objects."""
+"""Form fields that the forms of several subjects share: limits, timeouts and JSON objects."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class StoredColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice(Generic[Row]):
-    """A filter: its query parameter, the labels of its values, and a function that returns the values of a row.
+    """A filter: its query parameter, the labels of its values, and a function that returns the values that a row has.
 
     `everything` is the label of the option that disables the filter.
     """

@@ -31,13 +31,13 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""Security headers that Django does not set, except for the content security policy."""
+"""Security headers that Django does not set. The content security policy is set elsewhere."""
 KEY_HEADERS = ("Authorization", "x-api-key", "api-key", "x-goog-api-key", "x-agent-id")
 """Request headers that responses to API clients depend on, for the Vary header."""
 
 
 class HtmxPagesMiddleware(MiddlewareMixin):
-    """Set cache and security headers, redirect htmx requests of anonymous users, and send messages as toasts.
+    """Sets cache and security headers, redirects htmx requests of anonymous users, and sends messages as toasts.
 
     It must follow the session and message middleware and precede the middleware that requires a login.
     """

@@ -140,7 +140,7 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
 QUOTA_THRESHOLD = 0.9
 """The dashboard shows a quota if at least this fraction of it is used."""
 MAX_AGENTS = 5
-"""Maximum number of agents that are listed for low quotas."""
+"""Maximum number of agents whose low quotas are listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ COUNT = 320
 HOURLY = (2, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 5, 4, 3)
 """Relative number of requests in each hour of the day."""
 EMPTY_ACCOUNT, OUTAGE_BEGAN, OUTAGE = "openai", timedelta(hours=7), timedelta(minutes=50)
-"""The simulated outage of a provider whose account is empty: the provider, how long before now it began, its duration.
+"""The simulated outage of a provider whose account is empty: the provider, how long ago it began, and its duration.
 
 The outage causes fallbacks and an alert.
 """

@@ -49,7 +49,7 @@ ROW = (
     "{cells}{menu}</tr>\n"
 )
 PROBE = ' hx-post="{url}?{query}" hx-trigger="load" hx-swap="outerHTML" hx-sync="closest table:queue all"'
-"""HTML attributes of a row whose model is to be probed once the page has loaded, one row at a time."""
+"""HTML attributes that make the page probe the row's model after loading, one row at a time."""
 MENU_CELL = (
     '<td class="p2"><button class="btn quiet only s" type="button" popovertarget="menu" hx-get="{url}?{query}"'
     ' hx-target="#menu" hx-swap="innerHTML" aria-label="{label}">{icon}</button></td>'

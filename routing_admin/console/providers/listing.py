@@ -86,7 +86,7 @@ class ProviderRow:
 
     @property
     def search(self) -> str:
-        """Return the search text that finds requests of the last day that reached the provider in the request log."""
+        """Return the search text that finds, in the request log, the last day's requests that reached the provider."""
         return search_last_day("provider", self.provider.name).to_text()
 
 

@@ -54,7 +54,7 @@ class ProviderLine:
 
     @property
     def test_is_current(self) -> bool:
-        """Return whether the provider is ready, so that a successful last connection test still describes it.
+        """Return whether the provider is ready, so that a successful last connection test is still current.
 
         If it is not, its state is based on newer information.
         """

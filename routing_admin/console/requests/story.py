@@ -417,7 +417,7 @@ def _build_bars(step: Step, tries: Sequence[Mapping[str, Any]], last: Mapping[st
         start, end = entry["startedMs"], entry["startedMs"] + entry["durationMs"]
         tone = "ok" if entry["outcome"] == OK else step.tone if step.tone in ("warn", "bad") else "warn"
         first_content = row.first_content_ms
-        # When the first content arrived, the bar of the successful try is split into waiting and streaming.
+        # The bar of the successful try is split into waiting and streaming at the time when the first content arrived.
         if tone == "ok" and entry is last and first_content is not None and 0 < first_content < row.duration_ms:
             middle = min(max(row.started_ms + first_content, start), max(end, row.started_ms + row.duration_ms))
             bars += [

@@ -23,7 +23,7 @@ from routing_admin.models import Alias, TaskRoute
 def save_route_as(
     actor: Actor, row: TaskRoute | None, spec: RouteSpec, *, expected: int | None = None
 ) -> AuditedAction:
-    """Save the route and chain that a spec describes, as one revision. Without `row`, create a new route.
+    """Save the route and chain that a spec describes, as one revision. If `row` is None, create a new route.
 
     Raise `ConflictError` if the stored version is no longer `expected`, and `InvalidError` with all problems in the
     spec.

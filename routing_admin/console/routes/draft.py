@@ -260,7 +260,7 @@ def pick_candidate(text: str, configuration: Configuration) -> CandidateSpec | N
 # A task type may be any text, so those that a URL path cannot contain are encoded.
 
 PLAIN_NAME = re.compile(r"[^/~.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*")
-# `new` in place of a task type is the URL of the page for a new route.
+# A URL with `new` in place of a task type is that of the page for a new route.
 RESERVED_NAMES = frozenset({"new"})
 ESCAPE = "~"
 

@@ -26,7 +26,7 @@ NUMBERS = ("request_days", "artifact_days", *IN_MEBIBYTES)
 
 
 class SettingsForm(forms.Form):
-    """The form for settings that are saved together. An empty number means no limit.
+    """The form for settings that are saved together. An empty number field means no limit.
 
     `shown` contains the stored values with which the form was rendered. Only values that differ from these are saved.
     """
@@ -194,7 +194,7 @@ class ExchangeRateForm(forms.Form):
 
     @property
     def equation(self) -> Sequence[forms.BoundField]:
-        """The fields that the page shows on one line: 1 USD = 7.1 CNY."""
+        """The fields that the page shows on one line, as in 1 USD = 7.1 CNY."""
         return (self["currency"], self["rate"], self["into"])
 
     def clean_currency(self) -> str:

@@ -201,7 +201,7 @@ def _buckets(
 def _combine_marks(marks: Sequence[Mark]) -> Mark | None:
     """Combine a bucket's marks into one: the last, with the number of others added to its text.
 
-    Return None for no marks.
+    Return None if there are no marks.
     """
     if len(marks) < 2:
         return marks[0] if marks else None

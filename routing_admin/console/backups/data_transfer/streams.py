@@ -61,7 +61,7 @@ def _column_kind(field: Any) -> str:
 
 
 class TextDigest:
-    """The number of lines, number of bytes and SHA-256 of a text that is added in chunks."""
+    """The line count, byte count and SHA-256 of a text that is added in chunks."""
 
     def __init__(self) -> None:
         self.lines = self.size = 0

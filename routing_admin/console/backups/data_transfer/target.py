@@ -132,7 +132,7 @@ class Destination:
             raise MoveError(f"The tables could not be created in the target: {last_line}")
 
     def claim(self) -> None:
-        """Mark the target as claimed by the move of this installation."""
+        """Mark the target as claimed for moving this installation."""
         # `check` reads only the markers in the main database, so they are written last.
         for alias in reversed(ALIASES.values()):
             with transaction.atomic(using=alias):

@@ -1,4 +1,4 @@
-"""Lay out a chart of stacked bars over time, with round axis values and everything also available as text.
+"""Lay out a chart of stacked bars over time, with round axis values. All its content is also available as text.
 
 Horizontal values are percentages of the width and vertical values are pixels, so that text is not distorted at any
 width. Only the bars and the line of the previous period are stretched, because they contain no text.

@@ -122,7 +122,7 @@ def percent(part: float, whole: float) -> float:
 
 
 def spark_points(values: Sequence[float]) -> str:
-    """Return the points of a sparkline in a box of 100 × 32, which is flat for zeros or a single value."""
+    """Return the points of a sparkline in a 100 × 32 box. The line is flat for zeros or a single value."""
     series = list(values) if len(values) > 1 else [*values, *values] or [0, 0]
     top = max(series)
     last = len(series) - 1

@@ -263,7 +263,7 @@ def ago(moment: datetime | None, now: datetime | None = None) -> SafeString | st
 
 @register.simple_tag
 def times(moment: datetime | None, now: datetime | None = None, url: str = "") -> SafeString | str:
-    """Render a relative time, linked if a URL is given, above the exact time; nothing for None.
+    """Render a relative time, linked if a URL is given, above the exact time. Render nothing for None.
 
     For a time more than two days ago, only the exact time is rendered, because the relative time would be a date too.
     """
@@ -334,7 +334,7 @@ def thousands(count: int) -> str:
 def money(nanos: int | None, currency: str) -> str:
     """Format an amount in billionths of a currency unit: `12.34 USD`, or `0.0035 USD` if it is small.
 
-    None as an empty string.
+    None becomes an empty string.
     """
     return "" if nanos is None else money_text(nanos, currency)
 
@@ -499,7 +499,7 @@ def _with_page(context: template.Context, number: int) -> str:
 def query_with(context: template.Context, **values: object) -> str:
     """Return the current query string with these parameters changed. Empty values are removed.
 
-    After a form with a URL of its own was posted, `list_url` in the context is the URL of the list.
+    If the page answers a form that has its own URL, `list_url` in the context is the URL of the list.
     """
     request: HttpRequest = context["request"]
     query = request.GET.copy()
