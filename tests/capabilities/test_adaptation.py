@@ -63,7 +63,7 @@ def test_request_without_files_is_returned_unchanged() -> None:
     assert adapted(chat, reader("openai")) == Adapted(chat)
 
 
-def test_image_reaches_a_vision_model_and_a_description_reaches_a_text_model() -> None:
+def test_vision_model_gets_the_image_and_text_model_gets_a_description() -> None:
     chat = make_chat(TextPart("look"), PNG)
     for_vision = adapted(chat, reader("openai", "vision"))
     for_text = adapted(chat, reader("openai"))
@@ -116,7 +116,7 @@ def test_truncated_text_keeps_head_and_tail_and_names_an_available_tool() -> Non
     assert "artifact:a7" in delivered
 
 
-def test_note_on_truncated_text_never_names_an_impossible_call() -> None:
+def test_truncation_note_without_artifact_id_does_not_name_get_artifact() -> None:
     """Without a reference, get_artifact could not read the rest of the text."""
     file = replace(CSV, artifact_id=None, content=FakeContent(words="x" * 100))
     candidate = replace(reader("openai"), text_limit=TextLimit(unknown_chars=55))
@@ -136,7 +136,7 @@ HISTORY = ChatRequest(
 )
 
 
-def test_files_of_openai_tool_results_move_into_one_user_message() -> None:
+def test_files_in_openai_tool_results_move_into_one_user_message() -> None:
     """Tool messages keep their ids and refer to the user message, which introduces each file."""
     result = adapted(HISTORY, reader("openai", "vision", "file"))
     roles = [message.role for message in result.chat.messages]
@@ -150,20 +150,20 @@ def test_files_of_openai_tool_results_move_into_one_user_message() -> None:
     assert summary(result.deliveries) == "image=native;image=described;image=hoisted;file=hoisted"
 
 
-def test_files_of_anthropic_tool_results_stay_native() -> None:
+def test_files_in_anthropic_tool_results_stay_native() -> None:
     result = adapted(HISTORY, reader("anthropic", "vision", "file"))
     assert len(result.chat.messages) == len(HISTORY.messages)
     assert isinstance(result.chat.messages[3].parts[0], NativePart)
     assert summary(result.deliveries) == "image=native:2;image=described;file=native"
 
 
-def test_files_of_tool_results_at_the_end_are_moved() -> None:
+def test_files_in_trailing_openai_tool_results_move_into_a_user_message() -> None:
     result = adapted(ChatRequest(HISTORY.messages[:5]), reader("openai", "vision", "file"))
     assert result.chat.messages[-1].role is Role.USER
     assert len(result.chat.messages[-1].parts) == 5
 
 
-def test_files_without_name_and_id_are_numbered() -> None:
+def test_moved_files_without_name_and_id_are_numbered() -> None:
     file = replace(PNG, filename=None, artifact_id=None)
     chat = ChatRequest((Message(Role.TOOL, (file, file), tool_call_id="c1"),))
     moved = adapted(chat, reader("openai", "vision")).chat.messages[1]
@@ -173,7 +173,7 @@ def test_files_without_name_and_id_are_numbered() -> None:
     ]
 
 
-def test_media_from_get_artifact_is_introduced_by_its_name() -> None:
+def test_media_from_get_artifact_is_introduced_by_its_file_name() -> None:
     """Only parts with the flag `led` are introduced by their file's name."""
     parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
@@ -258,7 +258,7 @@ HTML = replace(CSV, mime_type="text/html", filename="page.html")
         (FakeContent(words=SOURCE), Outcome.INLINED, SOURCE),
     ],
 )
-def test_web_page_is_rendered_without_markup(content: FakeContent, outcome: Outcome, text: str) -> None:
+def test_html_page_is_extracted_without_markup(content: FakeContent, outcome: Outcome, text: str) -> None:
     """A page without visible text is inlined as source."""
     page = replace(HTML, content=content)
     delivery = adapted(make_chat(page), reader("openai", policy="extract")).deliveries[0]
@@ -278,7 +278,7 @@ def test_web_page_is_rendered_without_markup(content: FakeContent, outcome: Outc
         ("message/rfc822", Outcome.EXTRACTED),
     ],
 )
-def test_model_that_writes_code_gets_the_source_of_pages(mime_type: str, outcome: Outcome) -> None:
+def test_model_with_html_source_option_gets_the_html_source(mime_type: str, outcome: Outcome) -> None:
     page = replace(HTML, mime_type=mime_type, content=FakePage(words=SOURCE, seen="Sum\n42"))
     delivery = adapted(make_chat(page), replace(reader("openai", policy="extract"), html_source=True)).deliveries[0]
     assert delivery.delivery.outcome is outcome
@@ -291,7 +291,7 @@ def test_note_on_partial_extraction_precedes_the_text() -> None:
     assert text == f"{PDF_LEAD}\n[pages 1-1 of 200]\npage one"
 
 
-def test_native_only_skips_the_candidate_and_names_the_file() -> None:
+def test_native_only_policy_skips_a_text_candidate_and_names_the_image() -> None:
     chat = make_chat(TextPart("look"), PNG)
     refused = adapt(chat, reader("openai", policy="native_only"), ENGLISH)
     assert isinstance(refused, CannotRead)
@@ -299,7 +299,7 @@ def test_native_only_skips_the_candidate_and_names_the_file() -> None:
     assert isinstance(adapt(chat, reader("openai", "vision", policy="native_only"), ENGLISH), Adapted)
 
 
-def test_limit_on_files_keeps_the_newest_files_of_a_conversation() -> None:
+def test_file_count_limit_keeps_the_newest_files_of_a_conversation() -> None:
     """The newest files are usually what a request is about."""
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
@@ -308,14 +308,14 @@ def test_limit_on_files_keeps_the_newest_files_of_a_conversation() -> None:
     assert outcomes == [Outcome.DESCRIBED, Outcome.NATIVE, Outcome.NATIVE]
 
 
-def test_limit_on_files_keeps_the_first_files_of_one_message() -> None:
+def test_file_count_limit_keeps_the_first_files_of_one_message() -> None:
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"image": {"maxCount": 2}}))
     outcomes = [delivery.delivery.outcome for delivery in adapted(make_chat(PNG, PNG, PNG), candidate).deliveries]
     assert outcomes == [Outcome.NATIVE, Outcome.NATIVE, Outcome.DESCRIBED]
 
 
-def test_limit_on_a_request_counts_text_and_descriptions() -> None:
+def test_request_size_limit_counts_text_and_descriptions() -> None:
     candidate = reader("openai", "vision")
     candidate = replace(candidate, slots=with_limits(candidate.slots, {"maxRequestBytes": 60 + 1000}))
     chat = make_chat(TextPart("x" * 1000), PNG, PNG)
@@ -332,7 +332,7 @@ def test_remote_file_is_described_with_its_url() -> None:
     assert native == NativePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
 
 
-def test_guessed_type_is_omitted_from_the_description() -> None:
+def test_wildcard_mime_type_is_omitted_from_the_description() -> None:
     """MCR-3 asks for the type if it is known, and `image/*` is not a MIME type."""
     remote = FilePart(Kind.IMAGE, "image/*", url="https://example.org/a")
     described = parse(adapted(make_chat(remote), reader("openai")).deliveries[0].text or "")
@@ -340,7 +340,7 @@ def test_guessed_type_is_omitted_from_the_description() -> None:
     assert (described.url, described.mime_type) == ("https://example.org/a", None)
 
 
-def test_header_counts_outcomes_by_kind() -> None:
+def test_delivery_header_counts_outcomes_by_content_kind() -> None:
     archive = replace(PDF, kind=Kind.OTHER, mime_type="application/zip")
     result = adapted(make_chat(PNG, PDF, archive), reader("openai", "vision"))
     assert summary(result.deliveries) == "image=native;file=described:2"
@@ -404,7 +404,7 @@ def chat_files(chat: ChatRequest) -> list[FilePart]:
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(chat=CHATS, candidate=READERS)
-def test_every_file_has_exactly_one_delivery_in_order(chat: ChatRequest, candidate: Reader) -> None:
+def test_every_file_has_exactly_one_delivery_in_message_order(chat: ChatRequest, candidate: Reader) -> None:
     result = adapted(chat, candidate)
     assert [delivery.file for delivery in result.deliveries] == chat_files(chat)
     assert chat_files(result.chat) == []
@@ -420,7 +420,7 @@ def test_every_file_has_exactly_one_delivery_in_order(chat: ChatRequest, candida
 
 @pytest.mark.requirement("MCR-P3", "ABR-INV1")
 @given(chat=CHATS, candidate=READERS)
-def test_native_part_needs_its_capability_and_an_allowed_position(chat: ChatRequest, candidate: Reader) -> None:
+def test_native_part_requires_its_capability_and_an_allowed_role(chat: ChatRequest, candidate: Reader) -> None:
     for message in adapted(chat, candidate).chat.messages:
         for part in message.parts:
             if isinstance(part, NativePart):
@@ -434,7 +434,7 @@ def test_native_part_needs_its_capability_and_an_allowed_position(chat: ChatRequ
 
 @pytest.mark.requirement("ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(chat=CHATS, candidate=READERS)
-def test_no_text_contains_base64_of_a_files_bytes(chat: ChatRequest, candidate: Reader) -> None:
+def test_adapted_text_never_contains_base64_of_file_bytes(chat: ChatRequest, candidate: Reader) -> None:
     texts = [
         part.text
         for message in adapted(chat, candidate).chat.messages
@@ -481,7 +481,9 @@ def test_adaptation_keeps_order_roles_ids_and_texts(chat: ChatRequest, candidate
 
 
 @given(chat=CHATS, candidate=READERS)
-def test_native_only_describes_only_what_no_candidate_could_read(chat: ChatRequest, candidate: Reader) -> None:
+def test_native_only_policy_describes_only_files_that_no_candidate_could_read(
+    chat: ChatRequest, candidate: Reader
+) -> None:
     strict = replace(candidate, policies=parse_policies("native_only"))
     result = adapt(chat, strict, ENGLISH)
     if isinstance(result, CannotRead):

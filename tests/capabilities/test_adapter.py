@@ -45,7 +45,7 @@ profiles = st.builds(AgentProfile, id=names, capabilities=st.sampled_from((TEXT,
 
 @pytest.mark.requirement("MCR-P4", "MCR-P5", "MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5", "MCR-3.6")
 @given(attachments, st.lists(profiles, max_size=3, unique_by=lambda agent: agent.id), st.sampled_from(("zh", "en")))
-def test_text_and_fields_of_a_description_have_the_same_values(
+def test_description_text_and_structured_info_have_the_same_values(
     attachment: AttachmentInfo, agents: list[AgentProfile], language: str
 ) -> None:
     directory = AgentDirectory(agents)
@@ -81,7 +81,7 @@ def test_attachment_type_determines_the_capability(kind: str | None, content_typ
     assert (attachment.capability, info["contentType"]) == (capability, content_type)
 
 
-def test_fields_have_the_keys_of_structured_info_without_unknown_values() -> None:
+def test_structured_info_omits_unknown_values() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS, "zh")
     full = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a", "a.png", 3, "image/png"))
     assert full.structured_info == {
@@ -118,22 +118,21 @@ def test_only_agents_that_can_read_the_file_are_suggested() -> None:
 
 @pytest.mark.requirement("MCR-3.5")
 @pytest.mark.parametrize("mime_type", ["text/csv", "TEXT/Plain; charset=utf-8", "application/json"])
-def test_text_file_is_suggested_to_every_capable_agent(mime_type: str) -> None:
+def test_every_file_capable_agent_is_suggested_for_a_text_file(mime_type: str) -> None:
     """Every model reads text files, even if its protocol's file slot accepts only PDF."""
     adapter = ContentAdapter(SERVICES, AGENTS, can_read=lambda agent, file: file.mime_type == "application/pdf")
     described = adapter.adapt_to_text(AttachmentInfo("file", "artifact:t1", "notes", 5, mime_type))
     assert described.structured_info["suggestedAgents"] == AGENTS.find_capable("file")
 
 
-def test_asking_agent_is_never_suggested_to_itself() -> None:
-    """An agent is not suggested to itself, even if its own model cannot read the file."""
+def test_requesting_agent_is_never_suggested_to_itself() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS, agent_id="vision-agent")
     image = adapter.adapt_to_text(AttachmentInfo("image", "artifact:a"))
     assert image.structured_info["suggestedAgents"] == ["multimodal-agent"]
 
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
-def test_capability_finds_its_agents_and_services() -> None:
+def test_agents_and_services_are_found_by_capability() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS)
     assert adapter.find_capable_agents("vision") == ["vision-agent", "multimodal-agent"]
     assert adapter.find_capable_agents("video") == []
@@ -148,12 +147,12 @@ def test_unreadable_attachment_is_described_with_its_reference() -> None:
     assert (parsed.unreadable, parsed.artifact_ref) == (True, "artifact:a")
 
 
-def test_part_of_an_attachment_has_its_facts_and_no_content() -> None:
+def test_attachment_converts_to_a_file_part_without_content() -> None:
     part = AttachmentInfo("file", "artifact:a", "a.pdf", 3, "application/pdf").file
     assert part == FilePart(Kind.DOCUMENT, "application/pdf", "a.pdf", 3, "a")
     assert AttachmentInfo("file", "artifact:a", mime_type="application/zip").kind is Kind.OTHER
 
 
-def test_text_without_send_message_names_no_tool() -> None:
+def test_description_without_send_message_names_no_tool() -> None:
     adapter = ContentAdapter(SERVICES, AGENTS, "zh", has_send_message=False)
     assert "send_message" not in adapter.adapt_to_text(AttachmentInfo("image", "artifact:a")).text

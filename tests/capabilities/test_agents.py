@@ -32,14 +32,14 @@ profiles = st.lists(
 
 @pytest.mark.requirement("MCR-4.1", "MCR-4.2")
 @given(profiles, capabilities, st.sampled_from(list(Direction)))
-def test_agents_with_a_capability_are_listed_in_order_and_by_direction(
+def test_capable_agents_are_listed_in_directory_order_for_each_direction(
     agents: list[AgentProfile], capability: str, direction: Direction
 ) -> None:
     capable = AgentDirectory(agents).find_capable(capability, direction)
     assert capable == [agent.id for agent in agents if agent.capabilities.has(capability, direction)]
 
 
-def test_input_and_output_are_distinguished() -> None:
+def test_input_and_output_capabilities_are_distinguished() -> None:
     assert AGENTS.find_capable("audio") == ["all-ears"]
     assert AGENTS.find_capable("audio", "output") == ["seer"]
     assert AGENTS.find_capable("audio", "both") == []
@@ -68,7 +68,7 @@ def test_agent_context_has_its_capabilities_and_helpers() -> None:
 
 @pytest.mark.requirement("MCR-4.4")
 @given(profiles, capabilities)
-def test_helpers_are_the_other_agents_with_the_capability(agents: list[AgentProfile], capability: str) -> None:
+def test_forward_to_lists_the_other_agents_with_the_capability(agents: list[AgentProfile], capability: str) -> None:
     directory = AgentDirectory(agents)
     for agent in agents:
         helpers = directory.forward_to(agent.id)
@@ -80,7 +80,7 @@ def test_helpers_are_the_other_agents_with_the_capability(agents: list[AgentProf
         )
 
 
-def test_video_is_listed_only_if_an_agent_reads_video() -> None:
+def test_forward_to_lists_video_only_if_an_agent_reads_video() -> None:
     assert list(AGENTS.forward_to("writer")) == ["vision", "audio", "file"]
     watcher = AgentProfile("watcher", capabilities=Capabilities(("text", "video")))
     assert AgentDirectory([WRITER, watcher]).forward_to("writer") == {
@@ -102,12 +102,12 @@ READ_BY_DEFAULT = {
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_by_default_the_capability_decides_whether_an_agent_reads_a_kind(kind: Kind) -> None:
+def test_agent_reads_a_content_kind_by_default_if_it_has_the_capability(kind: Kind) -> None:
     assert AGENTS.find_readers(FilePart(kind)) == READ_BY_DEFAULT[kind]
 
 
 @pytest.mark.requirement("MCR-4.4")
-def test_function_that_is_passed_in_decides_which_agents_read_a_file() -> None:
+def test_custom_can_read_function_decides_which_agents_read_a_file() -> None:
     def small_enough(agent: AgentProfile, file: FilePart) -> bool:
         return (file.size or 0) <= {"seer": 10, "all-ears": 100}.get(agent.id, 0)
 
@@ -116,7 +116,7 @@ def test_function_that_is_passed_in_decides_which_agents_read_a_file() -> None:
     assert AGENTS.find_readers(FilePart(Kind.IMAGE, size=11), small_enough, exclude="all-ears") == []
 
 
-def test_first_of_two_agents_with_one_id_counts() -> None:
+def test_first_of_two_agents_with_the_same_id_is_used() -> None:
     directory = AgentDirectory([WRITER, AgentProfile("writer", "Another")])
     assert len(directory) == 1
     assert directory.get("writer") is WRITER

@@ -34,7 +34,7 @@ def runtime(agent: AgentProfile) -> AgentRuntime:
 
 
 @pytest.mark.requirement("MCR-6.3", "MCR-4.3")
-def test_runtime_has_router_capabilities_and_helpers() -> None:
+def test_agent_runtime_has_router_capabilities_and_helpers() -> None:
     own = runtime(WRITER)
     assert isinstance(own.router, CapabilityRouter)
     assert own.context["capabilities"] == {"input": ["text"], "output": ["text"]}
@@ -42,7 +42,7 @@ def test_runtime_has_router_capabilities_and_helpers() -> None:
 
 
 @pytest.mark.requirement("MCR-4.4", "MCR-2.1", "MCR-2.2")
-def test_text_agent_forwards_an_image_by_reference_to_a_capable_agent() -> None:
+def test_text_agent_forwards_an_image_by_artifact_reference_to_a_vision_agent() -> None:
     routed = runtime(WRITER).receive(PICTURE)
     assert not routed.can_process
     parsed = description.parse(routed.text_description or "")

@@ -102,7 +102,7 @@ PARTS = {
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5")
 @pytest.mark.parametrize("name", list(PARTS))
-def test_supported_attachment_is_included_with_its_data(name: str) -> None:
+def test_supported_attachment_is_sent_with_its_data(name: str) -> None:
     attachment, capability, part = PARTS[name]
     result = router().route_content(AgentMessage("请看", (attachment,)), f"text+{capability}")
     assert result == RoutingResult(True, [{"type": "text", "text": "请看"}, part])
@@ -131,7 +131,7 @@ def test_unsupported_attachment_is_described_and_never_read(name: str) -> None:
     )
 
 
-def test_description_between_agents_is_the_requirements_example() -> None:
+def test_description_between_agents_equals_the_requirements_example() -> None:
     image = AttachmentInfo("image", "artifact:abc123-def456", "screenshot.png", 1258291, "image/png")
     result = router().route_content(AgentMessage("", (image,)), "text")
     assert result.processed_content == (
@@ -141,7 +141,7 @@ def test_description_between_agents_is_the_requirements_example() -> None:
     )
 
 
-def test_mixed_attachments_give_one_text_with_all_descriptions() -> None:
+def test_descriptions_of_mixed_attachments_are_joined_in_one_text() -> None:
     result = router().route_content(AgentMessage("look", (FILE, IMAGE, WAV)), "text+vision").as_json()
     text, image = result["processedContent"]
     assert text["text"] == f"look\n\n{result['textDescription']}"
@@ -154,7 +154,7 @@ def test_mixed_attachments_give_one_text_with_all_descriptions() -> None:
     json.dumps(result)
 
 
-def test_message_without_attachments_is_its_text() -> None:
+def test_message_without_attachments_is_routed_as_plain_text() -> None:
     assert router().route_content(AgentMessage("hello"), "text") == RoutingResult(True, "hello")
     assert router().route_content(AgentMessage(), "unknown-model") == RoutingResult(True, "")
 
@@ -165,7 +165,7 @@ def test_unknown_service_reads_text_only() -> None:
 
 
 @pytest.mark.requirement("MCR-E4")
-def test_unreadable_attachment_is_replaced_by_a_sentence_with_its_reference() -> None:
+def test_unloadable_attachment_is_replaced_by_an_error_text_with_its_reference() -> None:
     missing = AttachmentInfo("image", "artifact:gone", "plan.png", 48, "image/png")
     result = router().route_content(AgentMessage("look", (missing, IMAGE)), "text+vision")
     assert not result.can_process
@@ -199,7 +199,7 @@ SERVICE = st.sampled_from([service.id for service in REGISTRY])
 
 @pytest.mark.requirement("MCR-P2", "MCR-P3")
 @given(text=st.text(max_size=20), attachments=ATTACHMENTS, service=SERVICE, language=st.sampled_from(["en", "zh"]))
-def test_data_is_included_exactly_for_supported_attachments(
+def test_attachment_data_is_sent_only_for_supported_attachments(
     text: str, attachments: tuple[AttachmentInfo, ...], service: str, language: str
 ) -> None:
     result = router(language).route_content(AgentMessage(text, attachments), service)

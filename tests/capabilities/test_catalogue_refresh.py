@@ -57,17 +57,17 @@ MAP = {
 }
 
 
-def asking(document: CatalogueDocument) -> Catalogue:
+def load_catalogue(document: CatalogueDocument) -> Catalogue:
     return Catalogue(document, {"source": "p", "checkedOn": "2026-01-01", "patterns": []})
 
 
 def verdict(document: CatalogueDocument, model: str, name: str) -> FactVerdict:
-    entry = asking(document).lookup("openai", model)
+    entry = load_catalogue(document).lookup("openai", model)
     assert entry is not None
     return entry.facts["input", name].verdict
 
 
-def test_models_dev_list_replaces_only_its_own_statements() -> None:
+def test_uploaded_models_dev_list_replaces_only_models_dev_statements() -> None:
     new = read_edition(json.dumps(API).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 1", "models.dev 2026-11-22"]
     assert verdict(new, "gpt-a", "vision") is FactVerdict.CONTESTED
@@ -75,16 +75,16 @@ def test_models_dev_list_replaces_only_its_own_statements() -> None:
     assert new.ends == BASE.ends
 
 
-def test_litellm_map_replaces_its_own_statements_and_dates() -> None:
+def test_uploaded_litellm_map_replaces_only_litellm_statements_and_dates() -> None:
     new = read_edition(json.dumps(MAP).encode(), BASE, TODAY)
     assert [note.label for note in new.sources] == ["LiteLLM 2026-11-22", "models.dev 2"]
-    end, sdk = (asking(new).retirement("openai", name) for name in ("gpt-a", "gpt-b"))
+    end, sdk = (load_catalogue(new).retirement("openai", name) for name in ("gpt-a", "gpt-b"))
     assert (end.day, end.source) == (date(2026, 12, 24), "LiteLLM 2026-11-22")  # type: ignore[union-attr]
     assert (sdk.day, sdk.others) == (date(2027, 1, 1), ())  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())], ids=["plain", "packed"])
-def test_file_of_the_build_replaces_the_whole_catalogue(pack: Any) -> None:
+def test_uploaded_build_file_replaces_the_whole_catalogue(pack: Any) -> None:
     shipped = to_json(default_catalogue().document)
     assert to_json(read_edition(pack(shipped), BASE, TODAY)) == shipped
 
@@ -107,7 +107,7 @@ def test_file_of_the_build_replaces_the_whole_catalogue(pack: Any) -> None:
         (gzip.compress(b" " * (LARGEST + 1)), "too large"),
     ],
 )
-def test_file_that_is_no_catalogue_is_rejected_with_a_message(data: bytes, error: str) -> None:
+def test_uploaded_file_that_is_no_catalogue_is_rejected_with_a_reason(data: bytes, error: str) -> None:
     with pytest.raises(UnreadableCatalogueError, match=error):
         read_edition(data, BASE, TODAY)
 
@@ -144,39 +144,41 @@ def test_file_that_is_no_catalogue_is_rejected_with_a_message(data: bytes, error
     ],
     ids=["openrouter", "anthropic", "mistral", "gemini", "openai"],
 )
-def test_lists_of_each_vendor_are_read(entry: dict[str, Any], statement: Statement, ends: date | None) -> None:
+def test_model_list_of_each_vendor_format_is_read(
+    entry: dict[str, Any], statement: Statement, ends: date | None
+) -> None:
     """Each vendor's list has its own fields. An absent field states nothing."""
     (listing,) = read_provider_list("host", [entry, {"id": "names-only"}, {"id": "text-embedding-9"}, "odd"])
     assert (listing.statement, listing.ends) == (statement, ends)
 
 
-def test_providers_own_list_settles_contested_facts_for_its_host() -> None:
+def test_provider_model_list_settles_contested_facts_for_its_host() -> None:
     contested = read_edition(json.dumps(API).encode(), BASE, TODAY)
     entries = [{"id": "gpt-a", "capabilities": {"vision": True}, "shutdown_date": "2026-12-11"}]
     new = read_own_list("ours", list_host("ours", "https://api.openai.com/v1"), entries, contested, TODAY)
     assert verdict(new, "gpt-a", "vision") is FactVerdict.AGREED
-    end = asking(new).retirement("openai", "gpt-a")
+    end = load_catalogue(new).retirement("openai", "gpt-a")
     assert end is not None
     assert (end.day, end.source) == (date(2026, 12, 11), "ours 2026-11-22")
 
 
-def test_list_of_an_unknown_host_counts_for_its_url_only() -> None:
+def test_model_list_from_an_unknown_host_applies_only_to_its_url() -> None:
     entries = [{"id": "house-model", "capabilities": {"vision": True}}]
     host = list_host("ours", "https://llm.example.org:8443/v1")
-    catalogue = asking(read_own_list("ours", host, entries, BASE, TODAY))
+    catalogue = load_catalogue(read_own_list("ours", host, entries, BASE, TODAY))
     entry = catalogue.entry_at("ours", "https://llm.example.org:8443/v1", "house-model")
     assert entry is not None
     assert entry.capabilities.input == ("text", "vision")
     assert catalogue.entry_at("other", "https://other.example.org/v1", "house-model") is None
 
 
-def test_list_with_names_only_is_rejected() -> None:
+def test_provider_model_list_with_names_only_is_rejected() -> None:
     """Most OpenAI-compatible servers list only model names, which state no facts."""
     with pytest.raises(UnreadableCatalogueError, match="only lists model names"):
         read_own_list("ours", "openai", [{"id": "gpt-a"}], BASE, TODAY)
 
 
-def test_difference_lists_added_removed_and_changed_models() -> None:
+def test_catalogue_difference_lists_added_removed_and_changed_models() -> None:
     """A confirmed capability that becomes contested counts as a change."""
     change = compare_editions(BASE, read_edition(json.dumps(API).encode(), BASE, TODAY))
     assert change.added == (("openai", "gpt-c"),)
@@ -194,5 +196,5 @@ def test_difference_lists_added_removed_and_changed_models() -> None:
         EditionChange((), (), (FactChange("openai", "gpt-c", {}),)),
     ],
 )
-def test_edition_with_one_kind_of_change_is_not_empty(change: EditionChange) -> None:
+def test_catalogue_difference_with_one_kind_of_change_is_not_empty(change: EditionChange) -> None:
     assert not change.empty

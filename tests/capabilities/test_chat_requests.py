@@ -7,7 +7,7 @@ import pytest
 from capabilities.core.message import CITATIONS, ChatRequest, Message, Role, TextPart, Tool, VendorItem
 
 
-def test_request_has_only_the_tools_that_it_names() -> None:
+def test_has_tool_finds_only_tools_listed_in_the_request() -> None:
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), tools=(Tool("look"), Tool("read")))
     assert [chat.has_tool(name) for name in ("look", "read", "write")] == [True, True, False]
     assert not ChatRequest(chat.messages).has_tool("look")
@@ -21,5 +21,5 @@ def test_request_has_only_the_tools_that_it_names() -> None:
         ("server_tool_use", {"type": "text", "text": "four"}, 0),
     ],
 )
-def test_only_text_with_citations_is_repeated_by_vendor_items(name: str, value: object, covered: int) -> None:
+def test_vendor_item_covers_only_text_with_citations(name: str, value: object, covered: int) -> None:
     assert VendorItem("anthropic", name, value).covered == covered

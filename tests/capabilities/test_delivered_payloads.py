@@ -77,12 +77,12 @@ def encode(chat: ChatRequest, preset: HostPreset, capabilities: list[str]) -> tu
     return result, PROTOCOLS[preset.protocol].encode(result.chat, target, stream=False).payload
 
 
-def leaves(value: Any) -> Iterator[Any]:
+def list_leaf_values(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
         for item in value:
-            yield from leaves(item)
+            yield from list_leaf_values(item)
     else:
         yield value
 
@@ -92,7 +92,7 @@ def leaves(value: Any) -> Iterator[Any]:
 def test_every_native_file_is_in_the_payload(preset: HostPreset) -> None:
     result, payload = encode(conversation(FILES), preset, CAPABILITY_NAMES)
     natives = [part for message in result.chat.messages for part in message.parts if isinstance(part, NativePart)]
-    written = [leaf for leaf in leaves(payload) if isinstance(leaf, MediaData)]
+    written = [leaf for leaf in list_leaf_values(payload) if isinstance(leaf, MediaData)]
     assert sorted(id(media.blob) for media in written) == sorted(id(media.blob) for media in natives)
     assert "cannot be sent here" not in json.dumps(payload, default=str)
     assert any(delivery.delivery.outcome is Outcome.NATIVE for delivery in result.deliveries)
@@ -114,12 +114,12 @@ def test_every_native_url_is_in_the_payload(preset: HostPreset) -> None:
     capabilities=st.lists(st.sampled_from(CAPABILITY_NAMES), unique=True),
     chosen=st.lists(st.sampled_from(FILES), max_size=6),
 )
-def test_no_text_of_a_payload_contains_base64_of_a_file(
+def test_payload_texts_never_contain_base64_of_a_file(
     preset: HostPreset, capabilities: list[str], chosen: list[FilePart]
 ) -> None:
     files = [replace(named, content=named.content) for named in chosen]
     _, payload = encode(conversation(files), preset, capabilities)
-    text = "\n".join(leaf for leaf in leaves(payload) if isinstance(leaf, str))
+    text = "\n".join(leaf for leaf in list_leaf_values(payload) if isinstance(leaf, str))
     for file in files:
         assert isinstance(file.content, FakeContent)
         encoded = base64.b64encode(file.content.data).decode()
@@ -127,7 +127,7 @@ def test_no_text_of_a_payload_contains_base64_of_a_file(
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic"])
-def test_answer_is_streamed_only_if_requested(protocol: str) -> None:
+def test_payload_requests_a_stream_only_if_the_caller_does(protocol: str) -> None:
     endpoint = model_endpoint(protocol, Target("lab", "https://lab.example/v1", "m"), Capabilities(("text",)))
     requests = [prepare(conversation([]), endpoint, TextStyle("en"), **more) for more in ({}, {"stream": True})]
     payloads = [prepared.request.payload for prepared in requests if isinstance(prepared, Prepared)]

@@ -93,7 +93,7 @@ def rows() -> list[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize(("name", "capability", "protocol", "outcome"), rows())
-def test_file_is_native_if_the_model_has_its_capability_and_the_protocol_a_slot(
+def test_file_is_native_if_model_capability_and_protocol_slot_allow(
     name: str, capability: str, protocol: str, outcome: str
 ) -> None:
     capabilities = () if capability == "-" else (capability,)
@@ -111,7 +111,7 @@ def test_file_is_native_if_the_model_has_its_capability_and_the_protocol_a_slot(
         ("CSV", "vision", "openai", ReasonCode.READABLE_TEXT),
     ],
 )
-def test_every_delivery_has_its_reason_as_a_sentence(
+def test_every_delivery_reason_renders_as_a_sentence(
     name: str, capability: str, protocol: str, code: ReasonCode
 ) -> None:
     reason = decide(FILES[name], reader(protocol, capability)).reason
@@ -120,7 +120,7 @@ def test_every_delivery_has_its_reason_as_a_sentence(
     assert "%(" not in reason.sentence()
 
 
-def test_reason_names_the_type_and_the_slot() -> None:
+def test_delivery_reason_names_the_mime_type_and_the_slot() -> None:
     sentence = decide(TIFF, reader("openai", "vision")).reason.sentence()
     assert sentence == "image_url does not accept image/tiff."
 
@@ -145,7 +145,7 @@ def limited(protocol: str = "openai", **image: object) -> Reader:
         ),
     ],
 )
-def test_file_over_a_limit_is_described_with_that_limit(
+def test_file_over_a_limit_is_described_and_the_reason_names_the_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
     """A file exceeds a limit if it is one byte, pixel or file above it."""
@@ -168,7 +168,7 @@ def test_file_at_its_limit_is_native(limits: dict[str, object], file: FilePart, 
     assert decide(file, limited(**limits), position).outcome is Outcome.NATIVE
 
 
-def test_document_with_too_many_pages_is_described_if_their_number_is_known() -> None:
+def test_document_with_too_many_pages_is_described_if_the_page_count_is_known() -> None:
     delivery = decide(replace(PDF, pages=601), reader("anthropic", "file"))
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.TOO_MANY_PAGES)
 
@@ -180,7 +180,7 @@ def test_file_of_unknown_size_is_native(protocol: str) -> None:
         assert decide(unknown, reader(protocol, "vision", "file")).outcome is Outcome.NATIVE
 
 
-def test_limit_on_a_request_counts_base64_and_earlier_content() -> None:
+def test_request_size_limit_counts_base64_and_earlier_content() -> None:
     strict = reader("openai", "vision")
     strict = replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 160}))
     assert decide(PNG, strict, Position(request_bytes=100)).outcome is Outcome.NATIVE
@@ -211,14 +211,14 @@ TOOL_RESULTS = [
 
 
 @pytest.mark.parametrize(("protocol", "file", "tool_media", "outcome"), TOOL_RESULTS)
-def test_media_in_a_tool_result_stay_move_or_are_described_by_protocol(
+def test_protocol_decides_whether_tool_result_media_stay_move_or_are_described(
     protocol: str, file: FilePart, tool_media: ToolMedia | None, outcome: Outcome
 ) -> None:
     candidate = Reader(slots_for(protocol), EVERYTHING, tool_media=tool_media)
     assert decide(file, candidate, Position(Role.TOOL)).outcome is outcome
 
 
-def test_url_is_passed_on_or_described_and_never_fetched() -> None:
+def test_remote_file_url_is_passed_on_or_described_and_never_fetched() -> None:
     remote = FilePart(Kind.IMAGE, "image/png", url="https://example.org/a.png")
     assert decide(remote, reader("openai", "vision")).outcome is Outcome.NATIVE
     assert decide(remote, reader("openai")).reason.code is ReasonCode.NO_CAPABILITY
@@ -234,7 +234,7 @@ def test_empty_file_is_described() -> None:
 
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
-def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: FilePart) -> None:
+def test_file_known_to_be_unreadable_is_described_under_any_policy(file: FilePart) -> None:
     """Under any policy, no candidate could read an unreadable file."""
     strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
@@ -245,7 +245,7 @@ def test_a_file_known_to_be_unreadable_is_described_whatever_the_policy(file: Fi
     ("file", "role"), [(PNG, Role.ASSISTANT), (PNG, Role.SYSTEM), (replace(PNG, size=0), Role.USER)]
 )
 @pytest.mark.parametrize("capabilities", [("vision",), ()], ids=["vision", "text"])
-def test_native_only_skips_no_candidate_for_an_unreadable_file(
+def test_native_only_policy_skips_no_candidate_for_an_unreadable_file(
     capabilities: tuple[str, ...], file: FilePart, role: Role
 ) -> None:
     strict = reader("openai", *capabilities, policies=parse_policies("native_only"))
@@ -299,13 +299,13 @@ POLICIES = [
 
 
 @pytest.mark.parametrize(("policy", "file", "capabilities", "outcome"), POLICIES)
-def test_policies_choose_extraction_conversion_or_rejection(
+def test_content_policy_determines_extraction_conversion_or_rejection(
     policy: str, file: FilePart, capabilities: tuple[str, ...], outcome: Outcome
 ) -> None:
     assert decide(file, reader("openai", *capabilities, policies=parse_policies(policy))).outcome is outcome
 
 
-def test_conversion_meets_the_limits_of_the_slot() -> None:
+def test_conversion_target_meets_the_slot_limits() -> None:
     delivery = decide(
         replace(PNG, width=9000, height=100), reader("anthropic", "vision", policies=parse_policies("convert"))
     )
@@ -315,19 +315,19 @@ def test_conversion_meets_the_limits_of_the_slot() -> None:
     assert (delivery.target.max_side, delivery.target.max_bytes) == (8000, 7_864_320)
 
 
-def test_conversion_does_not_help_against_too_many_files() -> None:
+def test_image_over_the_file_count_limit_is_not_converted() -> None:
     full = limited(maxCount=1)
     delivery = decide(TIFF, replace(full, policies=parse_policies("convert")), Position(counts={"image": 1}))
     assert delivery.outcome is Outcome.DESCRIBED
 
 
-def test_unknown_policy_is_an_error_that_names_it() -> None:
+def test_unknown_content_policy_raises_an_error_with_its_name() -> None:
     with pytest.raises(ValueError, match="shrink"):
         parse_policies("extract+shrink")
     assert parse_policies(None) == {ContentPolicy.DESCRIBE}
 
 
-def test_tables_have_every_outcome_reason_and_kind() -> None:
+def test_delivery_tables_cover_every_outcome_reason_and_kind() -> None:
     assert set(FORMS) == set(Outcome) == set(WRITERS)
     assert {*FORMS.values(), DeliveryForm.CUT} == set(DeliveryForm)
     assert set(SENTENCES) == set(ReasonCode)
@@ -351,7 +351,7 @@ BETWEEN_AGENTS = {
 @pytest.mark.requirement("MCR-2.1", "MCR-2.2", "MCR-2.3", "MCR-2.4", "MCR-2.5", "MCR-2.6")
 @pytest.mark.parametrize("name", list(FILES))
 @pytest.mark.parametrize("capability", ["vision", "audio", "video", "file"])
-def test_between_agents_only_the_capability_decides(name: str, capability: str) -> None:
+def test_delivery_between_agents_depends_only_on_the_capability(name: str, capability: str) -> None:
     needed = BETWEEN_AGENTS[name]
     outcome = decide(FILES[name], Reader(MESSAGE_SLOTS, Capabilities(("text", capability)))).outcome
     assert outcome is (Outcome.NATIVE if capability == needed else Outcome.DESCRIBED)
@@ -411,7 +411,7 @@ POSITIONS = st.builds(
 
 @pytest.mark.requirement("ABR-INV3", "ABR-INV5")
 @given(file=PARTS, candidate=READERS, position=POSITIONS)
-def test_every_file_has_one_decision_and_native_needs_the_capability(
+def test_delivery_decision_is_deterministic_and_native_requires_the_capability(
     file: FilePart, candidate: Reader, position: Position
 ) -> None:
     delivery = decide(file, candidate, position)
@@ -427,7 +427,7 @@ def test_every_file_has_one_decision_and_native_needs_the_capability(
 
 
 @given(file=PARTS, candidate=READERS, position=POSITIONS)
-def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
+def test_additional_capabilities_never_make_a_native_file_non_native(
     file: FilePart, candidate: Reader, position: Position
 ) -> None:
     capable = replace(candidate, capabilities=EVERYTHING)
@@ -435,7 +435,7 @@ def test_file_that_is_native_with_fewer_capabilities_is_native_with_all(
         assert decide(file, capable, position).outcome in (Outcome.NATIVE, Outcome.HOISTED)
 
 
-def test_file_of_the_whole_request_size_fits() -> None:
+def test_file_that_exactly_fills_the_request_size_limit_is_native() -> None:
     """The file's 44 bytes are 60 in base64, and no bytes are counted before the first file."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (

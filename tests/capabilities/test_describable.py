@@ -51,7 +51,7 @@ SEEING = reader("vision", protocol="openai")
         (replace(PNG, content=None, url="https://example.com/dot.png"), SEEING),
     ],
 )
-def test_file_that_reaches_the_describer_can_be_described(file: FilePart, describer: Reader) -> None:
+def test_file_readable_by_the_describer_can_be_described(file: FilePart, describer: Reader) -> None:
     assert obstacle_to_describing(file, describer) is None
 
 
@@ -81,7 +81,7 @@ def test_undescribable_file_has_a_reason(file: FilePart, describer: Reader, code
     assert reason.code is code
 
 
-def test_unknown_length_of_a_recording_is_measured() -> None:
+def test_unknown_recording_length_is_measured_before_describing() -> None:
     """A recording whose length cannot be measured can still be described."""
     long = replace(CLIP, seconds=None, content=Inspected(found=Inspection(seconds=900.2)))
     reason = obstacle_to_describing(long, EVERYTHING)

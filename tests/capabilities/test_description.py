@@ -79,7 +79,7 @@ Suggested agents: vision-agent, multimodal-agent"""
 
 @pytest.mark.requirement("MCR-3.1", "MCR-3.2", "MCR-3.3", "MCR-3.4", "MCR-3.5")
 @pytest.mark.parametrize(("language", "expected"), [("zh", SEED_BLOCK), ("en", ENGLISH_BLOCK)])
-def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected: str) -> None:
+def test_attachment_block_has_exactly_the_required_wording(language: str, expected: str) -> None:
     """The English block is a translation of the requirement's Chinese example."""
     text = description.attachment_block(
         "image",
@@ -123,7 +123,7 @@ def test_the_attachment_block_is_the_seeds_to_the_letter(language: str, expected
         ),
     ],
 )
-def test_each_kind_names_the_capability_it_needs(kind: str, zh: str, en: str) -> None:
+def test_attachment_block_names_the_capability_required_for_each_kind(kind: str, zh: str, en: str) -> None:
     chinese, english = (
         description.attachment_block(kind, "artifact:a", None, None, None, tag, ["b"]) for tag in ("zh", "en")
     )
@@ -132,7 +132,7 @@ def test_each_kind_names_the_capability_it_needs(kind: str, zh: str, en: str) ->
 
 
 @pytest.mark.requirement("MCR-3.5")
-def test_missing_capable_agent_is_stated() -> None:
+def test_attachment_block_states_that_no_agent_can_read_the_file() -> None:
     """Otherwise a model would invent a recipient."""
     text = description.attachment_block("audio", "artifact:a", None, 0, None, "zh", [])
     assert text.endswith("\n目前没有智能体能够处理此类内容。")
@@ -160,7 +160,7 @@ def test_missing_capable_agent_is_stated() -> None:
         ),
     ],
 )
-def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines: list[str]) -> None:
+def test_attachment_block_names_a_few_agents_and_counts_the_others(language: str, last_lines: list[str]) -> None:
     """A description must not grow with the number of agents that can read the file."""
     agents = [f"a{number}" for number in range(128)]
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, agents, has_send_message=False)
@@ -174,7 +174,7 @@ def test_a_few_agents_are_named_and_the_others_counted(language: str, last_lines
         ("en", "No configured agent can process this type of content."),
     ],
 )
-def test_text_that_remains_speaks_of_configured_agents_only(language: str, last_line: str) -> None:
+def test_permanent_attachment_block_names_only_configured_agents(language: str, last_line: str) -> None:
     """Agents created at run time must not change a conversation's earlier text."""
     text = description.attachment_block("image", "artifact:a", None, 0, None, language, [], only_configured=True)
     assert text.endswith(f"\n{last_line}")
@@ -187,7 +187,7 @@ def test_text_that_remains_speaks_of_configured_agents_only(language: str, last_
     ("language", "last_line"),
     [("zh", "可处理此内容的智能体: vision-agent"), ("en", "Agents that can process it: vision-agent")],
 )
-def test_model_without_send_message_gets_names_but_no_tool(language: str, last_line: str) -> None:
+def test_attachment_block_without_send_message_names_agents_but_no_tool(language: str, last_line: str) -> None:
     text = description.attachment_block(
         "image", "artifact:a", None, None, None, language, ["vision-agent"], has_send_message=False
     )
@@ -195,7 +195,7 @@ def test_model_without_send_message_gets_names_but_no_tool(language: str, last_l
     assert "send_message" not in text
 
 
-def test_unknown_facts_have_no_line_and_zero_is_a_size() -> None:
+def test_attachment_block_omits_unknown_facts_but_shows_size_zero() -> None:
     block = description.attachment_block("file", "artifact:a", None, None, None, "zh", [])
     assert block.split("\n")[:4] == ["【收到附件】", "类型: 文件", "工件ID: artifact:a", ""]
     assert "文件大小: 0 B" in description.attachment_block("file", "artifact:a", "", 0, "", "zh", [])
@@ -255,7 +255,7 @@ def test_attachment_block_parses_back_to_its_fields(facts: dict[str, object]) ->
 
 
 @given(attachments())
-def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
+def test_filename_never_adds_a_line_to_the_attachment_block(facts: dict[str, object]) -> None:
     text = description.attachment_block(**facts)  # type: ignore[arg-type]
     known = sum(facts[name] is not None for name in ("artifact_ref", "filename", "size", "mime_type", "url"))
     line_count = 5 + known + bool(facts["unreadable"]) + bool(facts["has_send_message"])
@@ -280,14 +280,14 @@ def test_name_never_adds_or_breaks_a_line(facts: dict[str, object]) -> None:
         ),
     ],
 )
-def test_unreadable_block_is_the_required_template_with_a_size(language: str, expected: str) -> None:
+def test_unreadable_block_has_the_required_wording_and_a_size_line(language: str, expected: str) -> None:
     """The block is the requirement's template with an additional size line (ABR-4.3), or its translation."""
     assert description.unreadable_block("report.pdf", "def456", "application/pdf", 2_621_440, language) == expected
     block = description.unreadable_block("report.pdf", "artifact:def456", "application/pdf", None, language)
     assert block.split("\n") == [line for line in expected.split("\n") if "2.5 MB" not in line]
 
 
-def test_unreadable_file_is_shown_by_name_then_id_then_as_unknown() -> None:
+def test_unreadable_block_shows_file_name_or_id_or_unknown() -> None:
     first = description.unreadable_block(None, "abc", "x/y", None, "zh").split("\n")[0]
     assert first == "[无法读取] abc (artifact:abc)"
     assert description.unreadable_block("", None, "x/y", None, "zh").startswith("[无法读取] 未知文件 (artifact:未知)")
@@ -332,7 +332,7 @@ def test_unreadable_block_parses_back_to_its_fields(
     ],
 )
 @pytest.mark.requirement("MCR-E4")
-def test_failed_block_is_the_required_text_with_the_reference(
+def test_failed_block_has_the_required_wording_and_the_artifact_reference(
     artifact_id: str | None, language: str, expected: str
 ) -> None:
     assert description.failed_block("report.pdf", artifact_id, language) == expected
@@ -376,12 +376,12 @@ def test_truncation_note_parses_back_to_numbers_and_reference(
 
 
 @given(names, languages)
-def test_introduction_of_native_media_parses_back_to_its_name(name: str, language: str) -> None:
+def test_introduction_of_native_media_parses_back_to_the_file_name(name: str, language: str) -> None:
     parsed = description.parse(description.artifact_lead(name, language))
     assert parsed == description.ParsedDescription(block="lead", language=language, filename=name)
 
 
-def test_introduction_has_the_required_wording() -> None:
+def test_introduction_of_native_media_has_the_required_wording() -> None:
     assert description.artifact_lead("report.pdf", "zh") == "工件内容 (report.pdf):"
     assert description.artifact_lead("report.pdf", "en") == "Artifact content (report.pdf):"
 
@@ -396,7 +396,7 @@ plain_texts = st.sampled_from(("请看这张图", "What is this?\n\nAnd that?", 
 
 
 @given(st.lists(st.tuples(blocks, plain_texts), max_size=4), plain_texts)
-def test_several_blocks_in_a_message_are_parsed_in_order(parts: list[tuple[str, str]], first: str) -> None:
+def test_several_description_blocks_in_a_message_are_parsed_in_order(parts: list[tuple[str, str]], first: str) -> None:
     message = "\n\n".join([first, *(piece for part in parts for piece in part)])
     expected = [description.parse(block) for block, _ in parts]
     assert list(description.parse_all(message)) == expected
@@ -404,7 +404,7 @@ def test_several_blocks_in_a_message_are_parsed_in_order(parts: list[tuple[str, 
 
 
 @given(st.text() | st.lists(st.sampled_from(SEED_BLOCK.split("\n"))).map("\n".join))
-def test_any_other_text_is_no_block_and_never_raises(text: str) -> None:
+def test_arbitrary_text_is_parsed_without_errors_or_false_attachments(text: str) -> None:
     description.parse_all(text)
     parsed = description.parse(text)
     if parsed is not None and parsed.block == "attachment":
@@ -412,7 +412,7 @@ def test_any_other_text_is_no_block_and_never_raises(text: str) -> None:
 
 
 @given(names)
-def test_escaped_names_unescape_to_the_same_names(name: str) -> None:
+def test_escaped_filename_unescapes_to_the_same_filename(name: str) -> None:
     """Different names are therefore never written alike."""
     assert unescape_name(escape_name(name)) == name
     assert unescape_name(escape_name(name, " ,")) == name
@@ -430,12 +430,14 @@ def test_escaped_names_unescape_to_the_same_names(name: str) -> None:
         "می\u200cروم",
     ],
 )
-def test_ordinary_names_stay_unchanged(name: str) -> None:
+def test_ordinary_filename_is_not_escaped(name: str) -> None:
     assert escape_name(name) == name
 
 
 @given(st.binary(min_size=16, max_size=200), kinds, languages, st.sampled_from(("data:", " DATA:")))
-def test_data_url_never_puts_its_data_into_the_text(data: bytes, kind: str, language: str, scheme: str) -> None:
+def test_attachment_block_never_contains_the_data_of_a_data_url(
+    data: bytes, kind: str, language: str, scheme: str
+) -> None:
     """ABR-6: no text may contain base64 of a file's data."""
     encoded = base64.b64encode(data).decode()
     url = f"{scheme}image/png;base64,{encoded}"
@@ -456,7 +458,7 @@ def test_data_url_never_puts_its_data_into_the_text(data: bytes, kind: str, lang
         (2**60, "1024.0 PB"),
     ],
 )
-def test_sizes_are_written_in_the_largest_fitting_unit(size: int, text: str) -> None:
+def test_file_size_is_written_in_the_largest_fitting_unit(size: int, text: str) -> None:
     assert description.human_size(size) == text
 
 
@@ -464,7 +466,7 @@ def test_sizes_are_written_in_the_largest_fitting_unit(size: int, text: str) -> 
     ("tag", "nearest"),
     [("zh", "zh"), ("zh-CN", "zh"), ("ZH_hant", "zh"), ("en-GB", "en"), ("fr", "en"), ("", "en"), (None, "en")],
 )
-def test_any_chinese_tag_means_chinese_and_every_other_english(tag: str | None, nearest: str) -> None:
+def test_any_chinese_language_tag_selects_chinese_and_others_select_english(tag: str | None, nearest: str) -> None:
     assert description.nearest_language(tag) == nearest
 
 
@@ -515,7 +517,7 @@ def test_chinese_names_of_file_types_match_the_requirements(mime_type: str, name
         ("application/x-made-up", "application/x-made-up"),
     ],
 )
-def test_unknown_type_is_shown_as_its_mime_string(mime_type: str, name: str) -> None:
+def test_unknown_file_type_is_shown_as_its_mime_type(mime_type: str, name: str) -> None:
     assert friendly_type(mime_type, "en") == name
 
 
@@ -525,17 +527,16 @@ def test_file_without_a_type_counts_as_binary() -> None:
     assert parsed.type_name == "二进制文件"
 
 
-def test_every_kind_has_a_content_type() -> None:
-    """Each kind of artifact maps to a content type (MCR-3.3)."""
+def test_every_artifact_kind_maps_to_a_content_type() -> None:
     assert {description.content_type_name(kind) for kind in Kind} == {"image", "audio", "video", "file"}
 
 
-def test_note_with_a_number_of_any_length_is_parsed() -> None:
+def test_truncation_note_with_an_oversized_number_is_plain_text() -> None:
     """A forged note with more digits than Python converts is plain text."""
     assert description.parse_all("[已截断: 共 1" + ",000" * 2_000 + " 字符，此处为 0–1]") == ()
 
 
-def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
+def test_no_block_opening_line_is_a_prefix_of_another() -> None:
     """A block is parsed according to its first line."""
     openings = [opening for opening, _, _ in READERS]
     assert len(set(openings)) == len(openings) == 10
@@ -551,7 +552,7 @@ def test_no_first_line_of_a_block_is_a_prefix_of_another() -> None:
         (r"C:\u{a}\users", r"C:\u{5c}u{a}\users"),
     ],
 )
-def test_control_characters_in_a_name_are_escaped(name: str, expected: str) -> None:
+def test_control_characters_in_a_filename_are_escaped(name: str, expected: str) -> None:
     """A name that looks escaped is escaped again, so that it differs from a name that was escaped."""
     assert escape_name(name) == expected
     assert unescape_name(expected) == name

@@ -29,11 +29,13 @@ TODAY = date(2026, 11, 23)
         (0, "XXX", "CNY", 0),
     ],
 )
-def test_amount_is_converted_directly_backward_and_across(nanos: int, currency: str, into: str, expected: int | None):
+def test_amount_is_converted_directly_inversely_and_through_a_common_currency(
+    nanos: int, currency: str, into: str, expected: int | None
+):
     assert TABLE.convert(nanos, currency, into) == expected
 
 
-def test_total_is_none_if_one_part_cannot_be_converted():
+def test_currency_total_is_none_if_one_amount_cannot_be_converted():
     assert TABLE.total({"USD": 1_000, "CNY": 100, "XXX": 0}) == 7_200
     assert TABLE.total({"USD": 1_000, "JPY": 1}) is None
     assert ExchangeTable().total({"USD": 1_000}) is None
@@ -68,11 +70,11 @@ def test_prices_of_all_token_types_are_converted():
         ({"source": " "}, "source"),
     ],
 )
-def test_invalid_rate_is_reported_at_its_field(change: dict[str, str], field: str):
+def test_invalid_exchange_rate_is_reported_at_its_field(change: dict[str, str], field: str):
     assert [problem.field for problem in check_rate(replace(DOLLAR, **change), (), TODAY)] == [field]
 
 
-def test_all_rates_lead_to_one_currency():
+def test_exchange_rates_must_share_one_target_currency():
     """If the rates led to several target currencies, there would be several totals."""
     assert [*check_rate(EURO, [DOLLAR], TODAY)] == []
     reverse_rate = ExchangeRate("CNY", "EUR", "0.12", "2026-11-22", "bank")

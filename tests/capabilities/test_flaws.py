@@ -49,7 +49,7 @@ def delivered(
 
 @pytest.mark.parametrize("policy", ["describe", "extract", "convert", "extract+convert", "native_only"])
 @pytest.mark.parametrize(("found", "code"), [(LOCKED, ReasonCode.LOCKED), (DAMAGED, ReasonCode.DAMAGED)])
-def test_model_that_reads_files_gets_the_reason_instead_of_the_file(
+def test_file_capable_model_gets_the_reason_instead_of_a_flawed_document(
     policy: str, found: Inspection, code: ReasonCode
 ) -> None:
     delivery = delivered(document(found), policy, "vision", "file")
@@ -57,12 +57,12 @@ def test_model_that_reads_files_gets_the_reason_instead_of_the_file(
 
 
 @pytest.mark.parametrize("policy", ["extract", "convert", "extract+convert"])
-def test_model_that_reads_text_gets_the_same_reason(policy: str) -> None:
+def test_model_without_file_capability_gets_the_same_reason(policy: str) -> None:
     assert delivered(document(LOCKED), policy, "vision").delivery.reason.code is ReasonCode.LOCKED
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_description_has_the_reason_and_names_no_agent(language: str) -> None:
+def test_description_of_a_flawed_document_has_the_reason_and_names_no_agent(language: str) -> None:
     blocks = [
         parse(delivered(document(found), "describe", "file", language=language).text or "")
         for found in (LOCKED, DAMAGED)
@@ -87,7 +87,7 @@ def test_archive_is_opened_before_its_contents_are_listed(found: Inspection) -> 
     assert find_flaw(archive) is not None
 
 
-def test_inline_document_is_opened_before_it_is_sent() -> None:
+def test_inline_document_is_opened_before_sending() -> None:
     chat = ChatRequest((Message(Role.USER, (replace(document(Inspection()), artifact_id=None),)),))
     reader = Reader(slots_for("openai"), Capabilities(("text", "file")))
     assert not is_sent_unchanged(chat, reader)

@@ -33,14 +33,14 @@ def adapted(file: FilePart, protocol: str, language: str = "en", **limits: objec
     return result, lead.text.splitlines()[-1]
 
 
-def test_every_page_of_a_tiff_is_sent() -> None:
+def test_every_page_of_a_multi_page_tiff_is_sent_as_an_image() -> None:
     result, note = adapted(animation("image/tiff", 3), "openai")
     (delivery,) = result.deliveries
     assert (delivery.delivery.outcome, delivery.delivery.loss, len(delivery.natives)) == (Outcome.CONVERTED, None, 3)
     assert "pages 1–3 of 3 follow as images" in note
 
 
-def test_omitted_frames_are_a_loss() -> None:
+def test_omitted_animation_frames_are_reported_as_a_loss() -> None:
     result, note = adapted(animation("image/gif", 40), "gemini")
     (delivery,) = result.deliveries
     assert delivery.delivery.loss is not None
@@ -52,7 +52,7 @@ def test_omitted_frames_are_a_loss() -> None:
 @pytest.mark.parametrize(
     ("language", "words"), [("en", "; only page or frame 1 of 12"), ("zh", "；仅含第 1 帧（页），共 12 帧（页）")]
 )
-def test_single_allowed_image_is_described_as_one_of_several(language: str, words: str) -> None:
+def test_note_on_a_single_allowed_frame_states_the_total_frame_count(language: str, words: str) -> None:
     result, note = adapted(animation("image/apng", 12), "openai", language, maxCount=1)
     (delivery,) = result.deliveries
     assert delivery.delivery.loss is not None
@@ -60,7 +60,7 @@ def test_single_allowed_image_is_described_as_one_of_several(language: str, word
     assert note.endswith(words)
 
 
-def test_animation_that_the_model_accepts_is_sent_unchanged() -> None:
+def test_animation_in_an_accepted_format_is_sent_unchanged() -> None:
     reader = Reader(slots_for("openai"), Capabilities(("text", "vision")), parse_policies("extract+convert"))
     result = adapt(ChatRequest((Message(Role.USER, (animation("image/gif", 12),)),)), reader, TextStyle("en"))
     assert isinstance(result, Adapted)

@@ -60,7 +60,7 @@ def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("role", [Role.USER, Role.TOOL])
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_instructions_in_a_file_are_sent_only_as_a_quotation(name: str, protocol: str, role: Role) -> None:
+def test_instructions_in_a_described_file_are_sent_only_as_a_quotation(name: str, protocol: str, role: Role) -> None:
     """This holds for every vendor's payload, in messages and tool results."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=parse_policies("extract+convert+describer"), describer_for=lambda _: SEER)

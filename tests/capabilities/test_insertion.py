@@ -23,7 +23,9 @@ from capabilities.core.translatable import insert_facts
         ("版本%(number)s中的%(name)s", {"number": 7, "name": ""}, "版本 7 中的"),
     ],
 )
-def test_spaces_only_separate_chinese_from_latin(sentence: str, facts: dict[str, object], expected: str) -> None:
+def test_inserted_value_is_spaced_only_between_chinese_and_latin(
+    sentence: str, facts: dict[str, object], expected: str
+) -> None:
     """Spaces that a translator wrote around the placeholder do not matter."""
     assert insert_facts(sentence, facts) == expected
 
@@ -32,6 +34,6 @@ def test_sentence_in_latin_letters_keeps_its_spaces() -> None:
     assert insert_facts("Open %(name)s now (%(code)s)", {"name": "图片", "code": "图"}) == "Open 图片 now (图)"
 
 
-def test_missing_value_raises_key_error() -> None:
+def test_missing_placeholder_value_raises_key_error() -> None:
     with pytest.raises(KeyError):
         insert_facts("%(name)s", {})

@@ -35,13 +35,13 @@ def no_default() -> Callable[[Any], Any]:
 
 
 @given(JSON)
-def test_written_json_is_read_alike_by_codec_and_standard_library(value: Any) -> None:
+def test_written_json_is_read_back_by_the_standard_library(value: Any) -> None:
     """The codec leaves numbers beyond 64 bits to the standard library."""
     assert json.loads(write_json(value, no_default)) == value
 
 
 @pytest.mark.parametrize("text", ['{"a": NaN}', '{"a": -Infinity}', '"\\ud800"', "123456789012345678", "[]", '"é"'])
-def test_standard_library_reads_what_the_codec_rejects(text: str) -> None:
+def test_json_rejected_by_the_codec_is_read_like_the_standard_library(text: str) -> None:
     """Providers send NaN, infinities and lone surrogates."""
     assert repr(read_json(text)) == repr(json.loads(text))
     assert repr(read_json(text.encode())) == repr(json.loads(text))
@@ -60,13 +60,13 @@ def test_invalid_json_raises_a_value_error(text: bytes) -> None:
         read_json(text)
 
 
-def test_repaired_sentence_can_still_be_translated() -> None:
+def test_message_repaired_from_lone_surrogates_stays_translatable() -> None:
     repaired = repair(translatable("%(name)s is missing.", name="\ud83d\ude00"))
     assert isinstance(repaired, Translatable)
     assert repaired.facts == {"name": "😀"}
 
 
-def test_media_is_found_by_both_writers() -> None:
+def test_payload_media_is_found_by_codec_and_standard_library_writers() -> None:
     """If the codec fails midway, the media found so far are discarded and the search starts again."""
     media = MediaData(make_blob(b"abc"), "data:x;base64,")
     payload = {"first": media, "huge": 2**80, "second": [media], "view": MappingProxyType({"a": (1, 2)})}

@@ -42,7 +42,7 @@ def count(value: Any) -> int:
 
 @pytest.mark.usefixtures("short_steps")
 @given(value=VALUES, escaped=st.booleans())
-def test_document_parsed_in_steps_has_the_same_value(value: Any, escaped: bool) -> None:
+def test_json_parsed_in_steps_has_the_same_value(value: Any, escaped: bool) -> None:
     text = json.dumps(value, ensure_ascii=escaped).encode()
     scan = scan_json(text, 10**6)
     skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")
@@ -61,7 +61,7 @@ def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, befo
     assert restore_strings(orjson.loads(skeleton), texts) == value
 
 
-def test_json_inside_a_string_counts_as_one_value() -> None:
+def test_json_inside_a_string_is_counted_as_one_value() -> None:
     prose = json.dumps({"text": 'He said: "[1, 2, {3}]", and left.\\ ' * 5_000}).encode()
     assert scan_json(prose, 3).values == 3
 
@@ -69,7 +69,7 @@ def test_json_inside_a_string_counts_as_one_value() -> None:
 @pytest.mark.parametrize(
     "part", [b"[],", b"{},", b'"",', b'"a":1,', b"1,1,1,1,", b"[[],{}],", b'{"a":"b"},'], ids=lambda part: part.decode()
 )
-def test_too_many_values_are_rejected_before_parsing(part: bytes, settings: Any) -> None:
+def test_too_many_json_values_are_rejected_before_parsing(part: bytes, settings: Any) -> None:
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + part * 1_000_000
     with pytest.raises(JsonTooLargeError, match=r"1000 JSON values.*ROUTING_ADMIN_MAX_JSON_VALUES") as refusal:
@@ -77,13 +77,13 @@ def test_too_many_values_are_rejected_before_parsing(part: bytes, settings: Any)
     assert refusal.value.status == 413
 
 
-def test_maximum_number_of_values_is_parsed(settings: Any) -> None:
+def test_maximum_number_of_json_values_is_parsed(settings: Any) -> None:
     settings.MAX_JSON_VALUES = 1_000
     text = b"[" + b",".join([b'"a"'] * 799) + b"]"
     assert len(load_json(text)) == 799
 
 
-def test_byte_limit_counts_text_without_files(settings: Any) -> None:
+def test_json_byte_limit_counts_text_but_not_embedded_files(settings: Any) -> None:
     settings.MAX_JSON_BYTES = 5 * 1024 * 1024
     text, file = "word, word " * 500_000, "data:image/png;base64," + "QUJD" * 2_000_000
     assert load_json(json.dumps({"url": file}).encode(), counts_text=True) == {"url": file}
@@ -96,13 +96,13 @@ def test_byte_limit_counts_text_without_files(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("ending", ["\\ud83d", "\\ud83dx", "\x01", "\\x", "\\u12"])
-def test_large_document_is_rejected_for_the_same_reasons_as_a_small_one(ending: str) -> None:
+def test_large_invalid_json_is_rejected_for_the_same_reasons_as_small_json(ending: str) -> None:
     for filling in ("", "a" * 5_000_000):
         with pytest.raises(ValueError, match=re.compile("surrogate|control|escape|hex", re.I)):
             load_json(f'{{"a":"{filling}{ending}"}}'.encode())
 
 
-def test_json_within_a_string_has_its_own_limit() -> None:
+def test_json_in_tool_call_arguments_has_its_own_value_limit() -> None:
     shallow, crowded = '{"a":' + "[" * 9 + "]" * 9 + "}", '{"a":[' + "[]," * 500_000 + "[]]}"
     assert parse_arguments(shallow) == json.loads(shallow)
     assert parse_arguments(crowded) == {"_raw": crowded}

@@ -11,12 +11,12 @@ from capabilities.core.services.agents import LINK_KIND, find_public_id, find_se
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_no_log_line_contains_the_secret_of_a_link(before: str, behind: str) -> None:
+def test_secret_of_an_agent_page_link_is_redacted(before: str, behind: str) -> None:
     text, public, _ = make_key(LINK_KIND)
     assert (find_public_id(text), len(find_secret(text))) == (public, 43)
     assert find_secret(text) not in redact(f"{before} /agent-page/{text}/{behind}")
 
 
 @given(st.text())
-def test_text_that_is_no_link_has_no_parts(text: str) -> None:
+def test_text_that_is_no_agent_page_link_has_no_id_or_secret(text: str) -> None:
     assert (find_public_id(text), find_secret(text)) == ("", "")

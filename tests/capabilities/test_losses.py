@@ -28,7 +28,7 @@ def deliver(file: FilePart, candidate: Reader) -> PartDelivery:
     return adaptation.deliveries[0]
 
 
-def test_cut_text_reports_its_missing_share() -> None:
+def test_cut_text_reports_the_missing_share() -> None:
     part = deliver(replace(LOG, content=FakeContent(words="x" * 88_000)), reader())
     assert (part.delivery.outcome, part.delivery.form) == (Outcome.INLINED, DeliveryForm.CUT)
     assert part.delivery.loss == Loss(LossKind.CUT, 0.5)
@@ -42,7 +42,7 @@ def test_complete_text_has_no_loss() -> None:
 
 
 @pytest.mark.parametrize(("share", "loss"), [(0.25, Loss(LossKind.CUT, 0.75)), (None, Loss(LossKind.CUT)), (1.0, None)])
-def test_incomplete_extraction_reports_its_missing_share(share: float | None, loss: Loss | None) -> None:
+def test_incomplete_extraction_reports_the_missing_share(share: float | None, loss: Loss | None) -> None:
     class Stopped(FakeContent):
         def text(self) -> Text | None:
             return Text("page one", "pdf", "[truncated]" if loss else "", share)
@@ -52,7 +52,7 @@ def test_incomplete_extraction_reports_its_missing_share(share: float | None, lo
     assert summary([part]) == ("file=extracted:cut" if loss else "file=extracted")
 
 
-def test_losses_of_extraction_and_cut_are_combined() -> None:
+def test_extraction_loss_and_cut_loss_are_combined() -> None:
     class Stopped(FakeContent):
         def text(self) -> Text | None:
             return Text("x" * 88_000, "pdf", "[truncated]", 0.5)
@@ -61,7 +61,7 @@ def test_losses_of_extraction_and_cut_are_combined() -> None:
 
 
 @pytest.mark.parametrize(("size", "loss"), [((200, 100), Loss(LossKind.SCALED, 0.75)), ((400, 200), None)])
-def test_scaled_image_reports_its_loss_and_a_converted_one_does_not(size: tuple[int, int], loss: Loss | None) -> None:
+def test_downscaled_image_reports_a_loss_and_converted_image_does_not(size: tuple[int, int], loss: Loss | None) -> None:
     content = FakeContent(image=Converted(make_blob(b"png"), "image/png", *size))
     part = deliver(replace(BMP, content=content), reader("vision"))
     assert (part.delivery.outcome, part.delivery.loss) == (Outcome.CONVERTED, loss)
@@ -69,7 +69,7 @@ def test_scaled_image_reports_its_loss_and_a_converted_one_does_not(size: tuple[
     assert summary([part]) == ("image=converted:scaled" if loss else "image=converted")
 
 
-def test_image_that_its_file_crops_is_complete() -> None:
+def test_cropped_image_counts_as_complete() -> None:
     """A HEIC file may store more pixels than are visible."""
     content = FakeContent(image=Converted(make_blob(b"png"), "image/png", 300, 150, 300 * 150))
     assert deliver(replace(BMP, content=content), reader("vision")).delivery.loss is None
@@ -88,7 +88,7 @@ def test_file_with_only_a_byte_order_mark_is_complete() -> None:
 
 
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
-def test_loss_is_between_1_and_99_percent(arrives: int, percent: int) -> None:
+def test_loss_of_an_incomplete_delivery_is_between_1_and_99_percent(arrives: int, percent: int) -> None:
     """Every incomplete delivery contains some of the file and lacks some of it."""
     loss = measure_loss(LossKind.CUT, arrives, 1_000_000)
     assert loss is not None

@@ -56,7 +56,7 @@ def delivered_text(file: FilePart, candidate: Reader, text_style: TextStyle) -> 
     return adapted(chat_with(file), candidate, text_style).deliveries[0].text or ""
 
 
-def test_description_is_between_facts_and_reference() -> None:
+def test_model_description_is_between_file_facts_and_artifact_reference() -> None:
     facts = delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert delivered_text(PICTURE, reader(), BY_MODEL) == f"{facts}\n<A cat on a mat.>\nArtifact ID: artifact:id1"
 
@@ -64,22 +64,22 @@ def test_description_is_between_facts_and_reference() -> None:
 @pytest.mark.parametrize(
     ("language", "slot"), [("en", f"[Here {SEER} describes"), ("zh", f"[此处为 {SEER} 对该文件的描述")]
 )
-def test_placeholder_marks_a_missing_description(language: str, slot: str) -> None:
+def test_pending_description_is_replaced_by_a_placeholder(language: str, slot: str) -> None:
     """Until the describer is called, a placeholder in the model's language names the describer."""
     assert slot in delivered_text(PICTURE, reader(), TextStyle(language))
 
 
-def test_failed_describer_leaves_facts_and_reference() -> None:
+def test_failed_describer_leaves_file_facts_and_artifact_reference() -> None:
     result = adapted(chat_with(PICTURE), reader(), style(DescriptionState.FAILED))
     assert result.deliveries[0].text == delivered_text(PICTURE, reader(policy="describe"), TextStyle("en"))
     assert summary(result.deliveries) == "image=described:describer_failed"
 
 
-def test_header_reports_the_description_by_a_model() -> None:
+def test_delivery_header_reports_a_description_by_a_model() -> None:
     assert summary(adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries) == "image=described:by_model"
 
 
-def test_pending_descriptions_are_listed_until_their_result_is_known() -> None:
+def test_delivery_needs_a_description_until_the_result_is_known() -> None:
     waiting = adapted(chat_with(PICTURE), reader(), TextStyle("en")).deliveries[0].delivery
     known = adapted(chat_with(PICTURE), reader(), BY_MODEL).deliveries[0].delivery
     assert (needs_description(waiting), needs_description(known)) == (True, False)
@@ -101,7 +101,7 @@ def test_undescribable_file_has_no_describer(file: FilePart) -> None:
 @pytest.mark.parametrize(
     "candidate", [reader(policy="extract+convert"), reader(describer="")], ids=["policy", "no describer"]
 )
-def test_without_policy_or_describer_a_file_is_replaced_by_its_facts(candidate: Reader) -> None:
+def test_file_without_describer_policy_or_describer_is_not_described_by_a_model(candidate: Reader) -> None:
     assert decide(PICTURE, candidate).describer == ""
 
 
@@ -117,7 +117,7 @@ def test_scan_without_text_is_described_by_a_model() -> None:
     assert summary(adapted(chat_with(scan), reader(), BY_MODEL).deliveries) == "file=described:by_model"
 
 
-def test_agent_that_only_gets_a_description_is_no_reader() -> None:
+def test_agent_that_gets_only_a_description_cannot_read_the_file() -> None:
     assert not can_read(PICTURE, reader())
 
 
@@ -137,7 +137,7 @@ def _note(files_asked: list[FilePart]) -> Callable[[FilePart], str]:
     return note
 
 
-def test_fields_before_a_description_still_parse() -> None:
+def test_attachment_fields_before_a_model_description_still_parse() -> None:
     blocks = parse_all(delivered_text(PICTURE, reader(), style(DescriptionState.BY_MODEL, "> [Attachment received]")))
     assert [(block.block, block.filename, block.artifact_ref) for block in blocks] == [
         ("attachment", "cat.png", "artifact:id1")
@@ -163,7 +163,7 @@ KINDS = {
     role=st.sampled_from([Role.USER, Role.TOOL, Role.SYSTEM]),
     text_style=st.sampled_from([BY_MODEL, style(DescriptionState.FAILED), TextStyle("en")]),
 )
-def test_describer_policy_replaces_only_plain_facts(
+def test_describer_policy_changes_only_files_described_by_facts(
     files: list[str], protocol: str, capabilities: frozenset[str], role: Role, text_style: TextStyle
 ) -> None:
     chat = ChatRequest((Message(role, tuple(KINDS[name] for name in files), tool_call_id="call"),))
@@ -185,7 +185,7 @@ def test_describer_policy_replaces_only_plain_facts(
     capabilities=st.frozensets(st.sampled_from(["vision", "audio", "file"])),
     failing=st.frozensets(st.sampled_from(sorted(KINDS))),
 )
-def test_first_description_of_a_file_is_kept_in_every_later_turn(
+def test_first_description_of_a_file_is_reused_in_every_later_turn(
     file_names: list[list[str]], capabilities: frozenset[str], failing: frozenset[str]
 ) -> None:
     def make_description(file: FilePart, describer: str, message: int) -> ModelDescription:

@@ -54,11 +54,11 @@ def fault(name: str, body: bytes, kind: str = "application/json", **call: Any) -
         ("https://llm.example/x/chat/completions?api-version=3", "https://llm.example/x/embeddings?api-version=3"),
     ],
 )
-def test_operation_url_is_derived_from_base_or_chat_url(endpoint: str, url: str) -> None:
+def test_passthrough_url_is_derived_from_base_url_or_chat_url(endpoint: str, url: str) -> None:
     assert encode("embeddings", {}, endpoint=endpoint).url == url
 
 
-def test_extra_body_of_a_provider_is_merged_last() -> None:
+def test_extra_body_of_the_provider_is_merged_last() -> None:
     extra = {"input_type": "query", "deep": {"a": 1}}
     assert encode("embeddings", {"input": "a", "deep": {"b": 2}}, extra_body=extra).payload == {
         "input": "a",
@@ -70,7 +70,7 @@ def test_extra_body_of_a_provider_is_merged_last() -> None:
     assert form.payload == {"language": ("de",), "model": ("m",), "input_type": ("query",), "deep": ('{"a": 1}',)}
 
 
-def test_form_escapes_quotes_and_line_ends() -> None:
+def test_multipart_form_escapes_quotes_and_line_ends() -> None:
     """Names and values are escaped in a multipart form, whose length is known before its files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
@@ -105,12 +105,12 @@ def test_form_escapes_quotes_and_line_ends() -> None:
         ("speech", b"<html>", "text/html", Fault.BAD_CONTENT_TYPE),
     ],
 )
-def test_invalid_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
+def test_invalid_passthrough_response_is_a_fault(name: str, body: bytes, kind: str, expected: Fault) -> None:
     """After an invalid response, the next candidate is called."""
     assert fault(name, body, kind) is expected
 
 
-def test_plain_transcript_may_be_anything_but_a_web_page() -> None:
+def test_plain_transcript_may_be_any_text_except_html() -> None:
     outcome = decode("transcriptions", b"<noise>", "text/plain", answer_format="srt")
     assert isinstance(outcome, PassthroughAnswer)
     assert (outcome.body, outcome.text, outcome.content_type) == (b"<noise>", "<noise>", "text/plain")
@@ -118,7 +118,7 @@ def test_plain_transcript_may_be_anything_but_a_web_page() -> None:
     assert fault("transcriptions", b"<html>", "text/html", answer_format="text") is Fault.BAD_CONTENT_TYPE
 
 
-def test_content_type_that_a_browser_could_execute_is_replaced() -> None:
+def test_browser_executable_content_type_of_a_response_is_replaced() -> None:
     sound = decode("speech", b"<svg>", "image/svg+xml")
     transcript = decode("transcriptions", b"a", "text/xml", answer_format="text")
     assert isinstance(sound, PassthroughAnswer)
@@ -132,7 +132,7 @@ def test_reranking_without_results_is_valid() -> None:
         assert isinstance(decode("rerank", body), PassthroughAnswer)
 
 
-def test_only_the_models_name_is_changed_in_a_response() -> None:
+def test_only_the_model_name_is_changed_in_a_passthrough_response() -> None:
     raw = b'{"data":[{"embedding":[1.0e-05]}],  "model":"m-2"}'
     outcome = decode("embeddings", raw)
     assert isinstance(outcome, PassthroughAnswer)
@@ -143,7 +143,7 @@ def test_only_the_models_name_is_changed_in_a_response() -> None:
     assert images.body_for("mine") == images.body
 
 
-def test_complete_response_becomes_the_requested_events() -> None:
+def test_complete_response_to_a_stream_request_is_converted_to_events() -> None:
     images = json.dumps({"data": [{"b64_json": "AA=="}, {"b64_json": "AQ=="}], "output_format": "webp"}).encode()
     outcome = decode("images", images, stream=True)
     assert isinstance(outcome, PassthroughAnswer)
@@ -203,7 +203,7 @@ def test_text_of_a_streamed_completion_is_counted_without_reported_usage() -> No
         ({"usage": 7, "meta": []}, (None, None)),
     ],
 )
-def test_usage_is_read_from_every_hosts_fields(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
+def test_usage_is_read_from_the_fields_of_every_host(value: dict[str, Any], counts: tuple[Any, Any]) -> None:
     """If a host reports only the total, it counts as input tokens."""
     counted = parse_usage(value)
     assert (counted.prompt_tokens, counted.completion_tokens) == counts
@@ -221,7 +221,7 @@ def test_usage_is_read_from_every_hosts_fields(value: dict[str, Any], counts: tu
         transcription_text_done_event.Usage,
     ],
 )
-def test_no_usage_field_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
+def test_every_usage_field_of_the_sdks_is_in_the_usage_tables(model: type[BaseModel]) -> None:
     assert set(model.model_fields) <= {*replies.TOTALS, *replies.DETAILS, *replies.IGNORED_COUNTS}
 
 
@@ -235,11 +235,11 @@ def test_no_usage_field_of_an_sdk_is_missing_from_our_tables(model: type[BaseMod
         transcription.UsageTokensInputTokenDetails,
     ],
 )
-def test_no_token_type_of_an_sdk_is_missing_from_our_tables(model: type[BaseModel]) -> None:
+def test_every_token_detail_of_the_sdks_is_in_the_usage_tables(model: type[BaseModel]) -> None:
     assert set(model.model_fields) <= {*replies.INPUT, *replies.OUTPUT, *replies.IGNORED_COUNTS}
 
 
-def test_plain_transcript_becomes_the_last_event_of_a_stream() -> None:
+def test_plain_transcript_for_a_stream_request_becomes_the_done_event() -> None:
     answer = decode("transcriptions", b"Good morning", "text/plain", stream=True, answer_format="text")
     assert isinstance(answer, PassthroughAnswer)
     events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]

@@ -77,7 +77,7 @@ def test_public_https_origins_and_the_echo_provider_may_be_called(url):
         "https://[2001:0:7f00:1::]/",
     ],
 )
-def test_other_origins_are_rejected_with_the_name_of_the_setting(url):
+def test_private_or_plain_http_origin_is_rejected_with_the_name_of_the_setting(url):
     sentence = refuse_url(url, CLOSED)
     assert sentence is not None
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
@@ -152,27 +152,27 @@ private_networks = st.sampled_from(
     private_networks.flatmap(lambda network: st.integers(0, network.num_addresses - 1).map(lambda n: network[n])),
     st.data(),
 )
-def test_every_spelling_of_a_private_address_is_rejected(address, data):
+def test_every_ipv6_spelling_of_a_private_address_is_rejected(address, data):
     host = data.draw(st.sampled_from(mapped_addresses(address)))
     assert refuse_url(f"https://{host}/v1", CLOSED) is not None
     assert refuse_url(f"https://{host}:443/v1", CLOSED) is not None
 
 
 @given(st.ip_addresses(v=4) | st.ip_addresses(v=6))
-def test_private_addresses_of_the_standard_library_are_never_public(address):
+def test_address_that_the_standard_library_calls_private_is_never_public(address):
     if not address.is_global or address.is_multicast:
         assert not is_public(str(address)) or getattr(address, "ipv4_mapped", None) is not None
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_name_that_resolves_to_a_private_address_is_rejected(address):
+def test_host_that_resolves_to_a_private_address_is_rejected(address):
     sentence = check_addresses("https://evil.example/v1", ["8.8.8.8", address], CLOSED)
     assert address in sentence
     assert "ROUTING_ADMIN_ALLOWED_ORIGINS" in sentence
     assert check_addresses("https://evil.example/v1", ["8.8.8.8"], CLOSED) is None
 
 
-def test_listed_origin_must_match_in_scheme_host_and_port():
+def test_allowed_origin_must_match_in_scheme_host_and_port():
     policy = parse_policy("http://localhost:11434/v1, https://10.0.0.5")
     assert refuse_url("http://localhost:11434/api/chat", policy) is None
     assert refuse_url("https://10.0.0.5/v1", policy) is None
@@ -191,12 +191,12 @@ def test_recently_reserved_networks_are_not_public(address):
 @pytest.mark.parametrize(
     "proxy", ["http://proxy.example:3128", "http://169.254.169.254", "https://10.0.0.1", "socks5://a"]
 )
-def test_proxy_follows_the_same_rule_as_an_endpoint(proxy):
+def test_proxy_with_a_disallowed_origin_is_rejected(proxy):
     """A proxy sees every request and key."""
     assert "proxy" in refuse_proxy(proxy, CLOSED)
 
 
-def test_proxy_for_an_endpoint_without_tls_has_to_be_listed():
+def test_proxy_for_an_endpoint_without_tls_must_be_an_allowed_origin():
     """Without TLS, the proxy could read the key."""
     proxy, endpoint = "https://proxy.example", "HTTP://10.0.0.5:8000/v1"
     assert "it would read the key" in refuse_proxy(proxy, CLOSED, endpoint=endpoint)
@@ -205,14 +205,14 @@ def test_proxy_for_an_endpoint_without_tls_has_to_be_listed():
     assert refuse_proxy(proxy, CLOSED, own_proxy=proxy, endpoint=endpoint) is None
 
 
-def test_message_about_a_listed_proxy_hides_user_and_password():
+def test_proxy_rejection_message_hides_user_and_password():
     policy = parse_policy("http://proxy.example:3128")
     assert refuse_proxy("http://user:secret@proxy.example:3128", policy) is None
     assert "secret" not in refuse_proxy("http://user:secret@other.example:3128", policy)
     assert refuse_proxy("https://user:secret@proxy.example", CLOSED) is None
 
 
-def test_origin_is_normalized():
+def test_parsed_origin_is_normalized():
     assert parse_origin("HTTPS://API.Example.com/v1") == "https://api.example.com:443"
     assert parse_origin("http://[::1]:80/") == "http://[::1]:80"
     assert parse_origin("ftp://a") is None

@@ -37,7 +37,7 @@ def native_parts(result: Adapted) -> list[NativePart]:
 
 
 @pytest.mark.parametrize("policy", ["extract+convert", "convert"])
-def test_text_before_the_images_says_which_pages_they_are(policy: str) -> None:
+def test_introduction_of_page_images_lists_the_page_numbers(policy: str) -> None:
     result = adapted(reader("vision", policy=policy), SCAN)
     lead, *pages = result.chat.messages[0].parts
     assert isinstance(lead, TextPart)
@@ -50,13 +50,13 @@ def test_text_before_the_images_says_which_pages_they_are(policy: str) -> None:
     assert summary(result.deliveries) == "file=converted"
 
 
-def test_introduction_of_pages_is_translated_to_chinese() -> None:
+def test_introduction_of_page_images_is_translated_to_chinese() -> None:
     lead = adapted(reader("vision"), SCAN, language="zh").chat.messages[0].parts[0]
     assert isinstance(lead, TextPart)
     assert lead.text.endswith("处理方式: 第 1–3 页（共 3 页）已转换为图片，依次如下，原为 PDF 文档")
 
 
-def test_file_is_delivered_natively_then_as_text_then_as_pages() -> None:
+def test_scanned_document_is_sent_natively_or_as_text_or_as_page_images() -> None:
     with_words = replace(SCAN, content=FakeScan(words="Total: 3", page=PAGE))
     assert adapted(reader("vision", "file"), with_words).deliveries[0].delivery.outcome is Outcome.NATIVE
     assert adapted(reader("vision"), with_words).deliveries[0].delivery.outcome is Outcome.EXTRACTED
@@ -82,27 +82,27 @@ def test_scan_that_cannot_be_rendered_is_described_as_having_no_text(candidate: 
     assert result.deliveries[0].delivery.reason.code is ReasonCode.NO_TEXT_FOUND
 
 
-def test_pages_over_twenty_are_reported_as_missing() -> None:
+def test_page_images_beyond_twenty_are_reported_as_missing() -> None:
     result = adapted(reader("vision"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(native_parts(result)) == 20
     assert result.deliveries[0].delivery.loss == Loss(LossKind.CUT, 0.8)
     assert summary(result.deliveries) == "file=converted:cut"
 
 
-def test_pages_count_toward_the_limit_on_images() -> None:
+def test_page_images_count_toward_the_image_limit() -> None:
     """Under a limit of four images, a conversation with two images can have two pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(native_parts(result)) == 4
 
 
-def test_fewer_than_twenty_pages_are_sent_to_anthropic() -> None:
+def test_at_most_ten_page_images_are_sent_to_anthropic() -> None:
     """If a request has more than twenty images, Anthropic accepts only smaller ones."""
     result = adapted(reader("vision", protocol="anthropic"), replace(SCAN, content=FakeScan(page=PAGE, total=100)))
     assert len(native_parts(result)) == 10
 
 
-def test_pages_of_an_openai_tool_result_follow_the_results() -> None:
+def test_page_images_of_an_openai_tool_result_follow_in_a_user_message() -> None:
     """OpenAI accepts no images in tool results. The text that introduces the pages remains in the tool result."""
     result = adapted(reader("vision"), SCAN, role=Role.TOOL)
     assert [message.role for message in result.chat.messages] == [Role.TOOL, Role.USER]
@@ -110,7 +110,7 @@ def test_pages_of_an_openai_tool_result_follow_the_results() -> None:
     assert result.deliveries[0].delivery.hoist
 
 
-def test_older_scan_is_described_if_a_newer_image_needs_the_limit() -> None:
+def test_older_scan_is_described_if_newer_images_use_up_the_limit() -> None:
     messages = (Message(Role.USER, (SCAN,)), Message(Role.USER, (PNG,)), Message(Role.USER, (PNG,)))
     result = adapt(ChatRequest(messages), reader("vision", maxCount=4), TextStyle("en"))
     assert isinstance(result, Adapted)

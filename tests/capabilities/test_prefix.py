@@ -96,12 +96,14 @@ def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
         (4, (1, 6), "dNNNNdd"),
     ],
 )
-def test_exceeding_a_limit_frees_half_of_it(max_count: int, groups: tuple[int, ...], expected: str) -> None:
+def test_exceeding_the_file_count_limit_describes_the_older_half(
+    max_count: int, groups: tuple[int, ...], expected: str
+) -> None:
     """When a limit on files is exceeded, the oldest files are described, and files of one message stay together."""
     assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
-def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
+def test_exceeding_the_byte_limit_describes_the_older_half() -> None:
     """An image that exceeds the byte limit by itself displaces no other image."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
@@ -110,7 +112,7 @@ def test_exceeding_a_byte_limit_frees_half_of_it() -> None:
     assert encode_parts((*growing_conversation(1, 1, 1, 1, size=100)[-1], huge), candidate) == "NNNNd"
 
 
-def test_text_that_fills_the_request_frees_half_of_it() -> None:
+def test_text_exceeding_the_request_size_describes_older_files() -> None:
     candidate = reader({"maxRequestBytes": 2000})
     before = growing_conversation(1, 1, size=600)[-1]
     assert encode_parts(before, candidate) == "NN"
@@ -118,7 +120,7 @@ def test_text_that_fills_the_request_frees_half_of_it() -> None:
     assert encode_parts((*before, *long_turns), candidate) == "dd"
 
 
-def test_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() -> None:
+def test_ninth_image_breaks_the_prefix_and_the_next_three_do_not() -> None:
     """With a limit of 8 images, the prefix changes once per four new images."""
     candidate, turns = reader({"image": {"maxCount": 8}}), growing_conversation(*(1,) * 14)
     states = [adapted(turn, candidate) for turn in turns]
@@ -139,7 +141,7 @@ def test_ninth_image_changes_the_older_half_and_the_next_three_change_nothing() 
         ),
     ],
 )
-def test_preview_says_what_one_more_file_would_change(count: int, sentence: str) -> None:
+def test_preview_predicts_how_one_more_file_changes_the_prefix(count: int, sentence: str) -> None:
     """The preview counts messages from 1."""
     candidate, chat = reader({"image": {"maxCount": 8}}), ChatRequest(growing_conversation(*(1,) * count)[-1])
     predicted = predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH)
@@ -274,7 +276,7 @@ def assert_continues(protocol: str, earlier: dict[str, Any], later: dict[str, An
     shape=st.none() | st.just(JSON_SHAPE),
     window=st.sampled_from([None, 3_000, 20_000]),
 )
-def test_each_turn_begins_with_the_previous_turn(
+def test_each_turn_begins_with_the_payload_of_the_previous_turn(
     protocol: str,
     turns: list[tuple[Message, ...]],
     limits: dict[str, Any],
@@ -309,13 +311,13 @@ def count_breaks(turns: Sequence[Sequence[Message]], candidate: Reader) -> int:
 
 
 @given(groups=GROUPS, max_count=st.integers(1, 9))
-def test_limit_on_files_breaks_the_prefix_once_per_half(groups: list[int], max_count: int) -> None:
+def test_file_count_limit_breaks_the_prefix_at_most_once_per_half_limit(groups: list[int], max_count: int) -> None:
     breaks = count_breaks(growing_conversation(*groups), reader({"image": {"maxCount": max_count}}))
     assert breaks * max_count <= 2 * sum(groups)
 
 
 @given(groups=GROUPS, size=st.integers(1, 100), max_bytes=st.integers(1, 500))
-def test_limit_on_bytes_breaks_the_prefix_once_per_half(groups: list[int], size: int, max_bytes: int) -> None:
+def test_byte_limit_breaks_the_prefix_at_most_once_per_half_limit(groups: list[int], size: int, max_bytes: int) -> None:
     breaks = count_breaks(growing_conversation(*groups, size=size), reader({"image": {"maxTotalBytes": max_bytes}}))
     assert breaks * max_bytes <= 2 * sum(groups) * size
 
@@ -341,7 +343,7 @@ def test_smaller_size_limit_for_many_images_breaks_the_prefix_once() -> None:
     assert count_breaks([messages[: 2 * number + 1] for number in range(6)], candidate) == 1
 
 
-def test_prediction_assumes_another_file_like_the_last() -> None:
+def test_prefix_prediction_assumes_another_file_like_the_last_file() -> None:
     who = reader({"image": {"maxTotalBytes": 100}})
     small, large = picture(0, 10), picture(1, 60)
     for files, breaks in (((small, large), True), ((large, small), False)):

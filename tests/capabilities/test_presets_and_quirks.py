@@ -37,7 +37,7 @@ EXPECTED_URLS = {
 """Hosts that must be known, with their base URLs. Keys are sent to no other URL."""
 
 
-def test_every_preset_is_complete() -> None:
+def test_every_provider_preset_is_complete() -> None:
     """A preset has names in both languages, a URL without a trailing slash, a protocol, valid quirks and a source."""
     assert {name: BY_NAME[name].base_url for name in EXPECTED_URLS} == EXPECTED_URLS
     assert {preset.name: preset.protocol for preset in PRESETS if preset.protocol != "openai"} == {
@@ -76,7 +76,7 @@ def test_limits_of_a_preset_refer_to_an_existing_template() -> None:
         ("", None),
     ],
 )
-def test_preset_is_found_by_the_whole_host_name(host: str, name: str | None) -> None:
+def test_preset_is_found_only_by_the_complete_host_name(host: str, name: str | None) -> None:
     preset = preset_for_host(host)
     assert (preset.name if preset else None) == name
 
@@ -94,11 +94,11 @@ def test_preset_is_found_by_the_whole_host_name(host: str, name: str | None) -> 
         ("no url [", "openai"),
     ],
 )
-def test_protocol_follows_from_path_then_host(endpoint: str, protocol: str) -> None:
+def test_protocol_is_detected_from_path_before_host(endpoint: str, protocol: str) -> None:
     assert endpoint_protocol(endpoint) == protocol
 
 
-def test_quirk_of_a_provider_precedes_its_hosts() -> None:
+def test_provider_quirk_overrides_the_preset_quirk_of_the_host() -> None:
     endpoint = "https://api.mistral.ai/v1"
     assert quirks_for(endpoint, {})["input_audio_shape"] == "string"
     assert quirks_for(endpoint, {"input_audio_shape": "object"})["input_audio_shape"] == "object"
@@ -130,13 +130,13 @@ def test_invalid_quirk_is_an_error_and_an_unknown_one_a_warning(
         st.sampled_from(list(QUIRKS)), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.text())
     )
 )
-def test_effective_quirk_is_always_valid(quirks: dict[str, Any]) -> None:
+def test_effective_quirks_are_always_valid(quirks: dict[str, Any]) -> None:
     for protocol in PROTOCOLS:
         effective = {name: quirk(quirks, name, protocol) for name in QUIRKS}
         assert check_quirks(effective) == ()
 
 
-def test_every_quirk_has_a_meaning_of_at_most_two_sentences() -> None:
+def test_every_quirk_is_documented_in_at_most_two_sentences() -> None:
     """A quirk's `by_protocol` contains only protocol names."""
     for known in QUIRKS.values():
         assert known.meaning.endswith(".")

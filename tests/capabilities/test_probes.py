@@ -38,7 +38,7 @@ def test_every_capability_except_text_has_a_probe() -> None:
     assert set(PROBES) == {CAPABILITY_OF_KIND[kind] for kind in Kind} - {"text"}
 
 
-def test_word_is_drawn_in_readable_letters() -> None:
+def test_probe_word_is_drawn_in_readable_letters() -> None:
     """A letter is drawn in seven rows and five columns of pixels, with a gap between letters."""
     rows = ["".join("#" if pixel == 0 else "." for pixel in row) for row in draw("KEY", 17, 7, 1)]
     assert rows == [
@@ -53,7 +53,7 @@ def test_word_is_drawn_in_readable_letters() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROBES))
-def test_probe_has_its_type_and_word_and_the_control_file_none(name: str) -> None:
+def test_probe_file_contains_the_word_and_control_file_contains_none(name: str) -> None:
     probe = PROBES[name]
     full, empty = probe.make_file(SECRETS[name]), probe.make_file("")
     assert word_in(Media("", data=full)) == SECRETS[name]
@@ -63,11 +63,11 @@ def test_probe_has_its_type_and_word_and_the_control_file_none(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["vision", "video"])
-def test_every_word_is_drawn_completely(name: str) -> None:
+def test_every_probe_word_is_drawn_completely(name: str) -> None:
     assert [word_in(Media("", data=PROBES[name].make_file(word))) for word in WORDS] == list(WORDS)
 
 
-def test_pillow_pypdf_and_the_standard_library_open_the_probes() -> None:
+def test_probe_files_can_be_opened_by_pillow_pypdf_and_the_standard_library() -> None:
     assert Image.open(io.BytesIO(PROBES["vision"].make_file("ACORN"))).size == (560, 160)
     assert len(PdfReader(io.BytesIO(PROBES["file"].make_file("ACORN")), strict=True).pages) == 1
     with wave.open(io.BytesIO(PROBES["audio"].make_file("0000"))) as sound:
@@ -76,7 +76,7 @@ def test_pillow_pypdf_and_the_standard_library_open_the_probes() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROBES))
-def test_neither_question_nor_filename_reveals_the_word(name: str) -> None:
+def test_probe_question_and_filename_do_not_reveal_the_word(name: str) -> None:
     probe = PROBES[name]
     assert not probe.vocabulary.find(f"{probe.question} {probe.filename}")
     file = build_request(probe, SECRETS[name]).messages[0].parts[1]
@@ -133,7 +133,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("name", "text", "reading"), ANSWERS)
-def test_answer_is_right_if_it_names_exactly_the_word(name: str, text: str, reading: AnswerReading) -> None:
+def test_probe_answer_is_right_only_if_exactly_the_word_is_named(name: str, text: str, reading: AnswerReading) -> None:
     assert read_answer(PROBES[name], SECRETS[name], ProbeAnswer(text=text)) is reading
 
 
@@ -149,13 +149,13 @@ def test_answer_is_right_if_it_names_exactly_the_word(name: str, text: str, read
         (Fault.READ_TIMEOUT, AnswerReading.FAILED),
     ],
 )
-def test_only_a_refusal_shows_that_a_model_does_not_read(fault: Fault, reading: AnswerReading) -> None:
+def test_only_a_content_refusal_shows_that_a_model_cannot_read_the_probe(fault: Fault, reading: AnswerReading) -> None:
     """A missing key, a rate limit or a network error does not show what a model reads."""
     assert read_answer(PROBES["vision"], "LANTERN", ProbeAnswer(fault=fault)) is reading
 
 
 @pytest.mark.parametrize("text", ["NONE", "The image is blank.", "It is empty.", "空白", "无", "I can't see a word."])
-def test_reader_finds_nothing_in_the_control_file(text: str) -> None:
+def test_answer_that_finds_no_word_in_the_control_file_is_a_denial(text: str) -> None:
     assert read_answer(PROBES["vision"], "", ProbeAnswer(text=text)) is AnswerReading.DENIED
 
 
@@ -183,7 +183,7 @@ HEDGED, SILENT, FAILED = AnswerReading.HEDGED, AnswerReading.SILENT, AnswerReadi
         (FAILED, DENIED, None, ProbeOutcome.UNCLEAR, ProbeReason.FAILED),
     ],
 )
-def test_both_files_must_agree(
+def test_probe_outcome_combines_both_word_files_and_the_control_file(
     first: AnswerReading,
     second: AnswerReading,
     control: AnswerReading | None,

@@ -48,7 +48,7 @@ def read_first_letters(request: ReceivedRequest) -> str:
     return f"say:{word_in(request.media[0])[:3] or 'NONE'}"
 
 
-def find_in_nothing(request: ReceivedRequest) -> str:
+def see_words_in_empty_files(request: ReceivedRequest) -> str:
     """Answer as a model that reads files correctly, but claims to see something in an empty file."""
     return f"say:{word_in(request.media[0]) or 'A kitten on a sofa.'}"
 
@@ -75,7 +75,7 @@ LIARS: dict[str, Callable[[], Model]] = {
     "says nothing": lambda: lambda _: "empty_content",
     "has no time": lambda: lambda _: 429,
     "sees too little": lambda: read_first_letters,
-    "finds something in nothing": lambda: find_in_nothing,
+    "finds something in nothing": lambda: see_words_in_empty_files,
 }
 
 READERS: dict[str, Callable[[], Model]] = {
@@ -113,23 +113,23 @@ def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("model", LIARS)
-def test_model_that_cannot_read_is_never_believed(protocol: str, model: str) -> None:
+def test_probe_never_confirms_a_model_that_cannot_read(protocol: str, model: str) -> None:
     assert ProbeOutcome.YES not in probe(protocol, LIARS[model]()).values()
 
 
 @pytest.mark.parametrize("protocol", PROBED_PROTOCOLS)
 @pytest.mark.parametrize("reader", READERS)
-def test_model_that_reads_is_believed(protocol: str, reader: str) -> None:
+def test_probe_confirms_a_model_that_reads(protocol: str, reader: str) -> None:
     outcomes = probe(protocol, READERS[reader]())
     assert len(outcomes) >= 2
     assert set(outcomes.values()) == {ProbeOutcome.YES}
 
 
 @pytest.mark.parametrize("model", ["denies", "denies politely", "denies in Chinese", "refuses", "calls it wrong"])
-def test_model_that_denies_or_refuses_both_files_does_not_read(model: str) -> None:
+def test_probe_reports_no_for_a_model_that_denies_or_refuses_both_files(model: str) -> None:
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.NO}
 
 
 @pytest.mark.parametrize("model", ["says yes", "hedges", "echoes the question", "says nothing", "has no time"])
-def test_result_of_an_evasive_model_is_unclear(model: str) -> None:
+def test_probe_result_of_an_evasive_model_is_unclear(model: str) -> None:
     assert set(probe("gemini", LIARS[model]()).values()) == {ProbeOutcome.UNCLEAR}

@@ -60,7 +60,7 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(FRAGMENTS, max_size=8).map("".join))
-def test_marker_words_skip_no_pattern_that_matches(text: str) -> None:
+def test_marker_word_filter_never_skips_a_matching_key_pattern(text: str) -> None:
     """A pattern is tried only if one of its marker words occurs in the text."""
     for announcing_words, pattern in PATTERNS:
         found = text.isascii() and pattern.search(text)
@@ -76,13 +76,13 @@ def test_marker_words_skip_no_pattern_that_matches(text: str) -> None:
 
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
-def test_known_key_is_removed_whatever_its_format(text: str, secret: str) -> None:
+def test_known_key_is_removed_regardless_of_format(text: str, secret: str) -> None:
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 
 
 @given(st.text(max_size=5000))
-def test_message_is_one_line_of_at_most_2_kib(text: str) -> None:
+def test_summarized_message_is_one_line_of_at_most_2_kib(text: str) -> None:
     message = summarize(text)
     assert len(message.encode()) <= MESSAGE_BYTES
     assert not any(ord(character) < 32 or ord(character) == 127 for character in message)
@@ -105,7 +105,7 @@ def test_message_is_one_line_of_at_most_2_kib(text: str) -> None:
         ("Cookie: session=abcdefgh12345678; path=/", "Cookie: …; path=/"),
     ],
 )
-def test_text_that_is_no_key_stays_readable(text: str, expected: str) -> None:
+def test_text_around_a_redacted_key_stays_readable(text: str, expected: str) -> None:
     assert redact(text) == expected
 
 
@@ -114,10 +114,10 @@ def test_data_url_is_reduced_to_its_type_and_length() -> None:
     assert text == "bad url data:image/png;base64,<24 characters>"
 
 
-def test_bidi_characters_are_removed_from_a_message() -> None:
+def test_bidi_characters_are_removed_from_a_summarized_message() -> None:
     """Bidi characters could reverse the reading direction of a log line."""
     assert summarize("one\u202etwo\u2066three") == "one two three"
 
 
-def test_base64_is_reduced_to_its_length() -> None:
+def test_base64_in_a_message_is_reduced_to_its_length() -> None:
     assert summarize("Invalid image: " + "iVBORw0KGgo" * 40) == "Invalid image: <440 characters>"

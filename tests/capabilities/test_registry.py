@@ -102,7 +102,7 @@ near_services = st.fixed_dictionaries(
 
 
 @pytest.mark.requirement("MCR-1.1", "MCR-1.3", "MCR-5.1", "MCR-5.5")
-def test_example_of_the_requirements_loads_without_a_problem() -> None:
+def test_requirements_example_loads_without_problems() -> None:
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.problems == ()
     assert [entry.id for entry in loaded] == ["text-model", "vision-model", "multimodal-model"]
@@ -120,7 +120,7 @@ def test_example_of_the_requirements_loads_without_a_problem() -> None:
 
 @pytest.mark.requirement("MCR-1.2", "MCR-6.1", "MCR-6.2", "MCR-6.4", "MCR-P7")
 @given(capability_lists, capability_lists, capability_names)
-def test_capabilities_equal_the_configuration_without_duplicates(
+def test_service_capabilities_equal_the_configuration_without_duplicates(
     reads: list[str], writes: list[str], capability: str
 ) -> None:
     loaded = registry(service(capabilities={"input": reads, "output": writes}))
@@ -164,7 +164,7 @@ def test_invalid_capabilities_count_as_text_only_with_a_warning(raw: Any) -> Non
 
 @pytest.mark.requirement("MCR-1.5", "MCR-5.2", "MCR-5.3", "MCR-P6")
 @pytest.mark.parametrize("absent", [{}, {"capabilities": None}, {"capabilities": {}}], ids=["absent", "null", "empty"])
-def test_service_without_capabilities_reads_and_writes_text(
+def test_service_without_capabilities_loads_silently_as_text_only(
     absent: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Older files have no capabilities and must load without a log line."""
@@ -180,7 +180,9 @@ def test_service_without_capabilities_reads_and_writes_text(
 
 @pytest.mark.requirement("MCR-P6")
 @given(st.text(min_size=1), st.text(min_size=1), st.text(), st.text(), st.lists(st.text()))
-def test_older_service_keeps_every_field(name: str, model: str, key: str, description: str, tags: list[str]) -> None:
+def test_service_from_an_older_file_keeps_every_field(
+    name: str, model: str, key: str, description: str, tags: list[str]
+) -> None:
     loaded = registry(
         service(id=name, name=name, model=model, apiKey=key, description=description, capabilityTags=tags)
     )
@@ -193,7 +195,7 @@ def test_older_service_keeps_every_field(name: str, model: str, key: str, descri
     assert not loaded.has_capability(name, "vision")
 
 
-def test_missing_list_is_text_and_an_empty_list_stays_empty() -> None:
+def test_missing_capability_list_means_text_and_empty_list_stays_empty() -> None:
     assert parse_capabilities({"input": ["vision", "vision"]}) == (Capabilities(("vision",), ("text",)), [])
     assert parse_capabilities({"output": []}) == (Capabilities(("text",), ()), [])
     assert parse_capabilities({"input": None, "output": ["text"]}) == (TEXT_ONLY, [])
@@ -223,7 +225,7 @@ def test_service_with_invalid_capabilities_still_loads(raw: Any, field: str, cap
 
 
 @pytest.mark.requirement("MCR-E2", "MCR-5.4")
-def test_custom_type_is_accepted_and_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+def test_custom_capability_is_accepted_and_logged_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         loaded = registry(service(capabilities={"input": ["text", "smell"]}))
     assert loaded.has_capability("old", "smell")
@@ -243,14 +245,14 @@ def test_unknown_service_has_no_capabilities_and_is_logged_on_one_line(caplog: p
 
 @pytest.mark.requirement("MCR-E3")
 @pytest.mark.parametrize("service_id", [None, 7, ["a"], {}])
-def test_value_that_is_no_id_is_an_unknown_service(service_id: Any) -> None:
+def test_invalid_service_id_is_an_unknown_service(service_id: Any) -> None:
     """An agent without a service has the service id None."""
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     assert loaded.has_capability(service_id, "text") is False
     assert loaded.get_capabilities(service_id) is None
 
 
-def test_unknown_direction_is_false_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_direction_has_no_capability_and_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     loaded = LlmServiceRegistry.from_document(SEED_DOCUMENT)
     with caplog.at_level(logging.WARNING):
         assert loaded.has_capability("text-model", "text", "sideways") is False
@@ -259,7 +261,7 @@ def test_unknown_direction_is_false_with_a_warning(caplog: pytest.LogCaptureFixt
     assert parse_direction("both") is Direction.BOTH
 
 
-def test_capabilities_are_immutable() -> None:
+def test_registry_capabilities_are_immutable() -> None:
     document = json.loads(json.dumps(SEED_DOCUMENT))
     loaded = LlmServiceRegistry.from_document(document)
     document["services"][0]["capabilities"]["input"].append("vision")
@@ -290,7 +292,7 @@ def test_invalid_service_is_skipped_and_the_others_load(changes: dict[str, Any],
 
 
 @pytest.mark.parametrize("name", ["id", "name", "baseURL", "model", "apiKey", "description", "capabilityTags"])
-def test_all_missing_fields_are_named(name: str) -> None:
+def test_missing_required_field_is_reported_by_path(name: str) -> None:
     entry = service()
     del entry[name]
     parsed, problems = parse_service(entry, "services[3]")
@@ -298,7 +300,7 @@ def test_all_missing_fields_are_named(name: str) -> None:
     assert [(problem.field, problem.constraint) for problem in problems] == [(f"services[3].{name}", "required")]
 
 
-def test_invalid_tag_is_left_out_with_a_warning() -> None:
+def test_invalid_capability_tag_is_omitted_with_a_warning() -> None:
     loaded = registry(service(capabilityTags=["视觉理解", 7]))
     entry = loaded.get("old")
     assert entry is not None
@@ -315,14 +317,14 @@ def test_second_service_with_the_same_id_is_reported() -> None:
 
 
 @pytest.mark.parametrize("document", [None, [], "services", 7, {}, {"services": None}, {"services": {}}])
-def test_document_of_another_structure_is_an_empty_registry_with_one_problem(document: Any) -> None:
+def test_malformed_document_loads_as_an_empty_registry_with_one_problem(document: Any) -> None:
     loaded = LlmServiceRegistry.from_document(document)
     assert len(loaded) == 0
     assert len(loaded.problems) == 1
     assert "services" in loaded.problems[0].message
 
 
-def test_unknown_fields_are_written_back_on_export() -> None:
+def test_unknown_service_fields_are_kept() -> None:
     entry = registry(service(maxTokens=10, timeout=5)).get("old")
     assert entry is not None
     assert entry.extra == {"maxTokens": 10, "timeout": 5}
@@ -331,7 +333,7 @@ def test_unknown_fields_are_written_back_on_export() -> None:
 @given(
     json_values | st.fixed_dictionaries({"services": json_values | st.lists(near_services | json_values, max_size=4)})
 )
-def test_no_document_raises_and_every_loaded_service_is_valid(document: Any) -> None:
+def test_any_document_loads_without_raising_and_yields_only_valid_services(document: Any) -> None:
     loaded = LlmServiceRegistry.from_document(document)
     for entry in loaded:
         assert entry.id
@@ -342,7 +344,7 @@ def test_no_document_raises_and_every_loaded_service_is_valid(document: Any) -> 
         assert any(problem.severity == "error" for problem in loaded.problems)
 
 
-def test_hundred_thousand_nested_lists_raise_nothing() -> None:
+def test_hundred_thousand_nested_lists_do_not_raise() -> None:
     """A problem names the type of an invalid value and never its content, so the depth does not matter."""
     nested: list[Any] = []
     for _ in range(100_000):
@@ -357,7 +359,7 @@ def test_hundred_thousand_nested_lists_raise_nothing() -> None:
         nested = nested.pop()
 
 
-def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_are_absent_from_repr_problems_and_log_lines(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         loaded = registry(
             service(extra_key="sk-secret"),
@@ -368,13 +370,13 @@ def test_keys_are_in_no_repr_problem_or_log_line(caplog: pytest.LogCaptureFixtur
 
 
 @pytest.mark.parametrize(("key", "needed"), [("sk-1", True), ("", False), ("NOT_NEEDED", False)])
-def test_empty_key_means_that_none_is_needed(key: str, needed: bool) -> None:
+def test_empty_api_key_means_that_no_key_is_needed(key: str, needed: bool) -> None:
     entry = registry(service(apiKey=key)).get("old")
     assert entry is not None
     assert entry.needs_key == needed
 
 
-def test_local_file_is_read_instead_of_the_shared_one(tmp_path: Path) -> None:
+def test_local_services_file_takes_precedence_over_the_shared_file(tmp_path: Path) -> None:
     path = tmp_path / "llmservices.json"
     assert document_path(path) == path
     (tmp_path / "llmservices.local.json").write_text("{}")

@@ -22,7 +22,7 @@ def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> 
 
 
 @given(TEXTS, TEXTS, st.integers(0, 3))
-def test_omitted_lines_before_a_row_are_counted(before: str, after: str, context: int) -> None:
+def test_omitted_lines_before_a_diff_row_are_counted(before: str, after: str, context: int) -> None:
     number = 0
     for row in compare_lines(before, after, context=context):
         number += row.skipped
@@ -32,14 +32,14 @@ def test_omitted_lines_before_a_row_are_counted(before: str, after: str, context
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_parts_of_a_line_add_up_to_it(line: str, other_line: str) -> None:
+def test_marked_parts_of_a_line_concatenate_to_the_line(line: str, other_line: str) -> None:
     parts = mark_words(line, other_line)
     assert "".join(text for text, _ in parts) == line
     if line == other_line:
         assert not any(is_different for _, is_different in parts)
 
 
-def test_changed_words_are_marked_and_chinese_by_character() -> None:
+def test_changed_words_and_single_chinese_characters_are_marked() -> None:
     """Very long lines are not searched for changed words."""
     (row,) = compare_lines("size: 12 kB 收到", "size: 34 kB 收文")
     assert row.left_parts == (("size: ", False), ("12", True), (" kB 收", False), ("到", True))

@@ -22,13 +22,13 @@ ALL = {**PROTOCOLS, **TEMPLATES, "messages": MESSAGES, "get_artifact": GET_ARTIF
 
 
 @pytest.mark.parametrize("name", list(ALL))
-def test_shipped_tables_pass_the_check_for_administrators(name: str) -> None:
+def test_shipped_slot_templates_pass_the_limits_check(name: str) -> None:
     assert check_limits(ALL[name]) == ()
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, *TEMPLATES])
-def test_every_slot_has_the_source_and_date_of_its_last_change(protocol: str, template: str | None) -> None:
+def test_every_slot_has_a_source_and_a_check_date(protocol: str, template: str | None) -> None:
     for slot in slots_for(protocol, template).by_kind.values():
         assert slot.source
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", slot.checked_on)
@@ -85,7 +85,7 @@ def format_slot(protocol: str, key: str, slot: Slot) -> str:
     return " ".join([protocol, key, slot.name, types, *numbers, *marks])
 
 
-def test_slots_equal_the_table() -> None:
+def test_slots_equal_the_handwritten_table() -> None:
     """The expected table was written by hand, so that no number changes by accident."""
     rows = [
         format_slot(protocol, key, slot)
@@ -106,11 +106,11 @@ def test_anthropic_accepts_only_smaller_images_if_there_are_more_than_20() -> No
 
 
 @pytest.mark.parametrize("kind", list(Kind))
-def test_every_kind_belongs_to_one_slot(kind: Kind) -> None:
+def test_every_content_kind_belongs_to_exactly_one_slot(kind: Kind) -> None:
     assert [key for key, kinds in SLOT_KINDS.items() if kind in kinds] == [slot_key(kind)]
 
 
-def test_ollamas_template_differs_from_openai_only_in_what_it_names() -> None:
+def test_ollama_template_overrides_only_its_own_slot_fields() -> None:
     openai, ollama = slots_for("openai"), slots_for("openai", "ollama")
     image, before = ollama.by_kind[Kind.IMAGE], openai.by_kind[Kind.IMAGE]
     assert not image.carries("image/gif")
@@ -121,7 +121,7 @@ def test_ollamas_template_differs_from_openai_only_in_what_it_names() -> None:
     assert ollama.tool_media is ToolMedia.HOIST
 
 
-def test_overrides_of_an_administrator_take_precedence_by_field() -> None:
+def test_configured_slot_limits_override_single_fields() -> None:
     slots = slots_for(
         "openai",
         "vllm",
@@ -154,7 +154,7 @@ def test_overrides_of_an_administrator_take_precedence_by_field() -> None:
         ("https://bedrock.example.com/v1", "claude-opus-5", (7.5, 600, 600, True)),
     ],
 )
-def test_limits_of_claude_depend_on_model_and_host(
+def test_claude_slot_limits_depend_on_model_and_host(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
     """The model endpoint for a call to Claude has the same slots."""
@@ -167,7 +167,7 @@ def test_limits_of_claude_depend_on_model_and_host(
     )
 
 
-def test_other_models_of_a_cloud_have_the_limits_of_their_protocol() -> None:
+def test_non_claude_model_on_a_cloud_host_has_the_protocol_limits() -> None:
     assert limits_template("https://bedrock-mantle.us-east-1.api.aws/v1", "openai") is None
     assert slots_for("openai", None, None, None, "claude-opus-5") == slots_for("openai")
 
@@ -202,7 +202,7 @@ def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("template", [None, "ollama", "openrouter", "deepseek"])
-def test_slots_written_as_json_are_read_alike(protocol: str, template: str | None) -> None:
+def test_slots_written_as_json_are_read_back_unchanged(protocol: str, template: str | None) -> None:
     """Administrators edit slots as JSON."""
     slots = slots_for(protocol, template)
     restored, problems = from_json(json.loads(json.dumps(to_json(slots))), slots.name)
@@ -221,7 +221,7 @@ def test_slots_written_as_json_are_read_alike(protocol: str, template: str | Non
         max_leaves=10,
     )
 )
-def test_any_json_yields_slots_and_problems(data: object) -> None:
+def test_any_json_parses_to_slots_and_problems(data: object) -> None:
     slots, problems = from_json(data)
     assert isinstance(slots, Slots)
     assert all(problem.message and problem.field.startswith("limits") for problem in problems)
@@ -252,11 +252,11 @@ def test_slots_of_a_preset_agree_with_its_quirks(preset: HostPreset) -> None:
         ({"video_part": "video_url"}, {Kind.IMAGE, Kind.AUDIO, Kind.VIDEO, Kind.DOCUMENT, Kind.OTHER}),
     ],
 )
-def test_override_opens_no_slot_that_the_encoder_cannot_write(quirks: dict[str, object], kinds: set[Kind]) -> None:
+def test_override_cannot_add_a_slot_that_the_encoder_cannot_write(quirks: dict[str, object], kinds: set[Kind]) -> None:
     assert set(slots_for("openai", None, {"file": {"maxCount": 3}}, quirks).by_kind) == kinds
 
 
-def test_quirks_decide_about_urls_and_tool_results() -> None:
+def test_quirks_determine_remote_urls_and_tool_result_media() -> None:
     slots = slots_for("openai", None, None, {"no_remote_image_urls": True, "tool_media": "native"})
     assert not slots.by_kind[Kind.IMAGE].takes_url
     assert slots.by_kind[Kind.IMAGE].in_tool_result
@@ -264,7 +264,7 @@ def test_quirks_decide_about_urls_and_tool_results() -> None:
     assert slots_for("anthropic", None, None, {"tool_media": "text"}).tool_media is ToolMedia.TEXT
 
 
-def test_slots_between_agents_and_of_get_artifact_have_no_limits() -> None:
+def test_agent_message_slots_and_get_artifact_slots_have_no_limits() -> None:
     for slots in (MESSAGE_SLOTS, GET_ARTIFACT_SLOTS):
         for slot in slots.by_kind.values():
             assert slot.carries("application/x-never-heard-of")
@@ -281,7 +281,7 @@ def test_slots_between_agents_and_of_get_artifact_have_no_limits() -> None:
         ("nebius", Kind.IMAGE, 7.5, None),
     ],
 )
-def test_host_limit_of_20_mib_base64_accepts_files_of_15_mib(
+def test_host_limit_of_20_mib_base64_allows_15_mib_files(
     template: str, kind: Kind, mib: float, count: int | None
 ) -> None:
     slot = slots_for("openai", template).by_kind[kind]

@@ -16,18 +16,18 @@ from capabilities.core.services.limit_holders import (
 
 
 @pytest.mark.parametrize("stored", [{}, {"models": []}, {"currency": "USD"}])
-def test_row_without_limits_has_none(stored: dict[str, object]) -> None:
+def test_agent_row_without_limits_parses_to_none(stored: dict[str, object]) -> None:
     assert parse_limits(stored) is None
 
 
-def test_row_that_names_models_allows_only_these() -> None:
+def test_agent_row_with_listed_models_allows_only_the_listed_models() -> None:
     limits = parse_limits({"models": ["task:design"]})
     assert limits is not None
     assert [limits.allows(name) for name in ("task:design", "task:planning")] == [True, False]
 
 
 @pytest.mark.parametrize("limits", [None, AgentLimits(models=frozenset({"task:design"}))])
-def test_only_limited_amounts_are_counted(limits: AgentLimits | None) -> None:
+def test_limits_without_amounts_create_no_usage_holder(limits: AgentLimits | None) -> None:
     assert agent_holder("a", limits) is None
     assert maker_holder("a", limits) is None
     assert key_holder("k", limits) is None

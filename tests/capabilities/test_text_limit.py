@@ -47,28 +47,28 @@ def shown(candidate: Reader, *parts: FilePart | TextPart) -> int:
     return len(delivered(candidate, *parts)[-1].text or "")
 
 
-def test_book_is_sent_completely_to_a_model_with_a_million_tokens() -> None:
+def test_model_with_a_million_token_window_gets_a_whole_book() -> None:
     (delivery,) = delivered(reader(1_000_000), document(BOOK))
     assert (delivery.delivery.outcome, delivery.delivery.loss) == (Outcome.EXTRACTED, None)
     assert (delivery.text or "").endswith(BOOK)
 
 
-def test_model_with_an_unknown_window_gets_the_default_amount() -> None:
+def test_model_with_an_unknown_window_gets_the_default_amount_of_text() -> None:
     assert 43_000 < shown(reader(None), document(BOOK)) < 44_500
 
 
 @pytest.mark.parametrize("window", [8_000, 32_000, 128_000, 200_000])
-def test_file_gets_half_of_the_window_beside_the_answer(window: int) -> None:
+def test_file_text_gets_half_of_the_window_left_after_the_answer(window: int) -> None:
     text = delivered(reader(window), document(BOOK))[0].text or ""
     assert 0.3 * window < text_tokens(text).tokens < 0.39 * window
 
 
-def test_chinese_text_gets_the_same_number_of_tokens() -> None:
+def test_chinese_file_text_gets_the_same_share_of_tokens() -> None:
     text = delivered(reader(128_000), document("一行字和更多的字\n" * 60_000))[0].text or ""
     assert 0.3 * 128_000 < text_tokens(text).tokens < 0.42 * 128_000
 
 
-def test_text_before_a_file_reduces_its_share() -> None:
+def test_earlier_text_and_files_reduce_the_share_of_a_file() -> None:
     candidate = reader(128_000)
     alone, after_words = shown(candidate, document(BOOK)), shown(candidate, TextPart(LINE * 5_000), document(BOOK))
     after_file = shown(candidate, document(BOOK, "first.pdf"), document(BOOK))
@@ -76,7 +76,7 @@ def test_text_before_a_file_reduces_its_share() -> None:
     assert 0.4 * alone < after_file < 0.6 * alone
 
 
-def test_full_window_leaves_a_minimum() -> None:
+def test_file_gets_a_minimum_of_text_in_a_full_window() -> None:
     assert 1_500 < shown(reader(8_000), TextPart(LINE * 5_000), document(BOOK)) < 2_500
 
 
@@ -90,23 +90,25 @@ def test_full_window_leaves_a_minimum() -> None:
         (None, "10%", 43_000, 44_500),
     ],
 )
-def test_administrator_sets_characters_or_a_share(window: int | None, word: str, least: int, most: int) -> None:
+def test_text_limit_can_be_set_in_characters_or_as_a_window_share(
+    window: int | None, word: str, least: int, most: int
+) -> None:
     assert least < shown(reader(window, read_text_limit(word)), document(BOOK)) < most
 
 
 @pytest.mark.parametrize("word", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
-def test_invalid_limit_counts_as_none(word: str) -> None:
+def test_invalid_text_limit_counts_as_unset(word: str) -> None:
     assert content_text_limit({"text": word}) == TextLimit()
 
 
-def test_text_is_cut_between_lines() -> None:
+def test_file_text_is_cut_between_lines() -> None:
     text = delivered(reader(32_000), document(BOOK))[0].text or ""
     head, _, tail = text.partition("[Truncated")
     assert head.endswith(LINE)
     assert tail.partition("]\n")[2].startswith(LINE[:8])
 
 
-def test_text_is_cut_at_a_nearby_paragraph() -> None:
+def test_file_text_is_cut_at_a_nearby_paragraph() -> None:
     paragraphs = (LINE * 10 + "\n") * 2_000
     text = delivered(reader(32_000), document(paragraphs))[0].text or ""
     head, _, tail = text.partition("[Truncated")
@@ -124,7 +126,7 @@ PARTS = st.one_of(
 
 
 @given(st.lists(PARTS, min_size=1, max_size=5), PARTS, st.sampled_from([None, 8_000, 32_000, 200_000]))
-def test_later_message_never_changes_an_earlier_text(
+def test_later_message_never_changes_the_text_sent_for_earlier_files(
     parts: Sequence[FilePart | TextPart], later: FilePart | TextPart, window: int | None
 ) -> None:
     candidate = replace(reader(window), capabilities=Capabilities(("text", "vision")))

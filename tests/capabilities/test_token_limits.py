@@ -36,23 +36,23 @@ def adapted_text(count: int) -> Adapted:
         ({"contextTokens": 0, "outputTokens": True}, None, None, None),
     ],
 )
-def test_limit_of_an_administrator_precedes_the_catalogues(stated, entry, context, output):
+def test_configured_token_limit_overrides_the_catalogue_limit(stated, entry, context, output):
     assert token_limits(stated, entry) == TokenLimits(context, output)
 
 
 @pytest.mark.parametrize(("tokens", "fits"), [(1500, True), (1501, False)])
-def test_request_is_too_long_above_one_and_a_half_windows(tokens: int, fits: bool):
+def test_request_is_too_long_above_one_and_a_half_context_windows(tokens: int, fits: bool):
     """Token estimates may be wrong, so a request of up to 1.5 times the window is tried."""
     assert (TokenLimits(TokenLimit(1000)).obstacle(adapted_text(tokens), "m") is None) is fits
 
 
-def test_other_token_limits_are_problems_with_their_path():
+def test_invalid_token_limit_is_reported_with_its_path():
     assert check_limits({"contextTokens": 32_000, "outputTokens": 8_000}) == ()
     (problem,) = check_limits({"contextTokens": "many"})
     assert problem.field == "limits.contextTokens"
 
 
-def test_estimate_counts_images_and_tools():
+def test_chat_token_estimate_counts_images_and_tools():
     picture = FilePart(Kind.IMAGE, width=512, height=512)
     chat = ChatRequest((Message(Role.USER, (TextPart("four"), picture)),), tools=(Tool("look", "four" * 100),))
     assert estimate_chat(chat, "gpt-4o") > 1 + 255 + 100
@@ -60,7 +60,7 @@ def test_estimate_counts_images_and_tools():
 
 
 @pytest.mark.parametrize("name", [None, "max_tokens", "max_completion_tokens"])
-def test_limit_is_renamed_in_extra_fields_only_if_a_name_is_given(name: str | None) -> None:
+def test_max_tokens_in_extra_body_is_renamed_only_if_a_name_is_given(name: str | None) -> None:
     target = Target("p", "https://example.org/v1", "m", extra_body={"max_tokens": 5, "seed": 1})
     renamed = rename_limit(model_endpoint("openai", target, Capabilities(("text",))), name)
     assert renamed.target.extra_body == {name or "max_tokens": 5, "seed": 1}

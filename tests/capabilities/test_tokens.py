@@ -31,14 +31,14 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("model", "width", "height", "tokens"), PUBLISHED)
-def test_estimates_for_images_equal_the_vendors_examples(model: str, width: int, height: int, tokens: int) -> None:
+def test_image_token_estimates_equal_the_vendor_examples(model: str, width: int, height: int, tokens: int) -> None:
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     assert estimate is not None
     assert estimate.tokens == tokens
     assert estimate.rule
 
 
-def test_sound_film_and_pages_count_by_length() -> None:
+def test_audio_video_and_document_tokens_are_counted_by_length() -> None:
     """Gemini 2.5 counts 32 tokens per second of audio, 263 per second of video and 258 per page."""
     counted = [
         file_tokens("gemini-2.5-flash", FilePart(Kind.AUDIO, seconds=2.5)),
@@ -58,11 +58,11 @@ def test_sound_film_and_pages_count_by_length() -> None:
         ("gemini-2.5-pro", FilePart(Kind.OTHER, size=10)),
     ],
 )
-def test_unknown_file_has_no_estimate(model: str, file: FilePart) -> None:
+def test_file_without_known_formula_or_size_has_no_token_estimate(model: str, file: FilePart) -> None:
     assert file_tokens(model, file) is None
 
 
-def test_text_is_one_token_per_chinese_character_and_a_quarter_per_other() -> None:
+def test_text_counts_one_token_per_chinese_character_and_per_four_others() -> None:
     assert text_tokens("").tokens == 0
     assert text_tokens("hello").tokens == 2
     assert text_tokens("能力路由").tokens == 4
@@ -95,13 +95,13 @@ FULL_HD = {
 
 
 @pytest.mark.parametrize("model", FULL_HD)
-def test_each_model_family_has_its_own_formula_for_images(model: str) -> None:
+def test_each_model_family_has_its_own_image_token_formula(model: str) -> None:
     """The expected token counts were computed by hand."""
     estimate = file_tokens(model, FilePart(Kind.IMAGE, width=1920, height=1080))
     assert (estimate and estimate.tokens) == FULL_HD[model]
 
 
-def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
+def test_no_model_family_pattern_is_shadowed_by_an_earlier_pattern() -> None:
     patterns = [pattern for pattern, _ in FAMILIES]
     assert [next(pattern for pattern in patterns if fnmatchcase(model, pattern)) for model in FULL_HD] == patterns
 
@@ -111,9 +111,7 @@ def test_no_pattern_is_hidden_by_an_earlier_one() -> None:
     width=st.integers(1, 20_000),
     height=st.integers(1, 20_000),
 )
-def test_estimate_of_an_image_is_positive_and_independent_of_its_orientation(
-    model: str, width: int, height: int
-) -> None:
+def test_image_token_estimate_is_positive_and_independent_of_orientation(model: str, width: int, height: int) -> None:
     upright = file_tokens(model, FilePart(Kind.IMAGE, width=width, height=height))
     lying = file_tokens(model, FilePart(Kind.IMAGE, width=height, height=width))
     if find_family(model) is None:

@@ -24,7 +24,7 @@ NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
         (True, -1, False, Validity.REVOKED),
     ],
 )
-def test_state_depends_on_revocation_and_expiry_within_a_week(
+def test_credential_state_depends_on_revocation_use_and_expiry_within_a_week(
     revoked: bool, ends_in_days: int | None, is_used: bool, state: Validity
 ) -> None:
     expires_at = None if ends_in_days is None else NOW + timedelta(days=ends_in_days)

@@ -28,21 +28,21 @@ class Frozen:
     number: int = 1
 
 
-def test_values_are_compared_and_hashed_by_their_fields():
+def test_values_are_compared_and_hashed_by_fields():
     assert (Light("a"), hash(Light("a", 2))) == (Light("a", 1), hash(Light("a", 2)))
     assert Light("a") != Light("b")
     assert len({Light("a"), Light("a"), Light("b")}) == len({Frozen("a"), Frozen("a"), Frozen("b")}) == 2
     assert repr(Light("a")) == "Light(name='a', number=1)"
 
 
-def test_value_has_no_other_attributes():
+def test_value_rejects_undeclared_attributes():
     with pytest.raises(AttributeError):
         Light("a").other = 1  # type: ignore[attr-defined]
     with pytest.raises(FrozenInstanceError):
         Frozen("a").number = 2  # type: ignore[misc]
 
 
-def test_value_is_replaced_copied_and_pickled():
+def test_value_supports_replace_copy_and_pickle():
     usage = replace(Usage(), prompt_tokens=3)
     request = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))
     assert (usage.prompt_tokens, Usage().prompt_tokens) == (3, None)

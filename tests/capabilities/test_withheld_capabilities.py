@@ -19,7 +19,7 @@ from capabilities.core.vocabulary import Capabilities
         ((ALL_CAPABILITIES,), ("text",)),
     ],
 )
-def test_only_the_withheld_capabilities_are_removed_and_text_never(
+def test_withholding_removes_only_listed_capabilities_and_never_text(
     withheld: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
     reader = Reader(slots_for("openai"), Capabilities(("text", "vision", "file"), ("text",)))
