@@ -49,7 +49,7 @@ def text(content: str) -> dict[str, str]:
     return {"type": "text", "text": content}
 
 
-def test_the_smallest_request_names_its_version_and_a_limit() -> None:
+def test_minimal_request_has_the_api_version_and_max_tokens() -> None:
     """`max_tokens` is required: it is the request's value, else the model's limit, else 4096."""
     request = encode()
     assert request.url == "https://api.anthropic.com/v1/messages"
@@ -63,7 +63,7 @@ def test_the_smallest_request_names_its_version_and_a_limit() -> None:
     assert encode(limit=99, max_tokens=5).payload["max_tokens"] == 5
 
 
-def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_turn() -> None:
+def test_leading_system_messages_become_system_and_later_ones_join_the_next_user_turn() -> None:
     """Later system messages are added to the next user turn, since Anthropic allows no system role within a
     conversation.
     """
@@ -79,7 +79,7 @@ def test_leading_system_words_are_the_system_field_and_later_ones_lead_the_next_
     assert request.payload["messages"][2] == {"role": "user", "content": [text("hurry"), text("well?")]}
 
 
-def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
+def test_conversation_starts_with_a_user_turn_and_roles_alternate() -> None:
     """Consecutive messages of the same role are merged. If the first turn is not the user's, a user turn is
     inserted.
     """
@@ -97,7 +97,7 @@ def test_a_conversation_begins_with_the_user_and_speakers_take_turns() -> None:
     assert turns(message(Role.SYSTEM, "only system")) == [("user", [text(".")])]
 
 
-def test_tool_results_come_first_in_one_user_turn() -> None:
+def test_tool_results_are_the_first_blocks_of_one_user_turn() -> None:
     """The ids of calls and results are adapted to the pattern that Anthropic requires."""
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
@@ -112,20 +112,20 @@ def test_tool_results_come_first_in_one_user_turn() -> None:
     assert blocks[1]["content"] == "r2"
 
 
-def test_result_without_a_call_is_sent_as_text() -> None:
+def test_tool_result_without_a_call_is_sent_as_text() -> None:
     """Anthropic rejects a `tool_result` block without its call."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.TOOL, "r", tool_call_id="gone"))
     assert sent_turns == [("user", [text("hi"), text("Tool result: r")])]
 
 
-def test_an_assistant_s_files_move_to_the_next_user_turn() -> None:
+def test_files_in_an_assistant_message_move_to_the_next_user_turn() -> None:
     """Anthropic rejects documents in assistant turns."""
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, "look", PDF), message(Role.USER, "ok"))
     assert [block["type"] for block in sent_turns[2][1]] == ["document", "text"]
 
 
 @pytest.mark.requirement("MCR-2.1", "MCR-2.5")
-def test_files_are_images_and_documents_with_bare_base64() -> None:
+def test_files_are_encoded_as_image_and_document_blocks_with_base64() -> None:
     _, blocks = turns(message(Role.USER, IMAGE, PDF, AUDIO))[0]
     source = {"type": "base64", "media_type": "image/png", "data": "<3 bytes>"}
     assert blocks[0] == {"type": "image", "source": source}
@@ -147,7 +147,7 @@ def test_files_are_images_and_documents_with_bare_base64() -> None:
         ({"tool_choice": "required", "parallel_tool_calls": False}, {"type": "any", "disable_parallel_tool_use": True}),
     ],
 )
-def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: Any) -> None:
+def test_tool_choice_is_translated_to_anthropic_values(chat: dict[str, Any], choice: Any) -> None:
     """`required` becomes `any`, a tool's name becomes `tool`, and `disable_parallel_tool_use` is set within the tool
     choice.
     """
@@ -156,7 +156,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], choice: An
     assert payload["tools"] == [{"name": "look", "input_schema": {"type": "object", "properties": {}}}]
 
 
-def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
+def test_sampling_parameters_are_reported_as_dropped_unless_a_quirk_allows_sampling() -> None:
     """Newer models reject sampling parameters. If a quirk allows them, temperature is at most 1, and `top_p` is
     dropped.
     """
@@ -168,14 +168,13 @@ def test_sampling_is_dropped_visibly_unless_the_provider_takes_it() -> None:
     assert encode(temperature=0.0, quirks={"sampling": True}).payload["temperature"] == 0.0
 
 
-def test_stops_of_white_space_alone_are_left_out() -> None:
+def test_whitespace_only_stop_sequences_are_dropped() -> None:
     """Anthropic rejects stop sequences that consist of white space."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
 
-def test_a_schema_is_closed_all_the_way_down() -> None:
-    """Every object in a schema gets `additionalProperties: false`, even if a property is named `type`."""
+def test_every_object_in_a_schema_forbids_additional_properties() -> None:
     schema = {"type": "object", "properties": {"type": {"type": "string"}, "a": {"anyOf": [{"type": "object"}]}}}
     shape = {"type": "json_schema", "json_schema": {"schema": schema}}
     sent_schema = encode(response_format=shape).payload["output_config"]["format"]["schema"]
@@ -184,7 +183,7 @@ def test_a_schema_is_closed_all_the_way_down() -> None:
     assert sent_schema["properties"]["a"]["anyOf"] == [{"type": "object", "additionalProperties": False}]
 
 
-def test_json_without_a_schema_is_asked_for_in_words() -> None:
+def test_json_mode_without_a_schema_is_requested_in_the_system_prompt() -> None:
     """Anthropic has no JSON mode, so the system prompt requests JSON."""
     assert "JSON" in encode(response_format={"type": "json_object"}).payload["system"]
 
@@ -205,7 +204,7 @@ def test_json_without_a_schema_is_asked_for_in_words() -> None:
         ("claude-3-haiku-20240307", "none", {}),
     ],
 )
-def test_effort_is_translated_for_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
+def test_reasoning_effort_is_translated_for_the_model(model: str, effort: str, expected: dict[str, Any]) -> None:
     """Models with adaptive thinking get an effort, and models before 4.6 get a token budget. An unknown model gets only
     the effort.
     """
@@ -225,7 +224,7 @@ def test_effort_is_translated_for_the_model(model: str, effort: str, expected: d
         {"tools": (Tool("look"),), "tool_choice": "required"},
     ],
 )
-def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) -> None:
+def test_inapplicable_reasoning_effort_is_reported_as_dropped(chat: dict[str, Any]) -> None:
     """An effort is dropped and reported if its token budget does not fit `max_tokens`, or if a tool call is forced."""
     target = Target("p", "https://api.anthropic.com/v1", "claude-haiku-4-5", "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra={"reasoning_effort": "high"}, **chat)
@@ -234,7 +233,7 @@ def test_an_effort_that_cannot_be_kept_is_dropped_visibly(chat: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("choice", [{"tool_choice": "required"}, {"tool_name": "look"}])
-def test_adaptive_thinking_is_left_out_if_a_tool_call_is_forced(choice: dict[str, Any]) -> None:
+def test_adaptive_thinking_is_omitted_if_a_tool_call_is_forced(choice: dict[str, Any]) -> None:
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-6", "k")
     chat = ChatRequest((message(Role.USER, "hi"),), tools=(Tool("look"),), extra={"reasoning_effort": "high"}, **choice)
     assert "thinking" not in PROTOCOLS["anthropic"].encode(chat, target, stream=False).payload
@@ -242,7 +241,7 @@ def test_adaptive_thinking_is_left_out_if_a_tool_call_is_forced(choice: dict[str
     assert PROTOCOLS["anthropic"].encode(chat, target, stream=False).payload["thinking"] == {"type": "adaptive"}
 
 
-def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_round() -> None:
+def test_thinking_is_not_requested_within_a_tool_round_begun_by_another_model() -> None:
     """If a tool round began without signed thinking, models with thinking budgets reject `thinking` within this
     round.
     """
@@ -275,7 +274,7 @@ def test_thoughts_begun_by_another_model_are_not_asked_for_in_the_middle_of_a_ro
         ("claude-opus-4-8", {"type": "disabled"}, None, None),
     ],
 )
-def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, expected) -> None:
+def test_thinking_requested_by_the_caller_is_translated_for_the_model(model, thinking, effort, expected) -> None:
     extra = {"thinking": thinking, **({"reasoning_effort": effort} if effort else {})}
     target = Target("p", "https://api.anthropic.com/v1", model, "k")
     chat_request = ChatRequest((message(Role.USER, "hi"),), extra=extra)
@@ -285,7 +284,7 @@ def test_callers_thinking_is_translated_for_the_model(model, thinking, effort, e
     assert request.dropped_params == ()
 
 
-def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> None:
+def test_thinking_requested_by_the_caller_is_kept_and_temperature_is_dropped() -> None:
     """If the caller itself sends `thinking`, temperature is dropped, and `max_tokens` is raised above the thinking
     budget.
     """
@@ -295,7 +294,7 @@ def test_a_callers_own_thinking_goes_as_it_came_and_sampling_steps_aside() -> No
     assert request.payload["max_tokens"] > 6000
 
 
-def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -> None:
+def test_cache_markers_are_encoded_on_system_text_messages_calls_and_tools() -> None:
     """A cache marker lasts five minutes or an hour. It is set on a tool result as a whole, and on a turn's last tool
     call.
     """
@@ -315,7 +314,7 @@ def test_marks_of_a_prefix_are_written_in_system_words_turns_calls_and_tools() -
     assert result["content"][0]["cache_control"] == {"type": "ephemeral", "ttl": "5m"}
 
 
-def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
+def test_only_the_last_four_cache_markers_are_kept() -> None:
     """Anthropic allows four cache markers. The last four cover the longest prefixes; others are reported as dropped."""
     marks = [CacheBreakpoint(path=f"messages[0].content[{number}].cache_control") for number in range(6)]
     marked = Message(Role.USER, tuple(TextPart(f"part {number}", mark) for number, mark in enumerate(marks)))
@@ -327,14 +326,14 @@ def test_a_fifth_mark_would_be_refused_so_the_last_four_are_kept() -> None:
     assert sum("cache_control" in block for block in less.payload["messages"][0]["content"]) == 3
 
 
-def test_only_the_tools_that_are_allowed_are_sent() -> None:
+def test_only_allowed_tools_are_sent() -> None:
     """Anthropic's API has no field for a list of allowed tools, so other tools are not sent."""
     payload = encode(tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice="required").payload
     assert [tool["name"] for tool in payload["tools"]] == ["b"]
     assert payload["tool_choice"] == {"type": "any"}
 
 
-def test_free_text_for_a_custom_tool_is_an_object_here() -> None:
+def test_custom_tool_call_text_is_sent_as_an_input_object() -> None:
     """In the history, a custom tool's call becomes an object with the text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
@@ -406,11 +405,13 @@ def continuation(
     ("model", "refuses"),
     [*((model, False) for model in TAKE_PREFILL), *((model, True) for model in REFUSE_PREFILL)],
 )
-def test_text_to_continue_ends_as_the_model_requires(protocol: str, model: str, refuses: bool) -> None:
+def test_continuation_uses_prefill_or_a_user_message_as_the_model_requires(
+    protocol: str, model: str, refuses: bool
+) -> None:
     assert continuation(protocol, model) == (refuses, refuses)
 
 
-def test_request_to_continue_follows_as_a_separate_turn() -> None:
+def test_continuation_request_is_a_separate_user_turn() -> None:
     target = Target("p", "https://api.anthropic.com/v1", "claude-opus-4-8", "k")
     sent_messages = (
         PROTOCOLS["anthropic"].encode(ChatRequest(UNFINISHED_CONVERSATION), target, stream=False).elide()["messages"]
@@ -422,12 +423,12 @@ def test_request_to_continue_follows_as_a_separate_turn() -> None:
     assert turns(*UNFINISHED_CONVERSATION)[-1] == ("assistant", [text("1. Apples\n2.")])
 
 
-def test_request_to_continue_follows_only_text() -> None:
+def test_continuation_request_follows_only_assistant_text() -> None:
     for last in (message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(CALL,)), message(Role.ASSISTANT, " \n")):
         assert continuation("anthropic", "claude-opus-5", UNFINISHED_CONVERSATION[0], last) == (False, False)
 
 
-def test_thinking_schema_and_mistral_allow_no_text_to_continue() -> None:
+def test_thinking_schemas_and_mistral_do_not_allow_a_prefill() -> None:
     """In these cases, even models that accept a prefill are asked to continue by a user message."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)

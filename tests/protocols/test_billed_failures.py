@@ -44,7 +44,7 @@ CUT: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_a_whole_answer_without_words_has_its_count(name: str):
+def test_failure_for_a_complete_response_without_text_has_the_reported_usage(name: str):
     failed = PROTOCOLS[name].decode(200, HEADERS, json.dumps(SILENT[name]).encode())
     assert isinstance(failed, Failure)
     assert failed.usage is not None
@@ -52,7 +52,7 @@ def test_a_whole_answer_without_words_has_its_count(name: str):
 
 
 @pytest.mark.parametrize("name", CUT)
-def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
+def test_failure_for_a_broken_stream_has_the_usage_reported_so_far(name: str):
     """The provider bills at least the usage that it reported before the stream broke."""
     decoder = PROTOCOLS[name].decoder()
     for event in CUT[name]:
@@ -63,7 +63,7 @@ def test_a_stream_that_is_cut_has_what_was_counted_so_far(name: str):
     assert (failed.usage.prompt_tokens, failed.usage.completion_tokens) == (7, 3)
 
 
-def test_a_response_that_failed_has_its_count():
+def test_failed_openai_response_has_the_reported_usage():
     """OpenAI's Responses API reports usage together with the status `failed`."""
     body = {"status": "failed", "error": {"message": "down"}, "usage": {"input_tokens": 7, "output_tokens": 3}}
     failed = PROTOCOLS["openai-responses"].decode(200, HEADERS, json.dumps(body).encode())
@@ -71,7 +71,7 @@ def test_a_response_that_failed_has_its_count():
     assert failed.usage == Usage(7, 3)
 
 
-def test_a_failure_that_says_nothing_of_tokens_has_no_count():
+def test_failure_without_reported_usage_has_no_usage():
     """Usage that was not reported is None and not zero."""
     failed = PROTOCOLS["openai"].decode(200, HEADERS, b'{"choices": []}')
     assert isinstance(failed, Failure)

@@ -11,12 +11,12 @@ from capabilities.core.protocols.tool_calls import short_call_id
 
 
 @given(st.text(max_size=40))
-def test_an_id_becomes_nine_letters_and_digits_and_always_the_same(call_id: str) -> None:
+def test_call_id_is_shortened_deterministically_to_nine_letters_and_digits(call_id: str) -> None:
     """An id that already has this form is unchanged, so shortening it twice is harmless."""
     short = short_call_id(call_id)
     assert re.fullmatch("[A-Za-z0-9]{9}", short)
     assert short_call_id(short) == short == short_call_id(call_id)
 
 
-def test_calls_of_one_turn_keep_different_ids() -> None:
+def test_shortened_call_ids_stay_distinct() -> None:
     assert len({short_call_id(f"call_abcdefgh{number}") for number in range(1000)}) == 1000

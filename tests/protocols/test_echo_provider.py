@@ -50,7 +50,7 @@ def test_echo_describes_every_part_of_a_request() -> None:
     ]
 
 
-def test_echo_503_always_fails() -> None:
+def test_echo_503_model_always_fails_with_status_503() -> None:
     """Administrators can use the model echo-503 to see a fallback."""
     (event,) = build_events(answer(CHAT, "echo-503"))
     failure = answer(CHAT, "echo-503")
@@ -60,7 +60,7 @@ def test_echo_503_always_fails() -> None:
 
 
 @given(st.lists(st.text(max_size=40).map(lambda text: Message(Role.USER, (TextPart(text),))), max_size=4))
-def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[Message]) -> None:
+def test_echo_stream_assembles_to_the_answer_and_decodes_from_bytes(messages: list[Message]) -> None:
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
     events = build_events(answer(chat, "echo-text"))
@@ -73,14 +73,14 @@ def test_a_stream_adds_up_to_the_answer_and_its_bytes_read_back(messages: list[M
     assert assembled([*decoder.feed(body), *decoder.close()]) == complete
 
 
-def test_a_failure_reads_back_too() -> None:
+def test_echo_failure_decodes_from_its_response() -> None:
     status, body = Echo().reply(CHAT, "echo-503")
     assert status == 503
     assert Echo().decode(status, {}, body) == answer(CHAT, "echo-503")
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
+def test_echo_request_preview_elides_files(model: str) -> None:
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", model), stream=False)
     assert request.url == "echo://local"
     preview = request.elide()
@@ -89,6 +89,6 @@ def test_the_preview_of_a_request_elides_its_files(model: str) -> None:
     assert preview["messages"][1]["content"][1] == elided
 
 
-def test_only_tool_results_name_the_call_that_they_answer() -> None:
+def test_only_tool_results_have_a_tool_call_id_in_an_echo_request() -> None:
     request = PROTOCOLS["echo"].encode(CHAT, Target("echo", "echo://local", MODELS[0]), stream=False)
     assert [message.get("tool_call_id", "none") for message in request.payload["messages"]] == ["none"] * 3 + ["c1"]

@@ -31,16 +31,16 @@ def answer(lab: Lab, protocol: str, step: str, *, stream: bool) -> Answer:
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
 @pytest.mark.parametrize("reason", ["OTHER", "vanished"])
-def test_an_answer_that_stops_for_an_unknown_reason_is_not_called_complete(
-    lab: Lab, protocol: str, reason: str, stream: bool
-) -> None:
+def test_unknown_stop_reason_is_translated_to_length(lab: Lab, protocol: str, reason: str, stream: bool) -> None:
     reply = answer(lab, protocol, f"stops:reason={reason}", stream=stream)
     assert (reply.text, reply.finish_reason, reply.details.stop_reason) == ("So far.", "length", reason)
 
 
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
-def test_an_unknown_reason_explains_no_silence(lab: Lab, protocol: str, stream: bool) -> None:
+def test_answer_without_text_and_with_an_unknown_stop_reason_is_a_failure(
+    lab: Lab, protocol: str, stream: bool
+) -> None:
     """An answer without text and with an unknown stop reason is a failure, so that the next candidate is called."""
     outcome = play(lab, protocol, "stops:reason=vanished,text=", stream=stream)
     assert isinstance(outcome, Failure)
@@ -71,7 +71,7 @@ def test_stop_reason_of_a_vendor_is_translated_to_openai(
 
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
-def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bool) -> None:
+def test_gemini_failed_generation_is_reported_as_a_failure(lab: Lab, reason: str, stream: bool) -> None:
     """The code of the failure is Gemini's finish reason."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
@@ -79,14 +79,14 @@ def test_a_generation_that_failed_is_a_failure(lab: Lab, reason: str, stream: bo
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"])
-def test_a_generation_that_fails_after_words_breaks_the_stream(lab: Lab, reason: str) -> None:
+def test_gemini_generation_failing_after_content_is_a_broken_stream(lab: Lab, reason: str) -> None:
     outcome = play(lab, "gemini", f"stops:reason={reason}", stream=True)
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
 
 
 @WHOLE_AND_STREAMED
-def test_reason_for_a_refusal_is_the_refusal_text(lab: Lab, stream: bool) -> None:
+def test_anthropic_refusal_explanation_becomes_the_refusal_text(lab: Lab, stream: bool) -> None:
     reply = answer(lab, "anthropic", "recorded:name=refused", stream=stream)
     assert (reply.text, reply.refusal, reply.finish_reason) == ("First", "This could do harm.", "content_filter")
     assert reply.details.stop_details == {"type": "refusal", "category": "bio", "explanation": "This could do harm."}
@@ -138,7 +138,7 @@ COUNTED = {
 
 @WHOLE_AND_STREAMED
 @EACH_PROTOCOL
-def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
+def test_every_token_type_is_counted(lab: Lab, protocol: str, stream: bool) -> None:
     """Prompt tokens include those that Anthropic wrote to its cache and those that Gemini's own tools added."""
     reply = answer(lab, protocol, "recorded:name=counts", stream=stream)
     assert (reply.text, reply.usage) == ("Counted.", COUNTED[protocol])
@@ -154,7 +154,7 @@ def test_every_sort_of_tokens_is_counted(lab: Lab, protocol: str, stream: bool) 
         ('{"prompt_tokens": "70", "prompt_tokens_details": [1]}', None, None),
     ],
 )
-def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | None, prompt: int | None) -> None:
+def test_host_specific_usage_fields_are_read(usage: str, cached: int | None, prompt: int | None) -> None:
     """DeepSeek reports cache hits and misses, and Kimi uses its own field. Invalid values are ignored."""
     body = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": ' + usage + "}"
     reply = PROTOCOLS["openai"].decode(200, {}, body.encode())
@@ -163,7 +163,7 @@ def test_hosts_that_count_otherwise_are_understood(usage: str, cached: int | Non
 
 
 @WHOLE_AND_STREAMED
-def test_metadata_of_an_answer_is_kept(lab: Lab, stream: bool) -> None:
+def test_service_tier_and_system_fingerprint_of_an_answer_are_kept(lab: Lab, stream: bool) -> None:
     """Anthropic's service tier `standard` is reported as `default`, OpenAI's name for it."""
     openai, anthropic = (
         answer(lab, protocol, "recorded:name=counts", stream=stream) for protocol in ("openai", "anthropic")

@@ -85,7 +85,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
-def test_an_error_has_one_class(status: int, body: Any, fault: Fault) -> None:
+def test_error_response_is_classified_by_message_and_status(status: int, body: Any, fault: Fault) -> None:
     """The error's message determines its class if the status allows that. Otherwise, the status determines it."""
     failure = fail(status, body)
     assert failure.fault is fault
@@ -125,7 +125,7 @@ PARAMETERS: list[tuple[int, Any, str]] = [
 
 
 @pytest.mark.parametrize(("status", "body", "param"), PARAMETERS)
-def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> None:
+def test_rejected_parameter_is_named_in_the_failure(status: int, body: Any, param: str) -> None:
     """With the parameter's name, the call can be repeated without it."""
     failure = fail(status, body)
     assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
@@ -144,7 +144,7 @@ def test_a_refused_parameter_is_named(status: int, body: Any, param: str) -> Non
         ("Unsupported parameter: 'seed' is not supported with this model.", ["seed"]),
     ],
 )
-def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: list[str]) -> None:
+def test_all_rejected_parameters_are_named_in_the_failure(sentence: str, names: list[str]) -> None:
     failure = fail(400, openai(sentence))
     assert [failure.param, *failure.further_params] == names
 
@@ -156,13 +156,13 @@ def test_all_parameters_that_a_refusal_names_are_named(sentence: str, names: lis
         ("'temperature' does not support 0.2 with this model. Only the default (1) value is supported.", False),
     ],
 )
-def test_refused_value_is_distinguished_from_a_refused_parameter(sentence: str, is_value_only: bool) -> None:
+def test_rejected_value_is_distinguished_from_a_rejected_parameter(sentence: str, is_value_only: bool) -> None:
     """A rejected value can be replaced by another one, while a rejected parameter must be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
 
 
-def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
+def test_rejection_without_a_removable_parameter_is_a_plain_400() -> None:
     """A path into the messages is not a parameter that can be left out."""
     body = openai("Unsupported value", code="unsupported_value", param="messages[0].role")
     assert fail(400, body).fault is Fault.HTTP_400
@@ -178,7 +178,7 @@ def test_a_refusal_that_names_nothing_to_leave_out_is_a_plain_400() -> None:
         ("messages[0].content must be a string", None),
     ],
 )
-def test_a_refused_kind_of_content_names_the_capability(message: str, capability: str | None) -> None:
+def test_rejected_content_kind_names_the_capability(message: str, capability: str | None) -> None:
     """If a capability is named, only the content that needs it is replaced by a description in the next call."""
     assert fail(400, openai(message)).param == capability
 
@@ -205,7 +205,7 @@ def test_rate_limits_are_classified_by_duration(
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 
 
-def test_a_redirect_is_never_followed_and_says_whereto() -> None:
+def test_redirect_is_a_failure_with_the_redacted_target_url() -> None:
     failure = fail(302, b"", Location="http://10.0.0.1/?key=abcdefgh12345")
     assert failure.fault is Fault.REDIRECT
     assert failure.message == "redirected to http://10.0.0.1/?key=…"
@@ -217,7 +217,7 @@ def test_a_redirect_is_never_followed_and_says_whereto() -> None:
     body=st.binary(max_size=200) | st.text(max_size=50).map(str.encode),
     kind=st.text(max_size=20),
 )
-def test_any_response_is_an_answer_or_one_failure(protocol: str, status: int, body: bytes, kind: str) -> None:
+def test_any_response_decodes_to_one_answer_or_one_failure(protocol: str, status: int, body: bytes, kind: str) -> None:
     outcome = PROTOCOLS[protocol].decode(status, {"content-type": kind}, body)
     assert isinstance(outcome, Answer | Failure)
     if isinstance(outcome, Failure):
@@ -269,7 +269,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("protocol", list(VENDORS))
 @given(value=JSON, status=st.sampled_from([200, 400, 429, 500]))
-def test_any_json_is_an_answer_or_one_failure(protocol: str, value: Any, status: int) -> None:
+def test_any_json_body_decodes_to_an_answer_or_a_failure(protocol: str, value: Any, status: int) -> None:
     body = json.dumps(value).encode()
     assert isinstance(PROTOCOLS[protocol].decode(status, {}, body), Answer | Failure)
     decoder = PROTOCOLS[protocol].decoder()
@@ -300,7 +300,7 @@ def test_every_status_has_a_fault(status: int) -> None:
         ({"choices": [{"message": None}]}, Fault.BAD_SHAPE),
     ],
 )
-def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
+def test_error_in_a_status_200_body_is_classified_by_its_own_code(body: Any, fault: Fault) -> None:
     """If the body of a 200 contains an error, the error's own code determines its class."""
     outcome = PROTOCOLS["openai"].decode(200, {"content-type": "application/json"}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
@@ -320,7 +320,7 @@ def test_status_200_hides_no_error(body: Any, fault: Fault) -> None:
         ({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, "stop"),
     ],
 )
-def test_an_answer_of_reasoning_or_calls_alone_is_not_empty(message: Any, reason: str) -> None:
+def test_answer_with_only_reasoning_or_tool_calls_is_not_empty(message: Any, reason: str) -> None:
     body = {"choices": [{"message": message, "finish_reason": reason}]}
     outcome = PROTOCOLS["openai"].decode(200, {}, json.dumps(body).encode())
     assert isinstance(outcome, Answer)
@@ -341,7 +341,7 @@ def test_announced_but_missing_tool_call_is_an_empty_answer(protocol: str, body:
     assert outcome.fault is Fault.EMPTY_CONTENT
 
 
-def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() -> None:
+def test_streamed_answer_with_a_missing_tool_call_is_empty() -> None:
     decoder = PROTOCOLS["openai"].decoder()
     event = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
     (ending,) = [*decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n"), *decoder.close()]
@@ -350,6 +350,6 @@ def test_a_streamed_answer_that_announces_a_tool_call_and_makes_none_is_empty() 
 
 
 @pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
-def test_a_code_that_is_no_number_is_an_error_all_the_same(code: Any) -> None:
+def test_non_integer_status_code_is_reported_as_an_error(code: Any) -> None:
     """MiniMax's `status_code` may have any type. The error message is read in any case."""
     assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

@@ -26,7 +26,7 @@ def post(url: str, body: dict[str, object], timeout: float = 5) -> tuple[int, by
         connection.close()
 
 
-def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
+def test_scripted_steps_are_played_in_order_before_normal_answers() -> None:
     with Lab({"deepseek": [503, "http_429:retry_after=2", "say:at last"]}) as lab:
         responses = [post(lab.url("openai", "deepseek"), CHAT) for _ in range(4)]
         assert [status for status, _ in responses] == [503, 429, 200, 200]
@@ -34,19 +34,19 @@ def test_a_script_is_played_in_order_and_then_all_is_well() -> None:
         assert lab.played == ["http_503", "http_429", "ok", "ok"]
 
 
-def test_a_single_step_repeats_forever_and_a_model_name_takes_precedence() -> None:
+def test_single_step_repeats_and_a_fault_model_name_overrides_the_script() -> None:
     with Lab({"lab": "http_503"}) as lab:
         assert [post(lab.url(), CHAT)[0] for _ in range(3)] == [503] * 3
         assert post(lab.url(), {**CHAT, "model": "fault:http_500"})[0] == 500
 
 
-def test_an_unknown_play_is_refused_before_anything_starts() -> None:
+def test_unknown_scenario_is_rejected_before_the_lab_starts() -> None:
     """A misspelt step must not be treated as a step without a fault."""
     with pytest.raises(ValueError, match="knows no scenario 'http_50'"):
         Lab({"lab": ["http_50"]})
 
 
-def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None:
+def test_received_request_is_recorded_with_its_disconnect_time() -> None:
     with Lab({"lab": "silent"}) as lab:
         with pytest.raises(TimeoutError):
             post(lab.url(), CHAT, timeout=0.1)
@@ -65,14 +65,14 @@ def test_what_was_received_is_recorded_with_the_moment_the_caller_left() -> None
         ("truncated_body", http.client.IncompleteRead),
     ],
 )
-def test_broken_connections_are_really_broken(scenario: str, error: type[Exception]) -> None:
+def test_connection_fault_scenario_breaks_the_connection(scenario: str, error: type[Exception]) -> None:
     with Lab({"lab": scenario}) as lab:
         with pytest.raises(error):
             post(lab.url(), CHAT)
         assert lab.played == [scenario]
 
 
-def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
+def test_unreachable_lab_urls_fail_with_distinct_connection_errors() -> None:
     with Lab() as lab:
         with pytest.raises(ConnectionRefusedError):
             post(lab.broken_url("connect_refused"), CHAT)
@@ -85,8 +85,7 @@ def test_addresses_that_cannot_be_reached_fail_each_in_its_own_way() -> None:
             context.wrap_socket(raw, server_hostname="127.0.0.1")
 
 
-def test_every_play_says_what_it_does_and_names_its_row() -> None:
-    """Each scenario has a description, and each scenario with a fault names its row in the fault table."""
+def test_every_scenario_has_a_description_and_a_fault_table_row() -> None:
     for scenario in SCENARIOS.values():
         assert scenario.meaning
         assert scenario.row or (scenario.plain is None and scenario.stream is None), scenario.name

@@ -23,7 +23,7 @@ def opened(lab: Lab, body: dict[str, object], timeout: float = 5) -> http.client
     return connection.getresponse()
 
 
-def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
+def test_gzip_bomb_is_small_on_the_wire_and_large_when_decompressed() -> None:
     """A few KiB unpack to a megabyte, which a client without a limit would hold in memory."""
     with Lab({"lab": "gzip_bomb:bytes=1048576"}) as lab:
         response = opened(lab, CHAT)
@@ -34,18 +34,18 @@ def test_a_bomb_is_small_on_the_wire_and_large_unpacked() -> None:
         assert len(zlib.decompress(packed, 31)) > 1024 * 1024
 
 
-def test_a_packed_answer_is_an_answer() -> None:
+def test_gzip_scenario_sends_a_compressed_answer() -> None:
     with Lab({"lab": "gzip"}) as lab:
         assert json.loads(gzip.decompress(opened(lab, CHAT).read()))["choices"]
 
 
-def test_a_huge_body_is_as_long_as_it_says() -> None:
+def test_huge_body_scenario_sends_the_requested_size() -> None:
     with Lab({"lab": "huge_body:bytes=1048576"}) as lab:
         assert len(opened(lab, CHAT).read()) > 1024 * 1024
 
 
 @pytest.mark.parametrize("scenario", ["stall", "stall_first", "drip", "comments_forever", "comments_after", "endless"])
-def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenario: str) -> None:
+def test_endless_stream_ends_and_records_the_time_when_the_client_disconnects(scenario: str) -> None:
     """Endless scenarios send a head, but too little data for a complete response."""
     with Lab({"lab": f"{scenario}:seconds=0.01"}) as lab:
         response = opened(lab, STREAM)
@@ -60,7 +60,7 @@ def test_an_open_stream_ends_when_the_caller_goes_and_the_moment_is_known(scenar
 @pytest.mark.parametrize(
     ("scenario", "error"), [("reset_mid_body", ConnectionResetError), ("truncated_body", http.client.IncompleteRead)]
 )
-def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, error: type[Exception]) -> None:
+def test_cut_stream_scenario_breaks_the_connection_after_content(scenario: str, error: type[Exception]) -> None:
     with Lab({"lab": scenario}) as lab:
         response = opened(lab, STREAM)
         received: list[bytes] = []
@@ -70,7 +70,7 @@ def test_a_stream_is_cut_after_content_and_not_ended_in_order(scenario: str, err
         assert lab.played == [scenario]
 
 
-def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
+def test_lab_serves_concurrent_requests_and_reuses_connections() -> None:
     """The lab keeps its connections alive for further requests."""
     with Lab() as lab:
         address = urlsplit(lab.url())
@@ -82,7 +82,7 @@ def test_many_requests_at_once_and_one_after_another_on_a_line() -> None:
         assert len(lab.requests) == 3
 
 
-def test_a_body_that_is_not_of_the_protocol_is_refused() -> None:
+def test_request_body_that_violates_the_protocol_is_rejected() -> None:
     with Lab() as lab:
         body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}
         assert opened(lab, body).status == 400

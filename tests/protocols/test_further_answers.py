@@ -33,7 +33,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
     return [*events, *decoder.feed(b"data: [DONE]\n\n"), *decoder.close()]
 
 
-def test_probabilities_of_a_whole_answer_are_kept() -> None:
+def test_log_probabilities_of_a_complete_answer_are_kept() -> None:
     """Incomplete log probabilities are completed to OpenAI's format, or dropped if no token is usable."""
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
@@ -43,7 +43,7 @@ def test_probabilities_of_a_whole_answer_are_kept() -> None:
     assert decode_answer({"content": "hi"}, logprobs=None).logprobs is None
 
 
-def test_probabilities_of_a_stream_go_with_their_words() -> None:
+def test_streamed_log_probabilities_stay_with_their_chunk() -> None:
     """Log probabilities remain in the chunk in which they arrived, even if the chunk has no text."""
     events = stream(
         {"delta": {"content": "hi"}, "logprobs": PROBABLE},
@@ -55,7 +55,7 @@ def test_probabilities_of_a_stream_go_with_their_words() -> None:
     assert isinstance(events[3], Finish)
 
 
-def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
+def test_custom_tool_call_input_is_plain_text_complete_and_streamed() -> None:
     """The input of a custom tool is plain text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     assert decode_answer({"content": None, "tool_calls": [call]}).tool_calls == (
@@ -74,7 +74,7 @@ def test_the_call_of_a_custom_tool_is_free_text_whole_and_streamed() -> None:
 
 
 @pytest.mark.parametrize("key", ["stop_reason", "matched_stop"])
-def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
+def test_stop_sequence_reported_by_a_host_is_kept(key: str) -> None:
     """Hosts with vLLM send the stop sequence in `stop_reason`, and hosts with SGLang send it in `matched_stop`.
 
     A number in these fields is a token id and is ignored.
@@ -92,7 +92,7 @@ def test_the_stop_sequence_that_a_host_names_is_kept(key: str) -> None:
         ("anthropic", '"is_error":true'),
     ],
 )
-def test_every_model_reads_that_a_tool_failed(protocol: str, expected: str) -> None:
+def test_failed_tool_result_is_marked_as_failed_in_every_protocol(protocol: str, expected: str) -> None:
     """A field marks a failed tool result if the protocol has one. Otherwise, the text of the result says it."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)

@@ -44,17 +44,17 @@ def contents(*messages: Message, **fields: Any) -> list[tuple[str, list[Any]]]:
         (f"{BASE}?x=1", True, f"{BASE}/models/gemini-x:streamGenerateContent?x=1&alt=sse"),
     ],
 )
-def test_model_and_method_are_in_the_url(endpoint: str, stream: bool, url: str) -> None:
+def test_url_contains_model_and_method(endpoint: str, stream: bool, url: str) -> None:
     assert encode(endpoint=endpoint, stream=stream).url == url
 
 
-def test_the_smallest_request_has_contents_alone() -> None:
+def test_minimal_request_has_only_contents() -> None:
     request = encode()
     assert request.payload == {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
     assert request.headers["x-goog-api-key"] == "k"
 
 
-def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
+def test_system_messages_become_the_system_instruction_and_roles_alternate() -> None:
     """Leading system messages become `systemInstruction`, and later ones become user text."""
     conversation = (
         message(Role.SYSTEM, "one"),
@@ -71,7 +71,7 @@ def test_system_words_are_an_instruction_and_speakers_take_turns() -> None:
     ]
 
 
-def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
+def test_tool_calls_have_signatures_and_tool_results_have_function_names() -> None:
     """If another vendor's model made the calls, the first one gets the placeholder signature that Gemini documents.
 
     Results are matched to calls by id.
@@ -91,7 +91,7 @@ def test_calls_carry_a_signature_and_results_the_name_of_their_call() -> None:
     assert sent_contents[2][1][2]["inlineData"]["mimeType"] == "image/gif"
 
 
-def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> None:
+def test_parameters_are_renamed_for_gemini_and_unsupported_ones_reported_as_dropped() -> None:
     """Gemini has a seed and penalties, but no user id and no switch for parallel tool calls."""
     request = encode(
         temperature=1.5,
@@ -113,7 +113,7 @@ def test_parameters_have_their_own_names_and_the_rest_is_dropped_visibly() -> No
     assert request.dropped_params == ("parallel_tool_calls", "stop", "user")
 
 
-def test_a_refused_parameter_is_left_out_under_either_name() -> None:
+def test_drop_params_quirk_accepts_gemini_and_openai_parameter_names() -> None:
     """Gemini's error uses Gemini's name for a parameter, while administrators use OpenAI's name."""
     for name in ("topP", "top_p"):
         request = encode(top_p=0.5, quirks={"drop_params": [name]})
@@ -129,7 +129,7 @@ def test_a_refused_parameter_is_left_out_under_either_name() -> None:
         ({"tool_name": "look"}, {"mode": "ANY", "allowedFunctionNames": ["look"]}),
     ],
 )
-def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: Any) -> None:
+def test_tool_choice_is_translated_to_a_function_calling_config(chat: dict[str, Any], config: Any) -> None:
     """`required` becomes `ANY`, and a tool's name becomes a list of one allowed name."""
     payload = encode(tools=(Tool("look", "Looks.", SCHEMA),), **chat).payload
     assert payload["toolConfig"] == {"functionCallingConfig": config}
@@ -137,7 +137,7 @@ def test_the_choice_among_tools_has_their_words(chat: dict[str, Any], config: An
     assert declared["parametersJsonSchema"] == {"type": "object", "properties": {}}
 
 
-def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> None:
+def test_json_schema_has_its_own_field_but_is_put_in_the_prompt_if_there_are_tools() -> None:
     """Older models reject a schema together with tools. Both are sent only if a quirk allows it."""
     shape = {"type": "json_schema", "json_schema": {"schema": SCHEMA}}
     options = encode(response_format=shape).payload["generationConfig"]
@@ -160,7 +160,7 @@ def test_json_has_its_own_fields_and_beside_tools_it_is_asked_for_in_words() -> 
         (Kind.DOCUMENT, "application/pdf"),
     ],
 )
-def test_every_file_is_inline_data_or_a_link(kind: Kind, mime: str) -> None:
+def test_every_file_is_encoded_as_inline_data_or_file_uri(kind: Kind, mime: str) -> None:
     """Gemini accepts every kind of file in the same format, and downloads URLs itself."""
     inline = contents(message(Role.USER, NativePart(kind, mime, make_blob(b"123"))))[0][1]
     assert inline == [{"inlineData": {"mimeType": mime, "data": "<3 bytes>"}}]
@@ -189,7 +189,7 @@ def decode(body: str) -> Answer | Failure:
         ('[{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}]', Fault.HTTP_503),
     ],
 )
-def test_invalid_response_has_its_fault(body: str, fault: Fault) -> None:
+def test_invalid_response_is_classified_as_a_fault(body: str, fault: Fault) -> None:
     outcome = decode(body)
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault
@@ -205,8 +205,7 @@ def test_stop_reasons_are_translated_to_openai(reason: str, expected: str) -> No
     assert answer.finish_reason == expected
 
 
-def test_thinking_is_counted_with_what_the_model_wrote() -> None:
-    """Completion tokens are the sum of the candidates' tokens and the thinking tokens."""
+def test_completion_tokens_include_thinking_tokens() -> None:
     usage = '{"promptTokenCount":5,"candidatesTokenCount":3,"thoughtsTokenCount":4,"totalTokenCount":12}'
     answer = decode(f'{{"candidates":[{{"content":{{"parts":[{{"text":"x"}}]}}}}],"usageMetadata":{usage}}}')
     assert isinstance(answer, Answer)
@@ -227,14 +226,16 @@ def test_thinking_is_counted_with_what_the_model_wrote() -> None:
         ("gemini-flash-latest", "low", {"thinkingLevel": "low"}),
     ],
 )
-def test_an_effort_is_a_level_from_3_on_and_a_number_of_tokens_in_2_5(model: str, effort: str, config: Any) -> None:
+def test_reasoning_effort_is_a_level_for_gemini_3_and_a_token_budget_for_gemini_2_5(
+    model: str, effort: str, config: Any
+) -> None:
     """Gemini 3 gets a thinking level. Gemini 2.5 gets a token budget that the model accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())
 
 
-def test_model_without_thinking_drops_the_effort_visibly() -> None:
+def test_reasoning_effort_is_reported_as_dropped_for_a_model_without_thinking() -> None:
     """The effort `none` is not reported as dropped, since the model does not think in any case."""
     for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
         chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
@@ -243,7 +244,7 @@ def test_model_without_thinking_drops_the_effort_visibly() -> None:
 
 
 @pytest.mark.parametrize(("choice", "mode"), [("required", "ANY"), ("auto", "VALIDATED")])
-def test_the_tools_that_are_allowed_are_named(choice: str, mode: str) -> None:
+def test_allowed_tools_become_allowed_function_names(choice: str, mode: str) -> None:
     """For a list of allowed tools, the mode is `ANY`, or `VALIDATED` if the model may also answer with text."""
     conversation = (Message(Role.USER, (TextPart("hi"),)),)
     chat = ChatRequest(conversation, tools=(Tool("a"), Tool("b")), allowed_tools=("b",), tool_choice=choice)

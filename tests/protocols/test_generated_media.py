@@ -27,7 +27,7 @@ def answer(lab: Lab, protocol: str, name: str, *, stream: bool) -> Answer:
 
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini"])
-def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
+def test_image_without_text_counts_as_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
     """OpenRouter sends generated images as `images`, and Gemini sends them as `inlineData`."""
     reply = answer(lab, protocol, "image", stream=stream)
     (image,) = reply.media
@@ -37,7 +37,7 @@ def test_an_image_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> N
 
 @WHOLE_AND_STREAMED
 @MAKERS
-def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
+def test_audio_without_text_counts_as_an_answer(lab: Lab, protocol: str, stream: bool) -> None:
     """Audio is streamed in chunks. OpenAI also sends a transcript."""
     reply = answer(lab, protocol, "speech", stream=stream)
     assert b"".join(base64.b64decode(media.data) for media in reply.media) == SOUND
@@ -48,7 +48,7 @@ def test_a_sound_alone_is_an_answer(lab: Lab, protocol: str, stream: bool) -> No
         assert ({media.id for media in reply.media}, reply.media[-1].expires_at) == ({"audio_lab"}, 1_790_003_600)
 
 
-def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
+def test_repr_of_generated_media_contains_no_base64(lab: Lab) -> None:
     """The `repr` of media shows no base64, so that no log or error message can contain it."""
     reply = answer(lab, "openai", "image", stream=False)
     assert reply.media[0].data not in repr(reply)
@@ -56,7 +56,7 @@ def test_what_is_made_shows_no_base64_when_it_is_printed(lab: Lab) -> None:
 
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_text_cites_its_sources(lab: Lab, protocol: str, stream: bool) -> None:
+def test_citations_are_translated_to_openai_annotations(lab: Lab, protocol: str, stream: bool) -> None:
     """Citations have OpenAI's format. Gemini's byte offsets are converted to character offsets."""
     reply = answer(lab, protocol, "cited", stream=stream)
     assert reply.text == "So: Wien, schön."
@@ -75,7 +75,7 @@ def test_citation_of_a_file_keeps_all_its_fields(lab: Lab, stream: bool) -> None
     assert (cited["file_citation"]["title"], cited["file_citation"]["start_index"]) == ("notes.txt", 4)
 
 
-def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
+def test_openai_annotations_are_passed_on_unchanged(lab: Lab) -> None:
     assert answer(lab, "openai", "cited", stream=False).annotations == (URL_CITATION,)
 
 
@@ -91,7 +91,7 @@ def test_openai_s_own_annotations_are_passed_on_as_they_are(lab: Lab) -> None:
         ("gemini", '[{"text": "x"}, {"inlineData": "no"}, {"inlineData": {"data": 7}}]', 0),
     ],
 )
-def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
+def test_invalid_generated_media_is_skipped(protocol: str, body: str, count: int) -> None:
     part = {"openai": '{"choices":[{"finish_reason":"stop","message":%s}]}'}.get(protocol)
     response_body = part or '{"candidates":[{"finishReason":"STOP","content":{"parts":%s}}]}'
     reply = PROTOCOLS[protocol].decode(200, {}, response_body.replace("%s", body).encode())
@@ -99,14 +99,14 @@ def test_invalid_media_is_skipped(protocol: str, body: str, count: int) -> None:
     assert len(reply.media) == count
 
 
-def test_a_complete_image_instead_of_a_stream_is_one_image() -> None:
+def test_complete_image_response_to_a_stream_request_is_read_as_one_image() -> None:
     body = '{"choices":[{"finish_reason":"stop","message":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = [*decoder.feed(body.encode()), *decoder.close()]
     assert [type(event) for event in events] == [Supplement, Finish]
 
 
-def test_image_is_content_that_prevents_fallback() -> None:
+def test_error_after_a_streamed_image_is_a_broken_stream() -> None:
     """Once an image was sent, no other candidate may be called, so an error ends the stream."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()

@@ -54,8 +54,7 @@ EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 
 
 @pytest.mark.parametrize(("protocol", "name", "stream"), BYTES)
-def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: str, stream: bool) -> None:
-    """Each scenario is decoded to its fault, complete and streamed."""
+def test_every_lab_scenario_decodes_to_its_expected_fault(lab: Lab, protocol: str, name: str, stream: bool) -> None:
     outcome = exchange(protocol, lab.url(protocol), f"fault:{name}", CHAT, stream=stream)
     assert lab.requests[-1].scenario == name
     assert lab.requests[-1].heard.stream is stream
@@ -65,7 +64,7 @@ def test_every_play_is_understood_as_what_it_is(lab: Lab, protocol: str, name: s
 
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
-def test_an_answer_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
+def test_answer_is_decoded_with_text_reasoning_and_usage(lab: Lab, protocol: str, stream: bool) -> None:
     answer = exchange(protocol, lab.url(protocol), "fault:reasoning", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning) == ("You said: hi", "First I think about it. 先想一想。")
@@ -78,7 +77,7 @@ def test_an_answer_arrives_completely(lab: Lab, protocol: str, stream: bool) -> 
 
 @EACH_PROTOCOL
 @WHOLE_AND_STREAMED
-def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -> None:
+def test_tool_call_is_decoded_with_name_arguments_and_id(lab: Lab, protocol: str, stream: bool) -> None:
     answer = exchange(protocol, lab.url(protocol), "fault:tool_call", CHAT, stream=stream)
     assert isinstance(answer, Answer)
     (call,) = answer.tool_calls
@@ -106,7 +105,7 @@ def test_a_tool_call_arrives_completely(lab: Lab, protocol: str, stream: bool) -
     ],
 )
 @pytest.mark.requirement("MCR-2.1", "MCR-2.3", "MCR-2.5", "MCR-P2")
-def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
+def test_native_file_is_received_with_all_bytes(lab: Lab, protocol: str, kind: Kind, mime: str, slot: str) -> None:
     data = bytes(range(256)) * 5 + b"end"
     part = NativePart(kind, mime, make_blob(data), filename="a file")
     chat = ChatRequest((Message(Role.USER, (TextPart("look"), part)),))
@@ -116,7 +115,7 @@ def test_a_native_file_arrives_with_all_its_bytes(lab: Lab, protocol: str, kind:
 
 
 @EACH_PROTOCOL
-def test_whole_conversation_arrives_unchanged(lab: Lab, protocol: str) -> None:
+def test_conversation_is_received_unchanged(lab: Lab, protocol: str) -> None:
     call = ToolCall("call/1", "get_weather", '{"city": "Zürich"}')
     tool = Tool("get_weather", "The weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
     chat = ChatRequest(
@@ -144,7 +143,7 @@ def test_whole_conversation_arrives_unchanged(lab: Lab, protocol: str) -> None:
 
 
 @EACH_PROTOCOL
-def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
+def test_response_schema_is_received_in_the_schema_field(lab: Lab, protocol: str) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {}}}}
     shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     chat = ChatRequest(CHAT.messages, response_format=shape)
@@ -156,7 +155,7 @@ def test_a_schema_arrives_in_its_own_field(lab: Lab, protocol: str) -> None:
 
 
 @EACH_PROTOCOL
-def test_the_key_goes_in_its_header_and_nowhere_else(lab: Lab, protocol: str) -> None:
+def test_api_key_is_sent_only_in_the_key_header(lab: Lab, protocol: str) -> None:
     exchange(protocol, lab.url(protocol), "m", CHAT, stream=False)
     received = lab.requests[-1]
     assert KEY not in received.path

@@ -42,7 +42,7 @@ NUMBERS = st.one_of(
 
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
-def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: st.DataObject) -> None:
+def test_every_token_count_is_an_integer_that_fits_the_database_column(name: str, data: st.DataObject) -> None:
     read_usage, totals, details = READERS[name]
     answered: dict[str, Any] = {key: data.draw(NUMBERS) for key in totals}
     for part, names in details.items():
@@ -71,18 +71,18 @@ def test_every_count_is_a_whole_number_that_a_column_can_hold(name: str, data: s
         ([12], None),
     ],
 )
-def test_a_number_is_a_count_or_nothing(value: Any, expected: int | None) -> None:
+def test_token_count_is_parsed_or_ignored(value: Any, expected: int | None) -> None:
     """Floats are rounded down, since some hosts send them. Negative numbers, booleans and text are not counts."""
     assert parse_count(value) == expected
 
 
-def test_a_host_that_counts_the_missed_cache_below_zero_refills_nothing() -> None:
+def test_negative_cache_miss_count_is_ignored() -> None:
     """DeepSeek reports cache hits and misses. Invalid counts are left out of their sum."""
     usage = openai.parse_usage({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
     assert usage.prompt_tokens == 64
 
 
-def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
+def test_answer_with_invalid_token_counts_is_still_an_answer() -> None:
     choice = {"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}
     usage = {"prompt_tokens": -1_000_000, "completion_tokens": 2**80, "total_tokens": "many"}
     reply = PROTOCOLS["openai"].decode(200, {}, json.dumps({"choices": [choice], "usage": usage}).encode())
@@ -91,7 +91,7 @@ def test_a_whole_answer_with_numbers_that_lie_is_an_answer() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
-def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -> None:
+def test_response_with_too_many_json_values_is_a_failure(name: str) -> None:
     """Decoding stops before the many values of the response take up too much memory."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
@@ -105,6 +105,6 @@ def test_an_answer_of_many_small_values_is_a_failure_of_who_sent_it(name: str) -
     assert isinstance(refused, Failure)
 
 
-def test_a_million_numbers_of_an_embedding_are_read() -> None:
+def test_embedding_with_a_million_numbers_is_read() -> None:
     """An embedding of a million numbers can be read, since numbers need far less memory than lists."""
     assert len(read_json(b"[" + b"0.25," * 1_000_000 + b"0]")) == 1_000_001

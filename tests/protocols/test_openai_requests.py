@@ -45,7 +45,7 @@ def content(part: Any, **quirks: Any) -> Any:
     return encode(user("see", part), quirks=quirks).elide()["messages"][0]["content"][1]
 
 
-def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
+def test_minimal_request_has_only_model_and_messages() -> None:
     request = encode()
     assert request.payload == {"model": "some-model", "messages": [{"role": "user", "content": "hi"}]}
     assert (request.method, request.headers["authorization"]) == ("POST", "Bearer key-1")
@@ -61,13 +61,13 @@ def test_the_smallest_request_has_nothing_but_model_and_messages() -> None:
         ("https://h/openai?api-version=1", "https://h/openai/chat/completions?api-version=1"),
     ],
 )
-def test_the_call_is_appended_unless_it_is_there(endpoint: str, url: str) -> None:
+def test_chat_completions_path_is_appended_only_if_missing(endpoint: str, url: str) -> None:
     """`/v1` is never inserted into the endpoint's URL, and its query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
 @pytest.mark.requirement("MMR-P7")
-def test_every_parameter_of_the_caller_is_sent() -> None:
+def test_all_parameters_from_the_caller_are_sent() -> None:
     request = encode(temperature=0.0, max_tokens=5, top_p=0.5, stop=("a",), extra={"seed": 7, "model": "other"})
     assert request.payload == {
         "model": "some-model",
@@ -80,7 +80,7 @@ def test_every_parameter_of_the_caller_is_sent() -> None:
     }
 
 
-def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
+def test_stream_usage_is_requested_unless_a_quirk_disables_stream_options() -> None:
     """`stream_options` is sent with every stream unless the quirk `stream_usage` is off."""
     chat = ChatRequest((user("hi"),))
     with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
@@ -91,7 +91,7 @@ def test_streams_ask_for_the_count_unless_the_provider_cannot() -> None:
 
 
 @pytest.mark.parametrize("key", [None, "", "NOT_NEEDED"])
-def test_no_key_means_no_header(key: str | None) -> None:
+def test_authorization_header_is_omitted_without_a_key(key: str | None) -> None:
     request = PROTOCOLS["openai"].encode(ChatRequest((user("hi"),)), Target("p", HOST, "m", key), stream=False)
     assert "authorization" not in request.headers
 
@@ -115,7 +115,7 @@ def test_no_key_means_no_header(key: str | None) -> None:
         ),
     ],
 )
-def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[str, Any], shape: Any) -> None:
+def test_file_is_encoded_in_the_format_of_the_provider(part: Any, quirks: dict[str, Any], shape: Any) -> None:
     """For each compatible host, quirks determine the format of content parts."""
     kind = next(name for name in shape if name != "document_name")
     assert content(part, **quirks) == {"type": kind, **shape}
@@ -124,7 +124,7 @@ def test_a_file_takes_its_slot_in_the_provider_s_shape(part: Any, quirks: dict[s
 @pytest.mark.parametrize(
     ("part", "quirks"), [(LINK, {"no_remote_image_urls": True}), (VIDEO, {}), (PDF, {"file_part": "none"})]
 )
-def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: dict[str, Any]) -> None:
+def test_file_without_a_slot_is_replaced_by_a_text_note(part: Any, quirks: dict[str, Any]) -> None:
     """Normally, content that a provider cannot accept is replaced before encoding. If any is left, the encoder replaces
     it by a text.
     """
@@ -133,7 +133,7 @@ def test_a_file_without_a_slot_is_named_and_never_vanishes(part: Any, quirks: di
     assert "cannot be sent here" in shape["text"]
 
 
-def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> None:
+def test_tool_result_media_follow_in_a_user_message_after_all_results() -> None:
     """OpenAI's tool messages can only contain text, and no other message may come between the results of one turn."""
     calling = Message(Role.ASSISTANT, (), (CALL, ToolCall("call_2", "look", "{}")))
     first = Message(Role.TOOL, (TextPart("here"), IMAGE), tool_call_id="call_1")
@@ -147,7 +147,7 @@ def test_media_of_a_tool_follow_in_a_user_message_after_the_run_of_results() -> 
     assert [part["type"] for part in native[2]["content"]] == ["text", "image_url"]
 
 
-def test_text_alone_is_one_string() -> None:
+def test_content_without_files_is_sent_as_one_string() -> None:
     """Some hosts accept content only as a string, so content without files is sent as one."""
     assert encode(user("one", "two")).payload["messages"][0]["content"] == "one\ntwo"
 
@@ -160,7 +160,7 @@ def test_text_alone_is_one_string() -> None:
         ("first_user", {"role": "user", "content": "Be brief.\nhi"}),
     ],
 )
-def test_system_words_take_the_role_the_provider_knows(role: str, first: Any) -> None:
+def test_system_prompt_has_the_role_set_by_the_quirk(role: str, first: Any) -> None:
     """The system prompt is always first and is never dropped."""
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
     assert encode(system, user("hi"), quirks={"system_role": role}).payload["messages"][0] == first
@@ -182,14 +182,14 @@ def test_system_prompt_at_the_end_is_appended_to_the_last_user_message() -> None
         ({"replay_reasoning": "keep", "reasoning_field": "reasoning"}, {"reasoning": "hm"}),
     ],
 )
-def test_earlier_reasoning_is_kept_emptied_or_dropped(quirks: dict[str, Any], expected: Any) -> None:
+def test_earlier_reasoning_is_kept_emptied_or_dropped_by_quirk(quirks: dict[str, Any], expected: Any) -> None:
     """DeepSeek requires reasoning to be sent back with tool calls. OpenAI does not."""
     answered = Message(Role.ASSISTANT, (TextPart("yes"),), reasoning="hm")
     message = encode(user("hi"), answered, quirks=quirks).payload["messages"][1]
     assert message == {"role": "assistant", "content": "yes", **expected}
 
 
-def test_calls_and_results_keep_their_ids_and_their_text() -> None:
+def test_tool_calls_and_results_keep_ids_and_text() -> None:
     result = Message(Role.TOOL, (TextPart("done"),), tool_call_id="call_1")
     messages = encode(user("hi"), Message(Role.ASSISTANT, (), (CALL,)), result).payload["messages"]
     function = {"name": "look", "arguments": '{"a": 1}'}
@@ -198,7 +198,7 @@ def test_calls_and_results_keep_their_ids_and_their_text() -> None:
     assert messages[2] == {"role": "tool", "content": "done", "tool_call_id": "call_1"}
 
 
-def test_a_choice_among_tools_needs_tools() -> None:
+def test_tool_choice_is_sent_only_with_tools() -> None:
     tool = Tool("look", "Looks.", {"type": "object"}, strict=True)
     payload = encode(tools=(tool,), tool_name="look", parallel_tool_calls=False).payload
     assert payload["tool_choice"] == {"type": "function", "function": {"name": "look"}}
@@ -214,7 +214,7 @@ SHAPE = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": 
     ("structured", "response_format", "is_asked_in_words"),
     [("json_schema", SHAPE, False), ("json_object", {"type": "json_object"}, True), ("prompt", None, True)],
 )
-def test_json_is_asked_for_in_the_way_the_provider_takes(
+def test_structured_output_is_requested_as_the_quirk_specifies(
     structured: str, response_format: Any, is_asked_in_words: bool
 ) -> None:
     """If the provider has no field for a schema, the schema is added to the system prompt."""
@@ -225,20 +225,20 @@ def test_json_is_asked_for_in_the_way_the_provider_takes(
     assert all('{"type": "object"}' in text for text in system)
 
 
-def test_refused_parameters_are_left_out_and_named() -> None:
+def test_parameters_excluded_by_quirks_are_reported_as_dropped() -> None:
     request = encode(temperature=0.3, extra={"seed": 1}, quirks={"drop_params": ["seed"], "sampling": False})
     assert set(request.payload) == {"model", "messages"}
     assert set(request.dropped_params) == {"seed", "temperature"}
 
 
-def test_a_well_known_host_brings_its_ways_and_the_provider_s_own_come_first() -> None:
+def test_provider_quirks_override_the_built_in_quirks_of_a_known_host() -> None:
     """Hosts such as OpenAI's have built-in quirks, and a provider's own quirks override them."""
     endpoint = "https://api.openai.com/v1"
     assert encode(endpoint=endpoint, max_tokens=5).payload["max_completion_tokens"] == 5
     assert encode(endpoint=endpoint, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5
 
 
-def test_extra_body_and_headers_of_the_provider_come_last() -> None:
+def test_provider_extra_body_and_headers_override_generated_values() -> None:
     """Objects in `extra_body` are merged, and other values are replaced. A provider's header replaces the gateway's
     header of the same name, in upper or lower case.
     """
@@ -256,7 +256,7 @@ def test_extra_body_and_headers_of_the_provider_come_last() -> None:
     assert (request.headers["authorization"], request.headers["x-team"]) == ("Token t", "a")
 
 
-def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
+def test_custom_tools_custom_tool_calls_and_allowed_tools_are_sent_unchanged() -> None:
     sql = Tool("sql", "asks", custom={"type": "text"})
     conversation = user("hi"), Message(Role.ASSISTANT, (), (ToolCall("c1", "sql", "select 1", custom=True),))
     payload = encode(
@@ -282,16 +282,14 @@ def test_custom_tools_their_calls_and_allowed_tools_go_as_they_came() -> None:
         ("prompt_cache_breakpoint", 3600, {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}),
     ],
 )
-def test_the_end_of_a_prefix_is_marked_in_the_words_of_the_host(
-    mark_style: str, seconds: int | None, mark: Any
-) -> None:
+def test_cache_marker_is_encoded_in_the_format_of_the_host(mark_style: str, seconds: int | None, mark: Any) -> None:
     """A cache marker's lifetime is rounded up to one that the host offers, or down to the host's longest."""
     prompt = Message(Role.USER, (TextPart("hi", CacheBreakpoint(seconds)),))
     request = encode(prompt, quirks={"cache_marks": mark_style})
     assert request.payload["messages"][0]["content"] == [{"type": "text", "text": "hi", **mark}]
 
 
-def test_host_without_cache_marks_drops_them_visibly() -> None:
+def test_cache_markers_are_reported_as_dropped_for_a_host_without_cache_markers() -> None:
     """Content whose cache marker was dropped is sent as one string. The dropped marker is reported."""
     path = "messages[0].content[0].cache_control"
     request = encode(Message(Role.USER, (TextPart("hi", CacheBreakpoint(path=path)),)), inner=(path,))
@@ -307,7 +305,7 @@ def test_host_without_cache_marks_drops_them_visibly() -> None:
         ({"thinking": {"type": "disabled"}, "metadata": {"team": "a"}}, set()),
     ],
 )
-def test_what_only_anthropic_takes_is_left_out_by_name(extra, dropped) -> None:
+def test_anthropic_only_fields_are_reported_as_dropped(extra, dropped) -> None:
     """Claude Code sends `thinking` and `metadata` with every request. OpenAI rejects both, so they are dropped."""
     request = encode(extra=extra)
     assert set(request.dropped_params) == dropped

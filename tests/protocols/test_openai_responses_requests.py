@@ -58,12 +58,12 @@ def read_stream(*events: dict[str, Any]) -> Answer | Failure:
 
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])
-def test_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> None:
+def test_responses_path_is_appended_once_and_identifies_the_protocol(endpoint: str) -> None:
     assert encode(endpoint=endpoint).url == f"{BASE}/responses"
     assert endpoint_protocol(f"{BASE}/responses") == NAME
 
 
-def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back() -> None:
+def test_minimal_request_disables_storage_and_requests_encrypted_reasoning() -> None:
     """OpenAI is asked not to store the request. It returns encrypted reasoning, which is sent back in the next turn."""
     request = encode()
     assert request.payload == {
@@ -76,7 +76,7 @@ def test_the_smallest_request_keeps_nothing_and_asks_for_thoughts_to_give_back()
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "openai/gpt-4.1-mini", "gpt-5-chat-latest", "chatgpt-4o-latest"])
-def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> None:
+def test_encrypted_reasoning_is_not_requested_from_models_without_reasoning(model: str) -> None:
     """Models without reasoning reject `include`, so it is omitted. It is also omitted if `drop_params` lists it or the
     caller sends null.
     """
@@ -85,7 +85,7 @@ def test_models_that_think_nothing_are_not_asked_for_thoughts(model: str) -> Non
     assert "include" not in encode(extra={"include": None}).payload
 
 
-def test_words_calls_and_results_are_items_in_their_order() -> None:
+def test_messages_calls_and_results_become_items_in_order() -> None:
     """System messages keep their positions. Calls and results of custom tools have their own item types."""
     calls = (ToolCall("c1", "look", "{}"), ToolCall("c2", "patch", "*** Begin", custom=True))
     sent_items = items(
@@ -122,7 +122,9 @@ def test_words_calls_and_results_are_items_in_their_order() -> None:
         ("hoist", "", 1),
     ],
 )
-def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, after: int) -> None:
+def test_image_in_a_tool_result_stays_in_the_result_unless_a_quirk_forbids(
+    tool_media: str, output: Any, after: int
+) -> None:
     """Unlike in chat completions, a tool result may contain images. A quirk is set for hosts that reject them."""
     calling = build_message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     sent_items = items(
@@ -135,7 +137,7 @@ def test_an_image_in_a_tools_result_stays_there(tool_media: str, output: Any, af
     assert len(sent_items) == 3 + after
 
 
-def test_tools_are_flat_and_strict_only_on_request() -> None:
+def test_tools_are_flat_objects_and_strict_only_on_request() -> None:
     """Unlike in chat completions, a missing `strict` means true, so `strict` is always sent. Tools and grammars are
     flat objects.
     """
@@ -156,7 +158,7 @@ def test_tools_are_flat_and_strict_only_on_request() -> None:
     assert allowed["tool_choice"] == {"type": "allowed_tools", "mode": "required", "tools": tools}
 
 
-def test_response_format_is_set_beside_the_verbosity() -> None:
+def test_response_format_and_verbosity_are_both_set_in_text() -> None:
     """The schema is a flat object. Verbosity, effort and summary are set in their own objects. The token limit is at
     least 16.
     """
@@ -178,14 +180,14 @@ def test_response_format_is_set_beside_the_verbosity() -> None:
     assert encode(max_tokens=500).payload["max_output_tokens"] == 500
 
 
-def test_a_host_that_takes_no_schema_is_asked_in_words() -> None:
+def test_schema_is_put_in_the_prompt_for_a_host_without_structured_output() -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
     request = encode(response_format=shape, quirks={"structured": "prompt"})
     assert "text" not in request.payload
     assert "JSON Schema" in request.payload["input"][0]["content"]
 
 
-def test_the_end_of_a_prefix_is_marked_on_a_part() -> None:
+def test_cache_marker_is_set_on_a_user_content_part() -> None:
     """An assistant turn cannot contain OpenAI's cache marker, so its marker is reported as dropped."""
     mark = CacheBreakpoint(3600, "messages[0].content[0].cache_control")
     quirks = {"cache_marks": "prompt_cache_breakpoint"}
@@ -229,7 +231,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 
-def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -> None:
+def test_rejection_of_a_nested_parameter_or_encrypted_content_names_the_parameter() -> None:
     for message, param in (
         ("Unsupported parameter: 'reasoning.effort' is not supported with this model.", "reasoning.effort"),
         ("Encrypted content is not supported with this model.", "include"),
@@ -240,7 +242,7 @@ def test_refusals_of_nested_parameters_and_of_thoughts_say_what_to_leave_out() -
         assert (failure.fault, failure.param) == (Fault.UNSUPPORTED_PARAMETER, param)
 
 
-def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
+def test_stream_with_only_complete_items_is_read_completely() -> None:
     """Some hosts send text, reasoning and calls only in complete items or in the complete response."""
     message_item = {"type": "message", "content": [{"type": "output_text", "text": "yes"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
@@ -257,7 +259,7 @@ def test_a_host_that_sends_items_in_no_pieces_loses_nothing() -> None:
         assert answer.tool_calls == (ToolCall("c1", "look", '{"a": 1}'),)
 
 
-def test_each_message_item_is_read_once_however_it_is_sent() -> None:
+def test_each_streamed_message_item_is_read_exactly_once() -> None:
     items = [{"type": "message", "content": [{"type": "output_text", "text": text}]} for text in ("one ", "two")]
     done_events = [
         {"type": "response.output_item.done", "output_index": index, "item": item} for index, item in enumerate(items)
@@ -275,7 +277,7 @@ def test_each_message_item_is_read_once_however_it_is_sent() -> None:
         assert answer.text == "one two"
 
 
-def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> None:
+def test_summary_parts_become_paragraphs_and_custom_tool_input_is_streamed() -> None:
     decoder = PROTOCOLS[NAME].decoder()
     item = {"type": "custom_tool_call", "call_id": "c1", "name": "patch", "input": ""}
     events = [
@@ -299,7 +301,7 @@ def test_parts_of_a_summary_are_paragraphs_and_free_text_of_a_tool_streams() -> 
     assert isinstance(stream_events[-1], Finish)
 
 
-def test_log_probabilities_are_part_of_the_answer() -> None:
+def test_log_probabilities_are_read_from_the_answer() -> None:
     token = {"token": "yes", "logprob": -0.1, "bytes": [1], "top_logprobs": []}
     part = {"type": "output_text", "text": "yes", "logprobs": [token]}
     body = {"status": "completed", "output": [{"type": "message", "content": [part]}]}

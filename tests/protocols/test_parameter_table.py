@@ -236,14 +236,14 @@ def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
     return prepared
 
 
-def test_every_row_has_a_sample():
+def test_every_parameter_has_a_sample_value():
     """Without a sample value, the docs would list a parameter that is not tested."""
     assert set(PARAMETERS) - OUR_OWN == set(SAMPLES)
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
 @pytest.mark.parametrize("name", list(SAMPLES))
-def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol: str):
+def test_each_protocol_treats_each_parameter_as_documented_in_the_table(name: str, protocol: str):
     """A mapped or passed parameter changes the payload and is not reported. A dropped one changes nothing and is
     reported.
 
@@ -267,7 +267,7 @@ def test_each_protocol_treats_a_parameter_as_the_table_says(name: str, protocol:
 
 
 @pytest.mark.parametrize("protocol", ["openai-responses", "anthropic", "gemini", "echo"])
-def test_what_no_table_knows_is_dropped_by_name(protocol: str):
+def test_unknown_field_is_reported_as_dropped(protocol: str):
     """A field that only one vendor knows is not sent to other vendors, and the response lists it as dropped."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
@@ -275,7 +275,7 @@ def test_what_no_table_knows_is_dropped_by_name(protocol: str):
     assert set(dropped) == {"enable_thinking", "messages[1].mood", "messages[0].content[0].colour"}
 
 
-def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
+def test_unknown_parameter_is_sent_to_openai_compatible_hosts():
     """An unknown parameter may belong to the compatible host, so it is sent. Unknown fields of messages are dropped and
     reported.
     """
@@ -285,7 +285,7 @@ def test_an_unknown_parameter_goes_on_to_hosts_of_openais_kind():
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protocol: str):
+def test_parameter_of_the_wrong_type_never_raises_an_error(protocol: str):
     """A parameter of the wrong type is passed on or dropped."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
@@ -303,8 +303,7 @@ def test_values_of_no_sense_are_dropped_or_passed_and_never_break_a_call(protoco
         ({"cache_marks": "cache_control"}, turn(content=None, tool_calls=[CALL], cache_control=MARK), "messages[1]"),
     ],
 )
-def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: dict[str, Any], path: str):
-    """A parameter that a host's quirks exclude is reported as dropped."""
+def test_parameter_excluded_by_a_quirk_is_reported_as_dropped(quirks: dict[str, Any], body: dict[str, Any], path: str):
     target = Target("p", "https://llm.example/v1", "m", "k", quirks=quirks)
     capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     chat = parse_chat(body)
@@ -317,7 +316,7 @@ def test_what_one_host_has_no_place_for_is_named(quirks: dict[str, Any], body: d
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
-def test_what_says_nothing_is_not_named(protocol: str):
+def test_parameter_without_effect_is_not_reported_as_dropped(protocol: str):
     """Null, an empty list and the common default value have no effect, so they are not reported as dropped."""
     quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}
     body = {**turn(annotations=[], audio=None, refusal=None, tool_calls=[CALL], function_call=None), **quiet}
@@ -325,7 +324,7 @@ def test_what_says_nothing_is_not_named(protocol: str):
     assert ready(body, protocol).request.dropped_params == ()
 
 
-def test_names_are_few_short_and_plain():
+def test_dropped_parameter_names_are_abbreviated_to_ascii_for_the_header():
     """The names must fit in a response header: at most twenty ASCII names, about a kilobyte, then the number of the
     rest.
     """
@@ -336,7 +335,7 @@ def test_names_are_few_short_and_plain():
     assert abbreviate_names(["a", "a"]) == ("a",)
 
 
-def test_the_document_is_what_the_table_says():
+def test_compatibility_document_matches_the_parameter_table():
     """docs/compatibility.md is the output of `python -m capabilities.core.protocols.parameters`."""
     text = DOCUMENT.read_text(encoding="utf-8")
     assert with_table(text) == text

@@ -21,7 +21,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 
 @given(BLOCKS)
-def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
+def test_base64_of_blocks_joins_to_base64_of_all_bytes(blocks: list[bytes]) -> None:
     """Base64 blocks of any size join to the base64 of all bytes, and can be read more than once."""
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
@@ -35,7 +35,7 @@ def test_base64_of_blocks_is_base64_of_the_whole(blocks: list[bytes]) -> None:
     texts=st.lists(TEXTS, min_size=1, max_size=4),
     prefix=st.sampled_from(["", "data:x;base64,"]),
 )
-def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
+def test_content_length_matches_the_body_and_the_body_matches_the_payload(
     files: list[list[bytes]], texts: list[str], prefix: str
 ) -> None:
     """For any texts and files, Content-Length is exact, and the body is JSON with each file in its place."""
@@ -48,7 +48,7 @@ def test_the_length_is_that_of_the_body_and_the_body_is_the_payload(
 
 
 @given(BLOCKS)
-def test_a_preview_names_the_bytes_and_shows_none(blocks: list[bytes]) -> None:
+def test_payload_preview_replaces_file_bytes_by_their_size(blocks: list[bytes]) -> None:
     """The preview shows the beginning of a file's data and its size."""
     size = sum(map(len, blocks))
     preview = elide({"a": [MediaData(blob(blocks), "data:image/png;base64,")]})

@@ -34,8 +34,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
-def test_a_protocol_knows_no_other(vendor: str) -> None:
-    """No file in a vendor's folder imports from another vendor's folder."""
+def test_protocol_package_imports_no_other_protocol(vendor: str) -> None:
     files = sorted(protocol_folder(vendor).glob("*.py"))
     assert len(files) > 1
     for path in files:
@@ -43,14 +42,12 @@ def test_a_protocol_knows_no_other(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", list(PROTOCOLS))
-def test_a_protocol_has_its_modules(vendor: str) -> None:
-    """Requests, complete answers and streams are in separate modules."""
+def test_every_protocol_has_request_reply_and_stream_modules(vendor: str) -> None:
     modules = {path.stem for path in protocol_folder(vendor).glob("*.py")}
     assert modules >= {"requests", "replies", "stream"}
 
 
-def test_what_they_share_knows_none_of_them() -> None:
-    """The shared modules import no vendor's package."""
+def test_shared_protocol_modules_import_no_protocol() -> None:
     assert "stream" in SHARED
     for name in SHARED:
         assert not imported(FOLDER / f"{name}.py") & {protocol_folder(protocol).name for protocol in PROTOCOLS}, name
@@ -69,7 +66,7 @@ def test_encoding_the_same_request_twice_gives_the_same_bytes(name: str, stream:
 
 
 @pytest.mark.parametrize("name", list(VENDORS))
-def test_a_stream_of_nothing_is_empty(name: str) -> None:
+def test_stream_without_events_is_a_stream_empty_failure(name: str) -> None:
     (event,) = PROTOCOLS[name].decoder().close()
     assert not isinstance(event, Finish)
     assert isinstance(event, Failure)

@@ -103,7 +103,7 @@ def anthropic_stream(blocks: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> None:
+def test_every_thinking_block_is_returned_to_claude_in_position(stream: bool) -> None:
     """Thinking blocks that are encrypted or whose text is omitted are sent back as well."""
     response_body = {"type": "message", "content": BLOCKS, "stop_reason": "tool_use"}
     answer = read_stream("anthropic", anthropic_stream(BLOCKS)) if stream else read_whole("anthropic", response_body)
@@ -112,7 +112,7 @@ def test_claude_gets_every_thinking_block_back_in_its_position(stream: bool) -> 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
+def test_response_with_only_redacted_thinking_counts_as_an_answer(stream: bool) -> None:
     """The provider bills thinking even if it omits the text, so the signature alone counts as an answer."""
     blocks = [{"type": "thinking", "thinking": "", "signature": "S"}]
     response_body = {"type": "message", "content": blocks, "stop_reason": "end_turn"}
@@ -120,7 +120,7 @@ def test_answer_of_redacted_thoughts_alone_is_an_answer(stream: bool) -> None:
     assert [thought.proof for thought in answer.thoughts] == ["S"]
 
 
-def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
+def test_thinking_without_a_signature_is_not_returned_to_claude() -> None:
     """Anthropic rejects thinking without a signature."""
     unsigned = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "yes"}]
     answer = read_whole("anthropic", {"type": "message", "content": unsigned, "stop_reason": "end_turn"})
@@ -129,7 +129,7 @@ def test_thoughts_without_a_signature_are_not_shown_to_claude() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: bool) -> None:
+def test_text_and_call_signatures_are_returned_to_gemini(stream: bool) -> None:
     """In a stream, the last signature arrives in a part without text."""
     call = {"functionCall": {"id": "c1", "name": "look", "args": {}}, "thoughtSignature": "S2"}
     parts = [{"text": "Let me "}, {"text": "look."}, {"text": "", "thoughtSignature": "S1"}, call]
@@ -150,7 +150,7 @@ def test_gemini_gets_the_signature_of_its_words_and_of_its_calls_again(stream: b
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_google_s_proofs_pass_through_its_openai_interface(stream: bool) -> None:
+def test_google_signatures_are_kept_by_its_openai_compatible_api(stream: bool) -> None:
     """The field `extra_content`, which contains the signature, is kept with calls and with text, complete and
     streamed.
     """
@@ -193,7 +193,7 @@ DETAILS = [
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_openrouter_gets_its_reasoning_details_again(stream: bool) -> None:
+def test_reasoning_details_are_returned_to_openrouter(stream: bool) -> None:
     """In a stream, the text of a reasoning detail arrives first, and its signature follows."""
     if stream:
         pieces = [
@@ -227,7 +227,7 @@ ITEMS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> None:
+def test_reasoning_items_are_returned_to_openai_completely_and_in_position(stream: bool) -> None:
     response = {"status": "completed", "output": ITEMS}
     if stream:
         text_delta = {"type": "response.output_text.delta", "output_index": 1, "delta": "I look."}
@@ -246,7 +246,7 @@ def test_reasoning_items_are_returned_whole_and_in_position(stream: bool) -> Non
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("changes", [{"model": "another"}, {"host": "https://two.example/v1"}])
-def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, str]) -> None:
+def test_signatures_are_not_sent_to_another_model_or_host(protocol: str, changes: dict[str, str]) -> None:
     source, recipient = target(protocol), target(protocol, **changes)
     if "host" in changes:
         recipient = Target("q", source.endpoint, source.model, "k")
@@ -257,7 +257,7 @@ def test_other_recipients_get_no_signatures(protocol: str, changes: dict[str, st
 
 
 @pytest.mark.parametrize("protocol", ["gemini", "openai"])
-def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
+def test_tool_call_by_another_model_gets_the_placeholder_signature_for_google(protocol: str) -> None:
     """In both of Google's APIs, a call without a signature gets the placeholder that Google documents."""
     host = "https://generativelanguage.googleapis.com/v1beta" + ("/openai" if protocol == "openai" else "")
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
@@ -266,7 +266,7 @@ def test_call_of_another_model_is_marked_for_google(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["https://api.deepseek.com", "https://api.moonshot.cn/v1"])
-def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host: str) -> None:
+def test_tool_call_turn_always_has_reasoning_content_for_hosts_that_require_reasoning(host: str) -> None:
     """DeepSeek and Kimi reject tool calls in the history without `reasoning_content`. An empty value is accepted."""
     recipient = target("openai", host=host)
     answer = Answer("", (ToolCall("c1", "look", "{}"),))
@@ -276,6 +276,6 @@ def test_a_turn_with_tools_never_lacks_its_reasoning_where_the_host_insists(host
     assert "reasoning_content" not in next_request(Answer("yes"), recipient, "openai")
 
 
-def test_details_that_are_none_are_passed_over() -> None:
+def test_invalid_reasoning_details_are_ignored() -> None:
     assert parse_thoughts([None, {}, {"type": "reasoning.text"}, {"type": "reasoning.text", "text": 3}, "x"]) == ()
     assert build_details(parse_thoughts(DETAILS)) == DETAILS

@@ -41,7 +41,7 @@ def dated(seconds: float) -> str:
         ({}, None),
     ],
 )
-def test_each_form_of_a_wait_is_read(headers: dict[str, str], expected: float | None) -> None:
+def test_every_retry_after_format_is_parsed(headers: dict[str, str], expected: float | None) -> None:
     """Milliseconds take precedence over seconds. A date is relative to the response's Date header. Other values become
     None.
     """
@@ -52,6 +52,6 @@ HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | 
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "Retry-After", "retry-after-ms", "date"]), HEADER), st.floats())
-def test_any_header_gives_a_sane_wait_or_none(headers: dict[str, str], now: float) -> None:
+def test_any_retry_header_parses_to_a_bounded_delay_or_none(headers: dict[str, str], now: float) -> None:
     seconds = retry_after(headers, now)
     assert seconds is None or 0 <= seconds <= MAX_SECONDS

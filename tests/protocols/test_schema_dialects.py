@@ -128,7 +128,7 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
         (GEMINI_ANSWER, CYCLE, CYCLE, ""),
     ],
 )
-def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
+def test_unsupported_schema_keywords_move_to_the_description(
     dialect: Dialect, schema: dict[str, Any], expected: dict[str, Any], lost_keyword: str
 ) -> None:
     """Unsupported keywords are reported with their paths. A schema that needs no change is returned as the same
@@ -142,7 +142,7 @@ def test_a_dialect_gets_what_it_takes_and_the_rest_in_words(
 
 
 @pytest.mark.parametrize("dialect", [CLAUDE_ENFORCED, OPENAI_STRICT, GEMINI_ANSWER, GEMINI_TOOL])
-def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> None:
+def test_reference_with_a_description_is_replaced_by_its_definition(dialect: Dialect) -> None:
     """A reference without other keywords is kept.
 
     A reference with a description, as pydantic writes it, is replaced by its definition.
@@ -155,7 +155,7 @@ def test_words_beside_a_reference_go_with_what_it_names(dialect: Dialect) -> Non
     assert lost_paths == ()
 
 
-def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
+def test_recursive_reference_keeps_its_description() -> None:
     """A recursive reference cannot be replaced by its definition, so it is moved into an `anyOf` next to the
     description.
     """
@@ -167,8 +167,7 @@ def test_a_reference_in_a_circle_keeps_the_words_beside_it() -> None:
     assert lost_paths == ()
 
 
-def test_all_of_one_thing_is_that_thing() -> None:
-    """Object schemas in an `allOf` are merged into one schema."""
+def test_object_schemas_in_all_of_are_merged() -> None:
     schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
     fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
@@ -191,13 +190,13 @@ def test_all_of_one_thing_is_that_thing() -> None:
         (OPENAI_PLAIN, {"allOf": [EITHER, {"oneOf": [EITHER], "type": "object"}]}),
     ],
 )
-def test_what_a_dialect_cannot_hold_is_refused_here_and_not_by_the_vendor(dialect: Dialect, schema: Any) -> None:
+def test_schema_that_does_not_fit_a_dialect_raises_an_error(dialect: Dialect, schema: Any) -> None:
     """`fit_schema` raises an error, so that its caller can leave the schema out."""
     with pytest.raises(UnfitSchemaError):
         fit_schema(schema, dialect)
 
 
-def test_references_that_double_at_each_step_are_bounded() -> None:
+def test_exponentially_growing_references_raise_an_error() -> None:
     """Thirty definitions that each refer to the next one twice would expand to a billion schemas."""
     step = {number: {"$ref": f"#/$defs/d{number + 1}", "title": "x"} for number in range(30)}
     defs: dict[str, Any] = {f"d{number}": obj(a=reference, b=reference) for number, reference in step.items()}
@@ -263,7 +262,7 @@ def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 @pytest.mark.parametrize("dialect", ALL.values(), ids=list(ALL))
 @given(schema=SCHEMAS)
-def test_any_schema_speaks_the_dialect_afterwards(dialect: Dialect, schema: dict[str, Any]) -> None:
+def test_any_fitted_schema_uses_only_keywords_of_the_dialect(dialect: Dialect, schema: dict[str, Any]) -> None:
     before = json.dumps(schema)
     try:
         fitted, lost_paths = fit_schema(schema, dialect)
@@ -296,7 +295,7 @@ FORMAT_PATH = "response_format.json_schema"
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None:
+def test_moved_keywords_of_response_schemas_and_strict_tools_are_reported(protocol: str) -> None:
     tool = Tool("look", "", LIMITED, strict=True)
     request = encode(protocol, response_format=schema_format(LIMITED, strict=True))
     assert f"{FORMAT_PATH}.schema.properties.n.minLength" in request.dropped_params
@@ -306,7 +305,7 @@ def test_what_moved_is_named_for_answers_and_strict_tools(protocol: str) -> None
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
-def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> None:
+def test_schema_is_unchanged_for_other_hosts_and_non_strict_tools(protocol: str) -> None:
     for request in (
         encode(protocol, "https://llm.example/v1", response_format=schema_format(LIMITED, strict=True)),
         encode(protocol, response_format=schema_format(LIMITED)),
@@ -317,7 +316,7 @@ def test_other_hosts_and_what_is_not_strict_keep_the_schema(protocol: str) -> No
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
-def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> None:
+def test_schema_that_does_not_fit_strict_mode_is_sent_without_strict(protocol: str) -> None:
     """Strict mode requires all properties, so `strict` is dropped to keep optional properties optional."""
     loose = obj(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
@@ -328,7 +327,7 @@ def test_a_schema_that_strict_cannot_hold_goes_without_strict(protocol: str) -> 
 
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
-def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str) -> None:
+def test_schema_that_does_not_fit_the_vendor_is_put_in_the_prompt(protocol: str) -> None:
     request = encode(protocol, response_format=schema_format(RING))
     sent = json.dumps(request.elide())
     assert request.dropped_params == (f"{FORMAT_PATH}.strict",)
@@ -340,13 +339,13 @@ def test_a_schema_that_a_vendor_cannot_hold_is_asked_for_in_words(protocol: str)
 
 @pytest.mark.parametrize("structured", ["json_object", "prompt"])
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_a_schema_in_words_stays_whole(protocol: str, structured: str) -> None:
+def test_schema_in_the_prompt_is_unchanged(protocol: str, structured: str) -> None:
     request = encode(protocol, quirks={"structured": structured}, response_format=schema_format(LIMITED, strict=True))
     assert request.dropped_params == ()
     assert json.dumps(json.dumps(LIMITED))[1:-1] in json.dumps(request.elide())
 
 
-def test_beside_tools_a_schema_for_gemini_stays_whole_in_words() -> None:
+def test_gemini_schema_with_tools_is_put_in_the_prompt_unchanged() -> None:
     """Gemini has no field for a schema if there are tools, so the unchanged schema is added to the prompt."""
     request = encode("gemini", response_format=schema_format(LIMITED), tools=(Tool("look", "", LIMITED),))
     assert request.dropped_params == ()

@@ -23,13 +23,13 @@ REPLIES = [
 ]
 
 
-def played(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
+def decode_blocks(protocol: str, blocks: list[bytes]) -> list[StreamEvent]:
     decoder = PROTOCOLS[protocol].decoder()
     events = [event for block in blocks for event in decoder.feed(block)]
     return [*events, *decoder.close()]
 
 
-def cut(data: bytes, offsets: list[int]) -> list[bytes]:
+def split_at(data: bytes, offsets: list[int]) -> list[bytes]:
     edges = [0, *sorted(offset % (len(data) + 1) for offset in offsets), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
@@ -37,9 +37,11 @@ def cut(data: bytes, offsets: list[int]) -> list[bytes]:
 @EACH_PROTOCOL
 @pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
 @given(reply=st.sampled_from(REPLIES), offsets=st.lists(st.integers(0, 10_000), max_size=12))
-def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]) -> None:
+def test_stream_decodes_equally_regardless_of_network_splits(
+    protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]
+) -> None:
     data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
-    answer = assembled(played(protocol, cut(data, offsets)))
+    answer = assembled(decode_blocks(protocol, split_at(data, offsets)))
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning or "") == (reply.text, reply.reasoning)
     assert [call.arguments for call in answer.tool_calls] == (
@@ -49,19 +51,21 @@ def test_cuts_change_nothing(protocol: str, line_end: bytes, reply: ReplyText, o
 
 
 @EACH_PROTOCOL
-def test_every_single_cut_changes_nothing(protocol: str) -> None:
+def test_stream_decodes_equally_when_split_at_any_single_offset(protocol: str) -> None:
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
-    uncut = assembled(played(protocol, [data]))
-    assert all(assembled(played(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data)))
+    uncut = assembled(decode_blocks(protocol, [data]))
+    assert all(
+        assembled(decode_blocks(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data))
+    )
 
 
 @EACH_PROTOCOL
 @given(length=st.integers(0, 10_000))
 @example(length=0)
-def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int) -> None:
+def test_truncated_stream_is_never_decoded_as_complete(protocol: str, length: int) -> None:
     frames = VENDORS[protocol].frames(REPLIES[0], "m")
     data = b"".join(frames.all())
-    events = played(protocol, [data[: length % len(data)]])
+    events = decode_blocks(protocol, [data[: length % len(data)]])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
     outcome = assembled(events)
     if isinstance(outcome, Answer):
@@ -73,8 +77,8 @@ def test_a_stream_cut_short_is_never_taken_for_whole(protocol: str, length: int)
 
 @EACH_PROTOCOL
 @given(blocks=st.lists(st.binary(max_size=40), max_size=6))
-def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> None:
-    events = played(protocol, blocks)
+def test_stream_of_any_bytes_ends_in_exactly_one_outcome(protocol: str, blocks: list[bytes]) -> None:
+    events = decode_blocks(protocol, blocks)
     assert isinstance(events[-1], Finish | Failure)
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
@@ -87,8 +91,8 @@ def test_any_bytes_end_in_one_outcome(protocol: str, blocks: list[bytes]) -> Non
         max_size=8,
     )
 )
-def test_any_events_end_in_one_outcome(protocol: str, lines: list[str]) -> None:
-    events = played(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
+def test_stream_of_any_events_ends_in_exactly_one_outcome(protocol: str, lines: list[str]) -> None:
+    events = decode_blocks(protocol, ["".join(f"{line}\n\n" for line in lines).encode()])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
 
 
@@ -100,13 +104,13 @@ def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: 
     with_two_malformed = b"".join([*frames.head, *malformed[:2], *frames.content, *frames.finish, *frames.done])
     assert isinstance(assembled([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
     assert getattr(decoder, "bad_events") == 2  # noqa: B009 - a detail of this decoder, not of the interface
-    outcome = assembled(played(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
+    outcome = assembled(decode_blocks(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
 
 
 @EACH_PROTOCOL
-def test_keep_alive_comments_give_no_event(protocol: str) -> None:
+def test_keep_alive_comments_yield_no_event(protocol: str) -> None:
     assert PROTOCOLS[protocol].decoder().feed(b": PROCESSING\n\n: ping\n\n") == []
 
 
@@ -120,15 +124,15 @@ def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> N
 
 
 @EACH_PROTOCOL
-def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stream(protocol: str) -> None:
+def test_stream_error_is_classified_before_content_and_a_broken_stream_after_content(protocol: str) -> None:
     """Before any content, the error's code determines its class, since another candidate may still answer.
 
     After content, any error counts as a broken stream.
     """
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
-    early = assembled(played(protocol, [*frames.head, event]))
-    late = assembled(played(protocol, [*frames.head, *frames.content, event]))
+    early = assembled(decode_blocks(protocol, [*frames.head, event]))
+    late = assembled(decode_blocks(protocol, [*frames.head, *frames.content, event]))
     assert isinstance(early, Failure)
     assert isinstance(late, Failure)
     assert (early.fault, early.status) == (Fault.HTTP_429, 429)
@@ -136,26 +140,26 @@ def test_an_error_before_content_has_its_own_class_and_after_it_is_a_broken_stre
 
 
 @EACH_PROTOCOL
-def test_a_whole_answer_where_a_stream_was_asked_for_is_taken(protocol: str) -> None:
+def test_complete_response_to_a_stream_request_is_accepted(protocol: str) -> None:
     """Some hosts ignore `stream` and return a complete response. An error object instead of a stream is an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
-    answer = assembled(played(protocol, [body[:20], body[20:]]))
+    answer = assembled(decode_blocks(protocol, [body[:20], body[20:]]))
     assert isinstance(answer, Answer)
     assert answer.text == REPLIES[0].text
-    failure = assembled(played(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
+    failure = assembled(decode_blocks(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
     assert isinstance(failure, Failure)
     assert failure.fault is Fault.HTTP_429
 
 
 @EACH_PROTOCOL
-def test_a_web_page_is_known_by_its_first_bytes(protocol: str) -> None:
+def test_html_response_to_a_stream_request_is_detected_by_its_first_bytes(protocol: str) -> None:
     (event,) = PROTOCOLS[protocol].decoder().feed(b"<!DOCTYPE html><html>")
     assert isinstance(event, Failure)
     assert event.fault is Fault.BAD_CONTENT_TYPE
 
 
-def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
+def test_openai_stream_waits_for_the_usage_chunk_after_the_finish_reason() -> None:
     """The usage chunk follows the finish reason and is included in the `Finish` event. `[DONE]` need not follow."""
     frames = VENDORS["openai"].frames(ReplyText("hi"), "m")
     decoder = PROTOCOLS["openai"].decoder()
@@ -167,7 +171,7 @@ def test_openai_s_count_after_the_reason_to_stop_is_waited_for() -> None:
     assert finish.usage.total_tokens == 18
 
 
-def test_a_giant_event_is_too_large() -> None:
+def test_sse_event_above_the_size_limit_raises_an_error() -> None:
     parser = SseParser(limit=100)
     parser.feed(b"data: " + b"a" * 90)
     with pytest.raises(EventTooLargeError):
@@ -178,11 +182,10 @@ def test_a_giant_event_is_too_large() -> None:
     events=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1), max_size=5),
     offsets=st.lists(st.integers(0, 1000), max_size=6),
 )
-def test_events_come_out_as_they_went_in(events: list[str], offsets: list[int]) -> None:
-    """For any texts and any splits, the parser yields the same texts in the same order."""
+def test_sse_parser_yields_the_sent_texts_in_order(events: list[str], offsets: list[int]) -> None:
     data = "".join(f": note\nid: 7\ndata: {text}\n\n" for text in events).encode()
     parser = SseParser()
-    parsed = [event for block in cut(data, offsets) for event in parser.feed(block)]
+    parsed = [event for block in split_at(data, offsets) for event in parser.feed(block)]
     assert [*parsed, *parser.close()] == [SseEvent(text) for text in events]
 
 
@@ -209,8 +212,8 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
     ],
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
-def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
-    answer = assembled(played("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
+def test_streamed_tool_calls_are_separated_even_with_wrong_indexes(calls) -> None:
+    answer = assembled(decode_blocks("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
         ("a", "f", '{"x": 1}'),
@@ -218,9 +221,9 @@ def test_tool_calls_are_separated_whatever_their_index(calls) -> None:
     ]
 
 
-def test_a_whole_message_in_one_event_is_an_answer() -> None:
+def test_stream_event_with_a_complete_message_is_an_answer() -> None:
     """Some hosts send the complete answer in one event, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
-    answer = assembled(played("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
+    answer = assembled(decode_blocks("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)
     assert answer.text == "all"

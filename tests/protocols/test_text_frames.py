@@ -35,7 +35,7 @@ def chunk(text: Any, delta: Chunk | None = None, outer_fields: Chunk | None = No
     return {**(outer_fields or {}), "choices": [{"index": 0, "delta": {**(delta or {}), "content": text}, **choice}]}
 
 
-def played(events: list[str], name: str = "") -> list[StreamEvent]:
+def decode_events(events: list[str], name: str = "") -> list[StreamEvent]:
     """Return the events of a stream. If an event name is given, the fast path is not used."""
     decoder = PROTOCOLS["openai"].decoder()
     head = f"event: {name}\n" if name else ""
@@ -49,18 +49,18 @@ def played(events: list[str], name: str = "") -> list[StreamEvent]:
 )
 @example([("c", True), ("d", True), ("", True), ('"', True)], [({}, {"id": "c"})])
 @example([("a", False)] * 3, [({"role": "assistant"}, {}), ({}, {"usage": {"completion_tokens": 3}})])
-def test_a_stream_is_the_same_with_its_frames_and_without(texts: list[tuple[str, bool]], kinds: list[Any]) -> None:
+def test_fast_path_yields_the_same_events_as_full_parsing(texts: list[tuple[str, bool]], kinds: list[Any]) -> None:
     events = [
         json.dumps(chunk(text, *kinds[index % len(kinds)]), ensure_ascii=escaped)
         for index, (text, escaped) in enumerate(texts)
     ]
-    assert played(events) == played(events, "chunk")
+    assert decode_events(events) == decode_events(events, "chunk")
 
 
 @pytest.mark.parametrize(
     "broken", ["b\x00", 'b"', 'b","content":"c', "b\\", "\\u12"], ids=["control", "quote", "field", "open", "escape"]
 )
-def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) -> None:
+def test_event_with_invalid_text_in_the_frame_is_parsed_completely(broken: str) -> None:
     """An event that only resembles the frame is parsed completely, with the same result as without the fast path."""
     before, _, after = json.dumps(chunk("a")).partition('"a"')
     reader = PROTOCOLS["openai"].decoder()
@@ -70,8 +70,7 @@ def test_what_is_no_text_between_the_quotation_marks_is_read_whole(broken: str) 
     assert reader.feed(event) == fresh.feed(event)
 
 
-def test_text_that_occurs_twice_gives_no_frame() -> None:
-    """If the text occurs twice in an event, its position is ambiguous."""
+def test_event_with_ambiguous_text_position_yields_no_frame() -> None:
     frame = EventTemplate()
     value: Chunk = {"id": "a", "delta": {"content": "a"}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -84,7 +83,7 @@ def learned(frame: EventTemplate, number: int, text: str) -> None:
     frame.learn(json.dumps(value), value, value["delta"], "content")
 
 
-def test_without_a_common_frame_the_search_for_one_stops() -> None:
+def test_frame_search_stops_after_a_limited_number_of_attempts() -> None:
     """If every event has random padding, no frame fits. Without a limit, each event would be parsed twice."""
     patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
@@ -97,7 +96,7 @@ def test_without_a_common_frame_the_search_for_one_stops() -> None:
     assert [patient.read_text(event), spent.read_text(event)] == ["later", ""]
 
 
-def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_chunks_are_read_through_the_frame_without_json_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed_whole: list[object] = []
 
     def note(data: bytes | str) -> Any:
@@ -106,13 +105,13 @@ def test_most_chunks_are_read_by_their_frame_alone(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("capabilities.core.protocols.stream.read_json", note)
     similar_chunks = [json.dumps(chunk(f"word {number}", outer_fields={"id": "c"})) for number in range(50)]
-    assert [event for event in played(similar_chunks) if isinstance(event, Delta)] == [
+    assert [event for event in decode_events(similar_chunks) if isinstance(event, Delta)] == [
         Delta(f"word {number}") for number in range(50)
     ]
     assert len(parsed_whole) == 1
 
 
-def test_a_chunk_after_the_reason_to_stop_is_read_whole() -> None:
+def test_chunk_after_the_finish_reason_is_parsed_completely() -> None:
     """Chunks after the finish reason contain the usage, so they are parsed completely."""
     reader = PROTOCOLS["openai"].decoder()
     end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}

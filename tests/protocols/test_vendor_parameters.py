@@ -60,7 +60,7 @@ ROLES = {"assistant": Role.ASSISTANT, "tool": Role.TOOL, "function": Role.TOOL}
 BASIC = {"role", "content"}
 
 
-def test_every_parameter_of_openais_is_in_the_table():
+def test_every_openai_sdk_parameter_is_in_the_table():
     names = fields(completion_create_params.CompletionCreateParamsBase)
     names |= fields(completion_create_params.CompletionCreateParamsStreaming)
     assert names - set(PARAMETERS) == set()
@@ -69,13 +69,13 @@ def test_every_parameter_of_openais_is_in_the_table():
 
 
 @pytest.mark.parametrize("role", list(OPENAI_MESSAGES))
-def test_every_field_of_openais_messages_is_read_or_in_the_table(role: str):
+def test_every_openai_sdk_message_field_is_read_or_in_the_table(role: str):
     known = KNOWN_BY_ROLE.get(ROLES.get(role, Role.USER), frozenset(BASIC))
     rows = {f"messages[].{name}" for name in fields(OPENAI_MESSAGES[role]) - known}
     assert rows - set(PARAMETERS) == set()
 
 
-def test_every_part_of_openais_is_in_the_table_with_its_fields():
+def test_every_openai_sdk_content_part_is_in_the_table_with_all_fields():
     types = {
         "image_url": image_part.ImageURL,
         "input_audio": audio_part.InputAudio,
@@ -94,7 +94,7 @@ def test_every_part_of_openais_is_in_the_table_with_its_fields():
         assert (beside | deeper) - set(PARAMETERS) == set()
 
 
-def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
+def test_every_openai_sdk_tool_and_call_field_is_read_or_in_the_table():
     assert fields(FunctionDefinition) == {"name", "description", "parameters", "strict"}
     assert fields(custom_tool.Custom) == {"name", "description", "format"}
     assert fields(chat.ChatCompletionFunctionToolParam) == {"type", "function"}
@@ -109,7 +109,7 @@ def test_every_field_of_openais_tools_and_calls_is_read_or_in_the_table():
     }
 
 
-def test_every_effort_of_openais_has_a_word_at_anthropic_and_gemini():
+def test_every_openai_reasoning_effort_maps_to_anthropic_and_gemini():
     from openai.types.shared_params import ReasoningEffort
 
     efforts = {literal for literal in literals_in(ReasoningEffort) if literal != "none"}
@@ -266,7 +266,7 @@ def sdk_names() -> list[tuple[str, set[str], Mapping[str, str]]]:
 
 
 @pytest.mark.parametrize(("protocol", "names", "known"), sdk_names())
-def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
+def test_every_parameter_of_other_vendor_sdks_has_a_row_or_a_reason(
     protocol: str, names: set[str], known: Mapping[str, str]
 ):
     assert names - set(known) == set()
@@ -275,6 +275,6 @@ def test_every_parameter_of_other_vendors_has_a_row_or_a_reason(
     assert [row for row in rows if PARAMETERS[row].by(protocol) is Treatment.DROPPED] == []
 
 
-def test_a_name_that_is_new_would_be_seen():
+def test_parameter_missing_from_the_table_is_detected():
     assert {"brand_new"} - set(GEMINI) == {"brand_new"}
     assert isinstance(GEMINI["labels"], NotSent)

@@ -35,7 +35,7 @@ def gemini_client(lab: Lab) -> genai.Client:
     return genai.Client(api_key="k", http_options=options)
 
 
-def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
+def test_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
     parts = [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{DATA}"}},
@@ -55,7 +55,7 @@ def test_the_openai_sdk_reads_answers_tool_calls_and_streams(lab: Lab, openai_cl
     assert chunks[-1].usage.completion_tokens == 7
 
 
-def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
+def test_openai_sdk_reads_responses_api_answers_and_streams(lab: Lab, openai_client: openai.OpenAI) -> None:
     shot = {"type": "input_image", "image_url": f"data:image/png;base64,{DATA}", "detail": "auto"}
     conversation: Any = [
         {"type": "message", "role": "user", "content": "What is this?"},
@@ -85,16 +85,14 @@ def test_the_openai_sdk_reads_responses_and_their_streams(lab: Lab, openai_clien
         ("reset_before_headers", openai.APIConnectionError),
     ],
 )
-def test_the_openai_sdk_meets_the_lab_s_faults_as_real_ones(
+def test_openai_sdk_raises_its_own_errors_for_lab_faults(
     openai_client: openai.OpenAI, scenario: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         openai_client.chat.completions.create(model=f"fault:{scenario}", messages=[{"role": "user", "content": "hi"}])
 
 
-def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
-    lab: Lab, anthropic_client: anthropic.Anthropic
-) -> None:
+def test_anthropic_sdk_reads_answers_tool_calls_and_streams(lab: Lab, anthropic_client: anthropic.Anthropic) -> None:
     source = {"type": "base64", "media_type": "image/png", "data": DATA}
     content = [{"type": "image", "source": source}, {"type": "text", "text": "What is this?"}]
     create = anthropic_client.messages.create
@@ -117,7 +115,7 @@ def test_the_anthropic_sdk_reads_answers_tool_calls_and_streams(
         assert "".join(stream.text_stream) == "You said: hi"
 
 
-def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client: anthropic.Anthropic) -> None:
+def test_anthropic_sdk_raises_its_own_errors_for_lab_faults(anthropic_client: anthropic.Anthropic) -> None:
     message = {"role": "user", "content": "hi"}
     for scenario, error in (("http_529", anthropic.InternalServerError), ("http_429", anthropic.RateLimitError)):
         with pytest.raises(error):
@@ -129,7 +127,7 @@ def test_the_anthropic_sdk_meets_the_lab_s_faults_as_real_ones(anthropic_client:
         stream.get_final_message()
 
 
-def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemini_client: genai.Client) -> None:
+def test_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemini_client: genai.Client) -> None:
     image = types.Part.from_bytes(data=PNG, mime_type="image/png")
     contents = [types.Content(role="user", parts=[image, types.Part(text="What is this?")])]
     answer = gemini_client.models.generate_content(model="m", contents=contents)  # type: ignore[arg-type]
@@ -144,7 +142,7 @@ def test_the_google_sdk_reads_answers_function_calls_and_streams(lab: Lab, gemin
     assert chunks[-1].usage_metadata.candidates_token_count == 7
 
 
-def test_the_google_sdk_meets_the_lab_s_faults_as_real_ones(gemini_client: genai.Client) -> None:
+def test_google_sdk_raises_its_own_errors_for_lab_faults(gemini_client: genai.Client) -> None:
     with pytest.raises(gemini_errors.ClientError) as refused:
         gemini_client.models.generate_content(model="fault:gemini_bad_key", contents="hi")
     assert refused.value.code == 400

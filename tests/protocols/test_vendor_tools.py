@@ -82,7 +82,7 @@ def words_in(hint: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
-def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
+def test_every_tool_and_block_type_of_the_sdks_is_in_the_table(union: Any) -> None:
     """A new type in an SDK fails this test, so that someone chooses whether it is allowed by default."""
     unknown = {
         kind: canonical_tool_name(kind)
@@ -92,7 +92,7 @@ def test_every_tool_and_block_of_an_sdk_is_in_the_table(union: Any) -> None:
     assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to
 
 
-def test_every_tool_of_gemini_is_in_the_table() -> None:
+def test_every_gemini_tool_is_in_the_table() -> None:
     """Each Gemini tool has a single name: it is a field of `Tool` and the type of the tool's calls in a
     conversation.
     """
@@ -109,7 +109,7 @@ def test_every_tool_of_gemini_is_in_the_table() -> None:
     assert configured == known | {"functionCallingConfig"}
 
 
-def test_every_field_of_the_table_names_a_known_tool() -> None:
+def test_every_field_in_the_table_refers_to_a_known_tool() -> None:
     assert {word for fields in FIELDS.values() for word in fields.values()} <= KNOWN
     assert FIELDS["anthropic"].keys() - get_type_hints(MessageCreateParamsBase).keys() == {"anthropic-beta"}
 
@@ -129,7 +129,7 @@ def test_every_field_of_the_table_names_a_known_tool() -> None:
         ("gemini", "https://generativelanguage.googleapis.com/v1beta", ["computer"], frozenset({"computer"})),
     ],
 )
-def test_a_provider_allows_its_own_list_or_that_of_the_vendor(
+def test_provider_allows_its_configured_tools_or_the_vendor_default(
     protocol: str, endpoint: str, allowed: list[str] | None, expected: frozenset[str]
 ) -> None:
     assert allowed_tool_names(protocol, endpoint, allowed) == expected
@@ -158,7 +158,7 @@ def sent_body(chat: ChatRequest, protocol: str, allowed: list[str] | None = None
     return json.loads(b"".join(map(bytes, prepared.request.pieces()))), prepared  # type: ignore[arg-type]
 
 
-def test_claude_gets_its_own_tools_fields_and_betas_as_they_came() -> None:
+def test_anthropic_tools_fields_and_betas_are_sent_to_claude_unchanged() -> None:
     vendor_fields: dict[str, Any] = {
         "context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]},
         "mcp_servers": [{"type": "url", "url": "https://mcp.example", "name": "x"}],
@@ -176,14 +176,14 @@ def test_claude_gets_its_own_tools_fields_and_betas_as_they_came() -> None:
     assert prepared.request.dropped_params == ()
 
 
-def test_betas_of_the_header_go_along_in_a_header() -> None:
+def test_anthropic_beta_header_is_forwarded_as_a_header() -> None:
     _, prepared = sent_body(anthropic_chat(**{"anthropic-beta": "mcp-client-2025-11-20,x"}), "anthropic")
     assert prepared.request.headers["anthropic-beta"] == "mcp-client-2025-11-20,x"
     assert "anthropic-beta" not in prepared.request.payload
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
-def test_unsupported_tools_are_dropped_visibly(protocol: str) -> None:
+def test_unsupported_vendor_tools_are_reported_as_dropped(protocol: str) -> None:
     chat = anthropic_chat(
         tools=[SEARCH, ADD], tool_choice={"type": "tool", "name": "web_search"}, speed="fast", container="c"
     )
@@ -192,13 +192,13 @@ def test_unsupported_tools_are_dropped_visibly(protocol: str) -> None:
     assert "web_search" not in json.dumps(body)
 
 
-def test_what_costs_more_is_allowed_by_name_alone() -> None:
+def test_parameters_that_raise_the_cost_must_be_allowed_by_name() -> None:
     assert sent_body(anthropic_chat(speed="fast"), "anthropic")[1].request.dropped_params == ("speed",)
     assert sent_body(anthropic_chat(speed="fast"), "anthropic", ["speed"])[0]["speed"] == "fast"
     assert sent_body(anthropic_chat(speed="fast"), "anthropic", ["*"])[0]["speed"] == "fast"
 
 
-def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
+def test_openai_tools_tool_choice_and_include_are_sent_to_openai_unchanged() -> None:
     tools = [{"type": "web_search", "search_context_size": "low"}, {"type": "mcp", "server_label": "x"}]
     function = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
     include = ["web_search_call.action.sources"]
@@ -212,7 +212,7 @@ def test_openai_gets_its_own_tools_choices_and_wishes_as_they_came() -> None:
     assert set(prepared.request.dropped_params) == {"tools[0]", "tools[2]", "tool_choice", "include[0]"}
 
 
-def test_the_own_fields_of_functions_go_along_too() -> None:
+def test_vendor_specific_function_fields_are_forwarded() -> None:
     """A vendor's own fields of a function are passed on, whether a tool search finds the function or a program calls
     it.
     """
@@ -320,7 +320,7 @@ def events_from(protocol: str, stream: bytes, size: int) -> list[Any]:
     return [*events, *decoder.close()]
 
 
-def written(events: list[Any], writer: Any) -> bytes:
+def render_stream(events: list[Any], writer: Any) -> bytes:
     output = b""
     for event in events:
         if isinstance(event, Delta):
@@ -332,7 +332,7 @@ def written(events: list[Any], writer: Any) -> bytes:
     return bytes(output)
 
 
-def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() -> None:
+def test_claude_tool_blocks_are_returned_unchanged_complete_and_streamed() -> None:
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(MESSAGE).encode())
     assert isinstance(answer, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
@@ -341,13 +341,13 @@ def test_blocks_of_claudes_own_tools_come_back_unchanged_whole_and_streamed() ->
     assert answer_body["container"] == MESSAGE["container"]
     BetaMessage.model_validate(answer_body)
     for size in (17, 100_000):
-        stream = written(events_from("anthropic", claude_events(), size), MessageEvents("m", "0123456789ab"))
+        stream = render_stream(events_from("anthropic", claude_events(), size), MessageEvents("m", "0123456789ab"))
         content, end = rebuilt(stream)
         assert content == CONTENT
         assert end["container"] == MESSAGE["container"]
 
 
-def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
+def test_claude_tool_blocks_are_sent_back_to_claude_and_as_text_to_others() -> None:
     """Claude needs the blocks of its own tools in later turns. Other models get a sentence about the search."""
     conversation = [
         {"role": "user", "content": "Where?"},
@@ -367,7 +367,7 @@ def test_claude_gets_the_blocks_back_and_others_a_short_text() -> None:
     assert prepared.request.dropped_params == paths
 
 
-def test_caller_of_a_tool_is_kept_both_ways() -> None:
+def test_tool_caller_field_is_kept_in_answers_and_requests() -> None:
     """A program that Claude runs may call a function. `caller` identifies the program, which gets the result."""
     caller = {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}
     tool_use = {"type": "tool_use", "id": "t1", "name": "add", "input": {"a": 1}, "caller": caller}
@@ -383,11 +383,11 @@ def test_caller_of_a_tool_is_kept_both_ways() -> None:
     body, _ = sent_body(messages.parse({"model": "m", "messages": conversation}, lambda _: None).chat, "anthropic")
     assert body["messages"][1]["content"] == [tool_use]
     writer = MessageEvents("m", "")
-    stream = written([*answer_events(answer)], writer)
+    stream = render_stream([*answer_events(answer)], writer)
     assert rebuilt(stream)[0] == [tool_use]
 
 
-def test_turn_paused_by_claudes_tools_continues_with_its_stop_reason() -> None:
+def test_paused_claude_turn_keeps_its_stop_reason_and_can_be_continued() -> None:
     paused = {**MESSAGE, "content": [USED], "stop_reason": "pause_turn"}
     answer = PROTOCOLS["anthropic"].decode(200, {}, json.dumps(paused).encode())
     assert isinstance(answer, Answer)
@@ -442,13 +442,13 @@ def openai_events() -> bytes:
     return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in numbered)
 
 
-def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> None:
+def test_openai_tool_items_are_returned_unchanged_complete_and_streamed() -> None:
     answer = PROTOCOLS["openai-responses"].decode(200, {}, json.dumps(RESPONSE).encode())
     assert isinstance(answer, Answer)
     call = responses.parse({"model": "m", "input": "hi"}, lambda _: None)
     answer_body = response_json(answer, call, "m", "0123456789ab")
     Response.model_validate(answer_body)
-    stream = written(
+    stream = render_stream(
         events_from("openai-responses", openai_events(), 100),
         ResponseEvents(ResponseHead("m", call.chat), "0123456789ab"),
     )
@@ -469,7 +469,7 @@ def test_items_of_openais_own_tools_come_back_unchanged_whole_and_streamed() -> 
     assert set(prepared.request.dropped_params) == {"input[2]", "input[4]"}
 
 
-def test_an_output_that_the_caller_computed_goes_back_to_openai_alone() -> None:
+def test_client_computed_tool_output_is_sent_back_only_to_openai() -> None:
     call = {"type": "shell_call", "id": "sh_1", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
     output = {"type": "shell_call_output", "call_id": "c1", "output": []}
     chat = openai_chat({"role": "user", "content": "ls"}, call, output)
@@ -492,7 +492,7 @@ CONFIGURED = {
 }
 
 
-def test_gemini_gets_googles_own_tools_as_they_came() -> None:
+def test_google_tools_are_sent_to_gemini_unchanged() -> None:
     function = {"name": "add", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}}
     chat = gemini_call(tools=[*GOOGLES, {"functionDeclarations": [function]}], toolConfig=CONFIGURED).chat
     body, prepared = sent_body(chat, "gemini")
@@ -504,7 +504,7 @@ def test_gemini_gets_googles_own_tools_as_they_came() -> None:
     assert "toolConfig" not in sent_alone
 
 
-def test_google_genai_writes_them_in_snake_case_and_with_functions_in_one_object() -> None:
+def test_snake_case_google_tools_combined_with_functions_are_accepted() -> None:
     tool = {"google_search": {}, "url_context": None, "function_declarations": [{"name": "add"}]}
     body, prepared = sent_body(gemini_call(tools=[tool]).chat, "gemini")
     assert body["tools"] == [{"functionDeclarations": [{"name": "add", "description": ""}]}, {"googleSearch": {}}]
@@ -512,7 +512,7 @@ def test_google_genai_writes_them_in_snake_case_and_with_functions_in_one_object
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "gemini", "anthropic"])
-def test_googles_own_tools_are_dropped_visibly_for_other_protocols(protocol: str) -> None:
+def test_google_tools_are_reported_as_dropped_for_other_protocols(protocol: str) -> None:
     chat = gemini_call(tools=GOOGLES[:2], toolConfig=CONFIGURED).chat
     body, prepared = sent_body(chat, protocol, [] if protocol == "gemini" else None)
     paths = {"tools[0].googleSearch", "tools[1].urlContext", *(f"toolConfig.{name}" for name in CONFIGURED)}
@@ -521,7 +521,7 @@ def test_googles_own_tools_are_dropped_visibly_for_other_protocols(protocol: str
     assert "toolConfig" not in body
 
 
-def test_a_search_at_another_company_is_allowed_by_name_alone() -> None:
+def test_third_party_search_must_be_allowed_by_name() -> None:
     chat = gemini_call(tools=[{"exaAiSearch": {"apiKey": "k"}}]).chat
     assert sent_body(chat, "gemini")[1].request.dropped_params == ("tools[0].exaAiSearch",)
     assert sent_body(chat, "gemini", ["exa_ai_search"])[0]["tools"] == [{"exaAiSearch": {"apiKey": "k"}}]
@@ -582,12 +582,14 @@ def answered_candidate(parts: list[dict[str, Any]], **fields: Any) -> dict[str, 
     return candidate
 
 
-def test_parts_of_googles_own_tools_and_their_sources_come_back_unchanged_whole_and_streamed() -> None:
+def test_google_tool_parts_and_sources_are_returned_unchanged_complete_and_streamed() -> None:
     candidate = answered_candidate(PARTS, **SOURCES)
     assert candidate["content"]["parts"] == PARTS
     assert {name: candidate[name] for name in SOURCES} == SOURCES
     for size in (17, 100_000):
-        stream = written(events_from("gemini", gemini_events(), size), GeminiChunks(model="m", origin="0123456789ab"))
+        stream = render_stream(
+            events_from("gemini", gemini_events(), size), GeminiChunks(model="m", origin="0123456789ab")
+        )
         chunks = [json.loads(line.removeprefix("data: ")) for line in stream.decode().strip().split("\r\n\r\n")]
         for chunk in chunks:
             gemini_types.GenerateContentResponse.model_validate(chunk)
@@ -601,11 +603,11 @@ def test_parts_of_googles_own_tools_and_their_sources_come_back_unchanged_whole_
         ] == [SOURCES]
 
 
-def test_code_that_gemini_ran_without_a_word_is_an_answer() -> None:
+def test_gemini_code_execution_without_text_counts_as_an_answer() -> None:
     assert answered_candidate([RUN, RAN])["content"]["parts"] == [RUN, RAN]
 
 
-def test_parts_of_googles_own_tools_keep_their_position_among_calls() -> None:
+def test_google_tool_parts_keep_their_position_among_function_calls() -> None:
     second = {"functionCall": {"id": "f2", "name": "add", "args": {"a": 2}}}
     parts = [{"text": "I look."}, ADDED, SEARCH_CALL, SEARCH_RESPONSE, second]
     assert answered_candidate(parts)["content"]["parts"] == parts
@@ -622,7 +624,7 @@ def conversation_with(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
+def test_google_tool_parts_are_sent_back_to_gemini_and_as_text_to_others() -> None:
     chat = gemini_call(*conversation_with(PARTS)).chat
     body, prepared = sent_body(chat, "gemini")
     assert body["contents"] == conversation_with(PARTS)
@@ -635,7 +637,7 @@ def test_gemini_gets_the_parts_back_and_others_a_short_text() -> None:
     assert prepared.request.dropped_params == tuple(f"contents[1].parts[{number}]" for number in (1, 2, 4, 5))
 
 
-def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
+def test_google_tool_part_signature_is_sent_back_only_to_the_same_model() -> None:
     """Another Gemini model would reject the signature. A signature whose model is unknown is sent to any model."""
     signed_call = {**SEARCH_CALL, "thoughtSignature": "c2lnbmVk"}
     recipient = model_endpoint("gemini", Target("p", URLS["gemini"], "m", "k"), TEXT_ONLY)
@@ -660,18 +662,17 @@ def test_the_signature_of_such_a_part_goes_back_to_its_own_model() -> None:
     ] == [SEARCH_CALL, SEARCH_RESPONSE]
 
 
-def test_what_gemini_says_of_its_sources_is_no_field_of_another_api() -> None:
+def test_gemini_grounding_metadata_is_omitted_from_other_apis() -> None:
     decoded = PROTOCOLS["gemini"].decode(
         200, {}, json.dumps(gemini_body(PARTS, finishReason="STOP", **SOURCES)).encode()
     )
     assert isinstance(decoded, Answer)
     call = messages.parse({"model": "m", "messages": [{"role": "user", "content": "hi"}]}, lambda _: None)
     assert "groundingMetadata" not in json.dumps(message_json(decoded, call, "m", ""))
-    assert b"executableCode" not in written([*answer_events(decoded)], MessageEvents("m", ""))
+    assert b"executableCode" not in render_stream([*answer_events(decoded)], MessageEvents("m", ""))
 
 
-def test_a_gemini_that_uses_a_computer_gets_a_results_fields() -> None:
-    """A Gemini model that uses a computer gets the fields of a tool result. Other models get them as text."""
+def test_tool_result_fields_are_sent_to_a_computer_use_gemini_and_as_text_to_others() -> None:
     call = {"functionCall": {"id": "f1", "name": "click_at", "args": {"x": 1, "y": 2}}, "thoughtSignature": "c2ln"}
     response = {"url": "https://a.example", "safety_acknowledgement": "true"}
     result = {"functionResponse": {"id": "f1", "name": "click_at", "response": response}}
@@ -695,7 +696,7 @@ def kinds_in(model: type[BaseModel], kinds: dict[str, set[str]]) -> dict[str, se
     return kinds
 
 
-def test_every_field_of_a_geminis_sources_is_known_by_its_type() -> None:
+def test_every_gemini_source_field_has_a_known_type() -> None:
     """A client rejects the whole answer if one field has the wrong type, so such fields are dropped."""
     kinds_found: dict[str, set[str]] = {}
     for name in ("GroundingMetadata", "UrlContextMetadata", "CitationMetadata"):
@@ -711,7 +712,7 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
 @given(where=st.integers(0, 200), odd=ODD)
-def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> None:
+def test_google_sdk_accepts_answers_with_arbitrary_values_in_source_fields(where: int, odd: Any) -> None:
     answered_fields = copy.deepcopy({"parts": PARTS, **SOURCES})
     positions: list[tuple[Any, Any]] = []
     waiting: list[Any] = [answered_fields["parts"], *(answered_fields[name] for name in SOURCES)]
@@ -729,7 +730,7 @@ def test_a_client_of_geminis_takes_whatever_is_in_them(where: int, odd: Any) -> 
         gemini_types.GenerateContentResponse.model_validate(gemini_json(decoded, gemini_call(), "m", ""))
 
 
-def test_the_document_lists_the_words_that_are_allowed_unless_a_list_says_otherwise() -> None:
+def test_document_lists_the_tools_that_are_allowed_by_default() -> None:
     page = (Path(__file__).parents[2] / "docs" / "data-plane.md").read_text("utf-8")
     lines = [line for line in page.splitlines() if line.startswith("| `web_search` ")]
     assert [set(re.findall(r"`([\w-]+)`", line)) for line in lines] == [set(RUN_BY_VENDOR)]

@@ -194,7 +194,7 @@ def sdk_parts() -> list[tuple[str, set[str]]]:
 
 
 @pytest.mark.parametrize(("part", "named"), sdk_parts())
-def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> None:
+def test_every_answer_field_of_the_sdks_is_known(part: str, named: set[str]) -> None:
     read, unread = PARTS[part]
     # This fails if the SDK has moved these types.
     assert len(named) > 3
@@ -202,25 +202,25 @@ def test_every_part_of_an_sdk_s_answer_is_known(part: str, named: set[str]) -> N
 
 
 @pytest.mark.parametrize(("protocol", "named"), sdk_finishes())
-def test_every_stop_reason_of_an_sdk_is_in_our_table(protocol: str, named: set[str]) -> None:
+def test_every_stop_reason_of_the_sdks_is_in_the_table(protocol: str, named: set[str]) -> None:
     # This fails if the SDK has moved these types.
     assert len(named) > 4
     assert not unknown(named, FINISHES[protocol])
 
 
 @pytest.mark.parametrize(("protocol", "named", "known"), sdk_counts())
-def test_every_count_of_an_sdk_is_in_our_table(protocol: str, named: set[str], known: set[str]) -> None:
+def test_every_usage_field_of_the_sdks_is_in_the_table(protocol: str, named: set[str], known: set[str]) -> None:
     assert named, protocol
     assert not unknown(named, known)
 
 
-def test_a_word_that_is_new_would_be_noticed() -> None:
+def test_stop_reason_missing_from_the_table_is_detected() -> None:
     assert unknown({"stop", "vanished"}, FINISHES["openai"]) == {"vanished"}
     assert unknown({"STOP", "EVAPORATED"}, FINISHES["gemini"]) == {"EVAPORATED"}
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_unknown_stop_reason_never_means_complete(protocol: str) -> None:
+def test_unknown_stop_reason_never_counts_as_complete(protocol: str) -> None:
     tables = {
         "openai": openai_finish,
         "openai-responses": responses_finish,
