@@ -44,7 +44,7 @@ def test_no_caller_headers_are_forwarded_by_default(demo: None):
 
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
-def test_request_id_is_forwarded_under_the_vendors_header(demo: None, name: str):
+def test_request_id_is_forwarded_under_the_configured_header(demo: None, name: str):
     """The forwarded id is the gateway's request id, as in the response and the log, not an id that the caller sent."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
@@ -60,6 +60,6 @@ def test_trace_headers_are_forwarded_unchanged_if_configured(demo: None):
 @pytest.mark.parametrize(
     ("endpoint", "expected"), [("https://api.openai.com/v1", True), ("https://api.deepseek.com/v1", False)]
 )
-def test_openais_own_host_receives_the_request_id(endpoint: str, expected: bool):
+def test_only_the_openai_host_receives_the_request_id_by_default(endpoint: str, expected: bool):
     """Only OpenAI's own host accepts `X-Client-Request-Id`."""
     assert ("x-request-id" in passed_headers(quirks_for(endpoint, {}))) is expected

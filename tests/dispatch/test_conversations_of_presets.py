@@ -113,7 +113,7 @@ whole_and_streamed = pytest.mark.parametrize("stream", [False, True], ids=["whol
 @both_clients
 @whole_and_streamed
 @pytest.mark.parametrize("name", list(PLACES))
-def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: bool) -> None:
+def test_host_accepts_three_rounds_of_its_own_tool_calls(name: str, *, stream: bool, keeps: bool) -> None:
     """Each host accepts its own tool calls when they are sent back, and finally answers "done"."""
     conversation = Conversation(stream=stream, keeps=keeps)
     for _ in range(ROUNDS):
@@ -123,7 +123,7 @@ def test_three_rounds_of_tools_with_one_host(name: str, *, stream: bool, keeps: 
 
 @both_clients
 @whole_and_streamed
-def test_conversation_may_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
+def test_conversation_with_tool_calls_can_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
     """Two hosts alternate: each has a round of tool calls, then the first has another, and the second answers."""
     for first, second in permutations(PLACES, 2):
         conversation = Conversation(stream=stream, keeps=keeps)
@@ -144,7 +144,7 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("name", list(BREAKS))
-def test_strict_hosts_reject_broken_histories(name: str) -> None:
+def test_strict_fake_host_rejects_a_broken_history(name: str) -> None:
     """This tests the fake hosts themselves: each of their rules rejects a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
@@ -161,7 +161,7 @@ def test_strict_hosts_reject_broken_histories(name: str) -> None:
         host.answer({"messages": history}, stream=False)
 
 
-def test_claudes_host_rejects_missing_or_forged_thinking_blocks() -> None:
+def test_strict_fake_claude_rejects_missing_or_forged_thinking_blocks() -> None:
     host = strict_host("anthropic", "anthropic")
     question = {"role": "user", "content": [{"type": "text", "text": "Look."}]}
     blocks = json.loads(host.answer({"model": "m", "messages": [question], "max_tokens": 9}, stream=False))["content"]
@@ -177,7 +177,7 @@ def test_claudes_host_rejects_missing_or_forged_thinking_blocks() -> None:
             answer_after(broken)
 
 
-def test_geminis_host_rejects_calls_without_a_genuine_signature() -> None:
+def test_strict_fake_gemini_rejects_calls_without_a_genuine_signature() -> None:
     """Gemini's placeholder signature is only for calls made by other models."""
     host = strict_host("gemini", "gemini")
     question = {"role": "user", "parts": [{"text": "Look."}]}

@@ -37,7 +37,7 @@ def prepared_for(protocol: str) -> Prepared:
     return prepared
 
 
-def test_custom_tool_is_a_function_with_claude() -> None:
+def test_custom_tool_is_sent_to_claude_as_a_function() -> None:
     payload = prepared_for("anthropic").request.payload
     tool = payload["tools"][0]
     assert tool["input_schema"]["required"] == ["input"]
@@ -46,7 +46,7 @@ def test_custom_tool_is_a_function_with_claude() -> None:
     assert payload["messages"][1]["content"][0]["input"] == {"input": PATCH}
 
 
-def test_custom_tool_is_a_function_with_gemini() -> None:
+def test_custom_tool_is_sent_to_gemini_as_a_function() -> None:
     payload = prepared_for("gemini").request.payload
     (declared, _) = payload["tools"][0]["functionDeclarations"]
     assert declared["parametersJsonSchema"]["properties"] == {"input": {"type": "string"}}
@@ -61,7 +61,7 @@ def test_converted_custom_tool_is_not_listed_as_dropped(protocol: str, names: se
 
 
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "echo"])
-def test_protocols_with_custom_tools_receive_it_unchanged(protocol: str) -> None:
+def test_custom_tool_is_sent_unchanged_to_protocols_with_custom_tools(protocol: str) -> None:
     assert prepared_for(protocol).custom_tools == frozenset()
 
 
@@ -69,14 +69,14 @@ def test_protocols_with_custom_tools_receive_it_unchanged(protocol: str) -> None
     ("arguments", "text"),
     [(json.dumps({"input": PATCH}), PATCH), ("not json", "not json"), ('{"patch": 1}', '{"patch": 1}')],
 )
-def test_call_of_a_custom_tool_is_returned_as_free_text(arguments: str, text: str) -> None:
+def test_custom_tool_call_is_returned_as_plain_text(arguments: str, text: str) -> None:
     answer = Answer(tool_calls=(ToolCall("c1", "apply_patch", arguments), ToolCall("c2", "add", "{}")))
     (patch, add) = restore_custom(answer, {"apply_patch"}).tool_calls
     assert (patch.custom, patch.arguments) == (True, text)
     assert (add.custom, add.arguments) == (False, "{}")
 
 
-def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
+def stream_call(arguments: str, size: int) -> tuple[str, list[Any]]:
     pieces = [arguments[start : start + size] for start in range(0, len(arguments), size)]
     events: list[Any] = [Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))]
     events += [Delta(tool_calls=(ToolCallDelta(0, arguments=piece),)) for piece in pieces]
@@ -93,25 +93,25 @@ def streamed(arguments: str, size: int) -> tuple[str, list[Any]]:
 @given(st.text(), st.booleans(), st.integers(1, 9))
 # In ASCII JSON, this character is an escaped surrogate pair, which the test splits after every character.
 @example("😀", True, 1)
-def test_streamed_call_has_the_same_text_however_it_is_split(text: str, is_ascii: bool, size: int) -> None:
+def test_streamed_custom_tool_call_has_the_same_text_regardless_of_splits(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)
-    assert streamed(arguments, size)[0] == text
+    assert stream_call(arguments, size)[0] == text
 
 
 @pytest.mark.parametrize("arguments", ["", '{"patch": "x"}', "*** Begin Patch", '{"input": 3}'])
-def test_arguments_of_another_form_are_returned_unchanged(arguments: str) -> None:
-    assert streamed(arguments, 3)[0] == arguments
+def test_custom_tool_arguments_of_another_form_are_returned_unchanged(arguments: str) -> None:
+    assert stream_call(arguments, 3)[0] == arguments
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 @pytest.mark.parametrize(
     ("escapes", "text"), [("a\\ud83d b", "a� b"), ("\\ud83d", "�"), ("\\ude00x", "�x"), ("\\ud83d\\n", "�\n")]
 )
-def test_lone_surrogate_does_not_hold_back_the_text(escapes: str, text: str, size: int) -> None:
-    assert streamed(f'{{"input": "{escapes}"}}', size)[0] == text
+def test_lone_surrogate_does_not_truncate_the_custom_tool_text(escapes: str, text: str, size: int) -> None:
+    assert stream_call(f'{{"input": "{escapes}"}}', size)[0] == text
 
 
-def test_text_is_streamed_while_it_arrives() -> None:
+def test_custom_tool_text_is_streamed_before_the_arguments_are_complete() -> None:
     """Clients such as Codex display a patch while it arrives."""
     calls = CustomCalls({"apply_patch"})
     calls.restore([Delta(tool_calls=(ToolCallDelta(0, "c1", "apply_patch"),))])

@@ -27,7 +27,7 @@ def state(demo: None) -> Snapshot:
     return snapshot.current()
 
 
-def test_names_plans_and_endpoints_are_computed_once(state: Snapshot) -> None:
+def test_resolved_names_plans_and_endpoints_are_cached(state: Snapshot) -> None:
     """Looking up a name, plan or endpoint a second time returns the same object."""
     cache = cached_decisions(state)
     resolved = cache.resolve("task:design", None)
@@ -47,7 +47,7 @@ def test_cached_plan_equals_a_newly_computed_one(state: Snapshot) -> None:
         assert cache.plan(route, query, matched=False) == computed
 
 
-def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
+def test_new_configuration_snapshot_has_its_own_cache(state: Snapshot) -> None:
     """A new snapshot does not use the previous one's cached plans."""
     later = replace(state, stamp=state.stamp + 1)
     route = RouteSpec("draft", (ECHO,))
@@ -56,7 +56,7 @@ def test_next_snapshot_has_its_own_cache(state: Snapshot) -> None:
     assert first.plan(route, QUERY, matched=True) is not second.plan(route, QUERY, matched=True)
 
 
-def test_new_draft_never_gets_the_plan_of_a_deleted_one(state: Snapshot) -> None:
+def test_new_draft_route_never_gets_the_cached_plan_of_a_deleted_draft(state: Snapshot) -> None:
     """Drafts are short-lived, so a new draft may get the memory address of a deleted one."""
     cache = cached_decisions(state)
     for number in range(50):
@@ -83,7 +83,7 @@ def test_routes_share_an_endpoint_unless_their_options_differ(state: Snapshot) -
     assert cache.can_refuse_files(strict)
 
 
-def test_uncallable_and_unknown_names_are_not_cached(state: Snapshot) -> None:
+def test_plans_with_missing_keys_and_unknown_names_are_not_cached(state: Snapshot) -> None:
     """A provider without a key is skipped each time, and unknown names are not cached."""
     cache = cached_decisions(state)
     keyless = next(name for name, key in state.keys.items() if not key.usable)

@@ -59,7 +59,7 @@ def context(demo: None) -> Iterator[RunContext]:
 
 
 @pytest.mark.parametrize(("providers", "remaining"), [((), set()), (("openai",), {"echo"})])
-def test_command_ends_all_or_the_given_providers_cooldowns_and_is_audited(
+def test_try_again_command_ends_cooldowns_of_all_or_given_providers_and_is_audited(
     context: RunContext, providers: tuple[str, ...], remaining: set[str]
 ) -> None:
     out = StringIO()
@@ -70,13 +70,13 @@ def test_command_ends_all_or_the_given_providers_cooldowns_and_is_audited(
     assert "openai" in event.details["providers"]
 
 
-def test_unknown_provider_is_rejected_with_the_known_ones(context: RunContext) -> None:
+def test_try_again_command_rejects_an_unknown_provider_and_lists_known_ones(context: RunContext) -> None:
     with pytest.raises(CommandError, match=r"There is no provider unknown\. There are: .*openai"):
         call_command("try_again", "unknown")
     assert cooling_providers() == {"echo", "openai"}
 
 
-def test_reset_reaches_another_process_once(context: RunContext) -> None:
+def test_cooldown_reset_is_applied_once_in_another_process(context: RunContext) -> None:
     """Other processes learn of the cooldown reset from the audit log. Failures after the reset count again."""
     snapshot.refresh()
     other_process = CooldownResets()
@@ -90,7 +90,7 @@ def test_reset_reaches_another_process_once(context: RunContext) -> None:
     assert cooling_providers() == {"echo", "openai"}
 
 
-def test_resets_are_looked_for_only_after_a_change(
+def test_cooldown_resets_are_queried_only_after_a_change(
     context: RunContext, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     snapshot.refresh()
@@ -104,7 +104,7 @@ def test_resets_are_looked_for_only_after_a_change(
     assert cooling_providers() == {"echo", "openai"}
 
 
-def test_new_key_ends_the_cooldown_of_its_provider_only(context: RunContext) -> None:
+def test_new_provider_key_ends_only_the_cooldown_of_its_provider(context: RunContext) -> None:
     snapshot.refresh()
     other_process = CooldownResets()
     other_process.look()
@@ -113,7 +113,9 @@ def test_new_key_ends_the_cooldown_of_its_provider_only(context: RunContext) -> 
     assert cooling_providers() == {"echo"}
 
 
-def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_provider_key_is_read_from_standard_input_and_never_printed(
+    demo: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A provider's first key can be set from standard input, without a browser."""
     output = set_key("openai", "sk-another-key-0123456789\n")
     assert "openai is now called with the key …6789" in output
@@ -125,12 +127,12 @@ def test_key_is_read_from_standard_input_and_never_printed(demo: None, capsys: p
     ("name", "key", "sentence"),
     [("unknown", "sk-1", "There is no provider unknown"), ("openai", " \n", "No key on standard input")],
 )
-def test_invalid_key_or_provider_is_refused(demo: None, name: str, key: str, sentence: str) -> None:
+def test_set_key_command_rejects_an_invalid_key_or_provider(demo: None, name: str, key: str, sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         set_key(name, key)
 
 
-def test_dashboard_lists_cooldowns_and_ends_them(context: RunContext, admin: Client) -> None:
+def test_dashboard_lists_cooldowns_and_can_end_them(context: RunContext, admin: Client) -> None:
     page = response_text(admin.get(reverse("dashboard")))
     assert "2 models are cooling down" in page
     assert re.search(r"is cooling down for 6\d\d s after http_402", page)

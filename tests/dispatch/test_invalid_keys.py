@@ -58,7 +58,7 @@ def ask(stage: Stage, text: str, *, stream: bool) -> str:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_dead_key_is_tried_every_ten_minutes_and_used_again_once_valid(lab, stream):
+def test_invalid_key_is_probed_every_ten_minutes_and_used_again_once_valid(lab, stream):
     """No request fails while one key is invalid."""
     stage = Stage()
     for turn in range(2):

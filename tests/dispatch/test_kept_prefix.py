@@ -37,7 +37,7 @@ def payload(model: str, chat: ChatRequest) -> list[Any]:
     return list(done.stops[0].payload["messages"])
 
 
-def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
+def test_agent_created_at_run_time_does_not_change_the_payload(demo: None) -> None:
     """File descriptions name only configured agents."""
     before = payload("echo-text", conversation(10))
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
@@ -46,7 +46,7 @@ def test_agent_created_at_run_time_changes_no_message(demo: None) -> None:
     assert "Agents that can process it: multimodal-agent, vision-agent" in str(before)
 
 
-def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> None:
+def test_configured_agents_are_named_in_page_order_in_descriptions(demo: None) -> None:
     agents.save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()
     assert "Agents that can process it: multimodal-agent, painter, vision-agent" in str(
@@ -61,7 +61,9 @@ def test_configured_agents_are_named_in_the_order_of_the_pages(demo: None) -> No
         ("en", "No configured agent can process this type of content."),
     ],
 )
-def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, language: str, sentence: str) -> None:
+def test_description_states_that_no_configured_agent_can_process_the_file(
+    demo: None, language: str, sentence: str
+) -> None:
     """Agents created at run time do not count as configured."""
     agents.put_agent(SYSTEM, "text-agent", "eye-1", service_id="vision-model")
     Agent.objects.filter(agent_id__in=["vision-agent", "multimodal-agent"]).update(service=None)
@@ -72,7 +74,7 @@ def test_message_says_if_no_configured_agent_can_process_the_file(demo: None, la
     assert "eye-1" not in str(done.stops[0].payload)
 
 
-def test_reached_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
+def test_exceeded_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
     """No earlier message changes in the three turns after half of the images were replaced."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()

@@ -73,7 +73,7 @@ def lab(**script: str) -> pytest.MarkDecorator:
 
 
 @lab(picky=f"parameter:param={NEW}")
-def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarness) -> None:
+def test_rejected_max_completion_tokens_is_replaced_by_max_tokens(harness: RouterHarness) -> None:
     """Later requests use the older name from the start."""
     harness.provider("picky", max_tokens_field=NEW)
     first, second = harness.ask("picky"), harness.ask("picky")
@@ -83,7 +83,7 @@ def test_refused_newer_limit_name_is_replaced_by_the_older(harness: RouterHarnes
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_refused_older_limit_name_is_replaced_by_the_newer(harness: RouterHarness) -> None:
+def test_rejected_max_tokens_is_replaced_by_max_completion_tokens(harness: RouterHarness) -> None:
     """The request is retried only once."""
     harness.provider("picky")
     first, second = harness.ask("picky"), harness.ask("picky")
@@ -92,7 +92,7 @@ def test_refused_older_limit_name_is_replaced_by_the_newer(harness: RouterHarnes
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_a_streamed_request_keeps_its_limit_too(harness: RouterHarness) -> None:
+def test_token_limit_of_a_streamed_request_is_renamed_and_kept(harness: RouterHarness) -> None:
     """A provider rejects a limit before its stream begins."""
     harness.provider("picky")
     route = RouteSpec("draft", (CandidateSpec("picky"),))
@@ -119,7 +119,7 @@ def test_rejected_parameter_and_renamed_limit_are_remembered_after_a_day(harness
 
 
 @lab(picky="parameter:param=temperature")
-def test_omitted_parameter_is_listed_by_every_attempt(harness: RouterHarness) -> None:
+def test_omitted_parameter_is_listed_in_every_attempt(harness: RouterHarness) -> None:
     """Parameters that were omitted because of an earlier refusal are also listed."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -135,7 +135,7 @@ def test_parameter_without_an_equivalent_is_listed_as_dropped(harness: RouterHar
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(harness: RouterHarness) -> None:
+def test_rejected_token_limit_and_rejected_parameter_are_corrected_in_one_request(harness: RouterHarness) -> None:
     """Renaming a limit does not count as omitting a parameter."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)
@@ -146,7 +146,7 @@ def test_refused_limit_and_refused_parameter_are_corrected_in_one_request(harnes
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}")
-def test_request_fails_rather_than_being_sent_without_a_limit(harness: RouterHarness) -> None:
+def test_request_fails_if_both_token_limit_names_are_rejected(harness: RouterHarness) -> None:
     """If the provider accepts neither name of the token limit, the request fails, and nothing is remembered."""
     harness.provider("stern")
     for _ in range(2):
@@ -157,7 +157,7 @@ def test_request_fails_rather_than_being_sent_without_a_limit(harness: RouterHar
 
 
 @lab(stern=f"parameter:param={OLD}+{NEW}", good="ok")
-def test_next_candidate_is_called_if_both_limit_names_are_refused(harness: RouterHarness) -> None:
+def test_next_candidate_is_called_if_both_token_limit_names_are_rejected(harness: RouterHarness) -> None:
     """The next candidate receives the limit under the name that it accepts."""
     harness.provider("stern")
     harness.provider("good")
@@ -172,7 +172,7 @@ def test_next_candidate_is_called_if_both_limit_names_are_refused(harness: Route
 
 @pytest.mark.parametrize("protocol", ["anthropic", "gemini"])
 @lab(stern=f"parameter:param={OLD}+maxOutputTokens")
-def test_protocol_with_one_limit_name_never_drops_it(harness: RouterHarness, protocol: str) -> None:
+def test_token_limit_is_never_dropped_in_a_protocol_with_one_limit_name(harness: RouterHarness, protocol: str) -> None:
     """`max_tokens` and `maxOutputTokens` have no other name in these protocols, so the refusal is final."""
     harness.provider("stern", protocol)
     name = {"anthropic": OLD, "gemini": "maxOutputTokens"}[protocol]
@@ -183,7 +183,7 @@ def test_protocol_with_one_limit_name_never_drops_it(harness: RouterHarness, pro
 
 @pytest.mark.parametrize("protocol", ["openai", "anthropic", "gemini"])
 @lab(up="ok")
-def test_drop_params_never_removes_a_limit(harness: RouterHarness, protocol: str) -> None:
+def test_drop_params_never_removes_the_token_limit(harness: RouterHarness, protocol: str) -> None:
     """If the protocol has two names for the limit, listing one of them in `drop_params` selects the other."""
     harness.provider("up", protocol, drop_params=["max_tokens", "maxOutputTokens", "temperature"])
     harness.ask("up", ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7))
@@ -193,7 +193,7 @@ def test_drop_params_never_removes_a_limit(harness: RouterHarness, protocol: str
 
 
 @lab(picky=f"parameter:param={OLD}")
-def test_limit_in_extra_body_is_renamed_too(harness: RouterHarness) -> None:
+def test_token_limit_in_extra_body_is_also_renamed(harness: RouterHarness) -> None:
     """`extraBody` is merged into the request last."""
     harness.provider("picky")
     Service.objects.create(
@@ -205,7 +205,7 @@ def test_limit_in_extra_body_is_renamed_too(harness: RouterHarness) -> None:
 
 
 @lab(picky=f"parameter:param={OLD}+temperature")
-def test_simulation_uses_the_remembered_limit_name(harness: RouterHarness) -> None:
+def test_simulation_uses_the_remembered_token_limit_name(harness: RouterHarness) -> None:
     """A simulation does not change what this process remembers."""
     harness.provider("picky")
     warm = ChatRequest(HELLO.messages, temperature=0.5, max_tokens=7)

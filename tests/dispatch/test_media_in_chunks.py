@@ -29,7 +29,7 @@ def test_generated_image_is_stored_for_the_calling_agent() -> None:
 @pytest.mark.parametrize(
     "media", [Media(Kind.VIDEO, "video/mp4", url="https://example.org/v"), Media(Kind.IMAGE, "", "?")]
 )
-def test_media_without_readable_data_is_returned_unchanged(media: Media) -> None:
+def test_generated_media_without_readable_data_is_not_stored(media: Media) -> None:
     """Media that is only a URL or has invalid base64 is returned unchanged."""
     assert store_generated(ACTOR, media, "echo/draws") is media
     assert not Artifact.objects.exists()

@@ -74,7 +74,7 @@ def artifact(name: str) -> Artifact:
     return store_bytes(SYSTEM, data, owner="text-agent", filename=name, declared=declared)
 
 
-def test_preview_shows_the_source_of_a_page_where_a_service_gets_it(key):
+def test_preview_shows_html_source_only_for_services_with_the_html_source_option(key):
     """Services that receive a web page in different forms do not share an adapted request."""
     previewer = Previewer(artifact("page.html"))
     endpoint = previewer.endpoints[0]
@@ -106,7 +106,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
         assert dispatch.prepared[0].deliveries[0].delivery.outcome is shown[service.id].outcome
 
 
-def test_preview_says_why_no_model_describes_a_file(key):
+def test_preview_gives_the_reason_why_no_model_describes_a_file(key):
     """The reason is shown only if the route's policy requires files to be described by a model."""
     row, state = artifact("dot.png"), snapshot.current()
     reasons = {}
@@ -142,7 +142,7 @@ def test_native_only_route_skips_a_candidate_that_needs_a_description(key):
     assert [payload["model"] for payload in transport.payloads] == ["echo-vision"]
 
 
-def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
+def test_inline_media_becomes_an_artifact_only_if_the_candidate_gets_a_description(key):
     """A model that reads images needs no reference. For other models, the image is stored once per agent."""
     post(key, chat_body(image(), model="echo-vision"))
     assert not Artifact.objects.exists()
@@ -154,7 +154,7 @@ def test_inline_media_becomes_an_artifact_only_where_it_is_described(key):
         assert base64.b64encode(PNG).decode() not in response.content.decode()
 
 
-def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
+def test_payload_depends_only_on_the_request_and_the_candidate(key):
     """A payload depends neither on an earlier candidate's payload nor on that candidate's failure."""
     state = snapshot.current()
     chat = inject_directive(request_for(open_artifact(artifact("dot.png"))), "")
@@ -170,7 +170,7 @@ def test_every_payload_depends_on_the_request_and_its_candidate_alone(key):
     assert all(first == second for first, second in payloads.values())
 
 
-def test_missing_bytes_are_described_and_the_request_is_answered(key):
+def test_file_with_missing_bytes_is_described_and_the_request_is_answered(key):
     """The description says that the file cannot be read, and keeps its reference (MCR-E4)."""
     row = artifact("dot.png")
     part = build_file_part(row)
@@ -183,7 +183,7 @@ def test_missing_bytes_are_described_and_the_request_is_answered(key):
     assert response.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_description_names_a_tool_only_if_the_request_has_it(key):
+def test_description_names_send_message_only_if_the_request_has_the_tool(key):
     """Without the tool `send_message`, the description only lists the agents that can process the image."""
     tool = {"type": "function", "function": {"name": "send_message", "parameters": {"type": "object"}}}
     plain = post(key, chat_body(image(), model="echo-text")).json()["choices"][0]["message"]["content"]
@@ -193,7 +193,7 @@ def test_description_names_a_tool_only_if_the_request_has_it(key):
     assert "send_message" in tooled
 
 
-def test_image_of_a_tool_result_reaches_a_vision_model_with_its_name(key):
+def test_image_in_a_tool_result_is_sent_to_a_vision_model_with_its_file_name(key):
     """A line `工件内容 (…):` precedes the image of a tool result. The log records the delivery."""
     result = {
         "contentType": "image",

@@ -59,13 +59,13 @@ def test_candidate_that_would_drop_a_parameter_is_skipped(lab: Lab, on_drop: str
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_by_default_the_first_candidate_answers_and_lists_what_it_dropped(lab: Lab):
+def test_first_candidate_answers_by_default_and_lists_dropped_parameters(lab: Lab):
     (attempt,) = send(RouteSpec("draft", ROUTE.candidates)).attempts
     assert (attempt.outcome, attempt.dropped_params) == ("ok", ("seed",))
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_request_that_every_candidate_would_change_is_rejected(lab: Lab):
+def test_request_is_rejected_if_every_candidate_would_drop_a_parameter(lab: Lab):
     """The caller gets a 400 with `param`, since a retry would not help."""
     with pytest.raises(RequestNotAcceptedError) as caught:
         send(RouteSpec("draft", (CandidateSpec("claude"),), on_drop=REFUSE))
@@ -74,7 +74,7 @@ def test_request_that_every_candidate_would_change_is_rejected(lab: Lab):
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_simulation_skips_the_same_candidates(lab: Lab):
+def test_simulation_skips_candidates_that_would_drop_a_parameter(lab: Lab):
     simulation = simulate(snapshot.current(), ROUTE, SEEDED)
     assert [stop.outcome for stop in simulation.stops] == [SkipReason.WOULD_DROP, "ok"]
     (answering, _) = simulate(snapshot.current(), RouteSpec("draft", ROUTE.candidates), SEEDED).stops
@@ -82,7 +82,7 @@ def test_simulation_skips_the_same_candidates(lab: Lab):
     assert answering.attempt.dropped_params == ("seed",)
 
 
-def test_rejected_parameter_is_not_dropped_for_a_retry():
+def test_rejected_parameter_is_not_dropped_for_a_retry_if_drops_are_refused():
     """If a parameter may not be dropped, the next candidate is called instead."""
     upstream = FakeUpstream({"a": [UNSUPPORTED], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b"), refuses_drops=True), upstream)
@@ -90,7 +90,7 @@ def test_rejected_parameter_is_not_dropped_for_a_retry():
     assert upstream.called == ["a", "b"]
 
 
-def test_outage_among_skipped_candidates_is_still_an_outage():
+def test_outage_among_skipped_candidates_is_a_502_instead_of_a_400():
     """The request is a 400 only if every candidate was skipped because of the request. Otherwise it is a 502."""
     alone = Stage().run(Plan(chain("a"), refuses_drops=True), FakeUpstream({"a": [UNSUPPORTED]}))
     assert isinstance(alone, RequestNotAcceptedError)
@@ -101,7 +101,7 @@ def test_outage_among_skipped_candidates_is_still_an_outage():
     assert both.status == 502
 
 
-def test_refusal_of_all_candidates_is_translated_without_the_attempts() -> None:
+def test_message_for_a_request_no_candidate_accepts_is_translated_without_attempts() -> None:
     """The message on a page does not repeat the attempts, because the page lists them."""
     refused = RequestNotAcceptedError(
         (Attempt("echo", "m", "skipped_would_drop", error="It would leave out seed."),), "seed"

@@ -62,7 +62,7 @@ def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
     assert len(lab.requests) == 1
 
 
-def test_estimate_near_the_limit_skips_no_candidate(lab: Lab):
+def test_token_estimate_near_the_context_limit_skips_no_candidate(lab: Lab):
     """A token estimate may be off by half."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
@@ -76,7 +76,7 @@ def test_model_is_skipped_if_the_requested_output_is_too_long(lab: Lab):
     assert only.provider == "small"
 
 
-def test_by_default_no_model_is_skipped_for_its_length(lab: Lab):
+def test_no_model_is_skipped_for_request_length_by_default(lab: Lab):
     (attempt,) = send(RouteSpec("draft", CHAIN), chat(LONG)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
@@ -86,7 +86,7 @@ def test_request_too_long_for_all_models_is_sent_anyway(lab: Lab):
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 
 
-def test_model_without_known_limits_is_called(lab: Lab):
+def test_model_without_known_token_limits_is_called(lab: Lab):
     """If a model without known limits reports an overflow, the next candidate is called."""
     route = RouteSpec("draft", (CandidateSpec("strict"), CandidateSpec("large")), on_overflow=SKIP)
     first, second = send(route, chat("hello")).attempts
@@ -95,6 +95,6 @@ def test_model_without_known_limits_is_called(lab: Lab):
         send(RouteSpec("draft", route.candidates), chat("hello"))
 
 
-def test_simulation_skips_the_same_models(lab: Lab):
+def test_simulation_skips_models_for_which_the_request_is_too_long(lab: Lab):
     simulation = simulate(snapshot.current(), ROUTE, chat(LONG))
     assert [stop.outcome for stop in simulation.stops] == [SkipReason.TOO_LONG, "ok"]

@@ -78,7 +78,7 @@ def test_usage_of_the_failed_call_is_not_shared(process):
     assert cooling.failure == LIMITED
 
 
-def test_recovery_of_a_candidate_ends_its_cooldown_in_other_processes(process):
+def test_candidate_success_ends_the_cooldown_in_other_processes(process):
     first, second = process(), process()
     first.fail()
     first.share()
@@ -88,7 +88,7 @@ def test_recovery_of_a_candidate_ends_its_cooldown_in_other_processes(process):
     first.listen_until(lambda: first.memory.cooldowns.look("one", "model") is None)
 
 
-def test_failures_in_a_row_are_counted_across_processes(process):
+def test_consecutive_failures_are_counted_across_processes(process):
     failure = Failure(Fault.HTTP_500, "no", 500)
     first, second = process(), process()
     for _ in range(2):
@@ -100,7 +100,7 @@ def test_failures_in_a_row_are_counted_across_processes(process):
     assert second.memory.cooldowns.look("one", "model") is not None
 
 
-def test_own_later_success_wins_over_a_shared_failure(process):
+def test_later_success_in_the_own_process_overrides_a_shared_failure(process):
     """If a process has called the provider successfully since another process failed, it ignores that failure."""
     first, second = process(), process()
     second.fail()
@@ -111,7 +111,7 @@ def test_own_later_success_wins_over_a_shared_failure(process):
     assert first.memory.cooldowns.look("one", "model") is None
 
 
-def test_cooldown_of_a_key_is_shared(process):
+def test_key_cooldown_is_shared(process):
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "", frozenset())
     first.memory.pools.record("one", key, LIMITED)
@@ -121,7 +121,7 @@ def test_cooldown_of_a_key_is_shared(process):
     assert {key, other} == set(KEYS)
 
 
-def test_key_of_a_conversation_is_shared(process):
+def test_key_chosen_for_a_conversation_is_shared(process):
     first, second = process(), process()
     key = first.memory.pools.choose("one", KEYS, "talk", frozenset())
     first.share()
@@ -130,8 +130,7 @@ def test_key_of_a_conversation_is_shared(process):
         assert second.memory.pools.choose("one", KEYS, "talk", frozenset()) == key
 
 
-def test_new_process_learns_earlier_findings(process):
-    """A new worker process starts with the cooldowns that other processes already know."""
+def test_new_process_loads_existing_cooldowns(process):
     first = process()
     first.fail()
     first.share()

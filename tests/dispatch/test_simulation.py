@@ -82,7 +82,7 @@ SEEN = {
 
 
 @pytest.mark.parametrize("word", sorted(SCRIPTED))
-def test_every_scripted_outcome_ends_as_a_real_request_would(state, word):
+def test_scripted_outcome_in_a_simulation_gives_the_status_of_a_real_request(state, word):
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     simulation = simulate(state, route, IMAGE_REQUEST, {0: [word]}, stream=True)
     assert simulation.ok == (word == "200")
@@ -113,7 +113,7 @@ def test_simulated_payload_equals_the_payload_sent(state):
         assert transport.payloads == [payload]
 
 
-def test_unknown_scripted_outcome_is_refused(state):
+def test_unknown_scripted_outcome_raises_key_error(state):
     route = RouteSpec("draft", (CandidateSpec("echo"),))
     with pytest.raises(KeyError):
         simulate(state, route, IMAGE_REQUEST, {0: ["418"]})
@@ -127,7 +127,7 @@ def test_provider_check_reports_an_answer_or_a_missing_key(demo: None):
     assert "LLM_PROVIDER_OPENAI_API_KEY" in refused.message
 
 
-def test_a_connection_is_tested_over_a_real_socket(demo: None):
+def test_provider_connection_is_tested_over_a_real_socket(demo: None):
     with Lab({"up": "ok", "down": "http_401"}) as lab:
         for name in ("up", "down"):
             Provider.objects.create(
@@ -149,14 +149,14 @@ def test_a_connection_is_tested_over_a_real_socket(demo: None):
         (401, b'{"error": {"message": "no key"}}', Fault.HTTP_401),
     ],
 )
-def test_answer_that_lists_no_models_is_a_failure(status: int, body: bytes, fault: Fault) -> None:
+def test_model_list_response_without_models_is_a_failure(status: int, body: bytes, fault: Fault) -> None:
     answer = ModelList().decode(status, {}, body)
     assert isinstance(answer, Failure)
     assert answer.fault is fault
 
 
 @pytest.mark.parametrize("body", [b'{"data": [{"id": "m"}]}', b'{"models": [{"name": "models/m"}]}', b'["m"]'])
-def test_models_are_read_from_every_vendors_list(body: bytes) -> None:
+def test_model_list_of_every_vendor_is_read(body: bytes) -> None:
     answer = ModelList().decode(200, {}, body)
     assert isinstance(answer, Answer)
     assert len(json.loads(answer.text)) == 1

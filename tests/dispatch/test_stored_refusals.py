@@ -66,14 +66,14 @@ def test_rejected_parameters_survive_a_restart() -> None:
     assert Process().synchronise().known == LEARNED
 
 
-def test_refusal_before_the_first_sync_is_stored() -> None:
+def test_rejected_parameter_before_the_first_sync_is_stored() -> None:
     process = Process()
     process.memory.refuse(*MODEL_KEY, "seed")
     process.synchronise()
     assert Process().synchronise().known == {"seed": None}
 
 
-def test_processes_share_refusals_and_add_to_them() -> None:
+def test_processes_merge_their_rejected_parameters() -> None:
     """Neither process overwrites the rejected parameters that the other stored."""
     first, second = Process().synchronise(), Process().synchronise()
     first.memory.refuse(*MODEL_KEY, "temperature")
@@ -82,7 +82,7 @@ def test_processes_share_refusals_and_add_to_them() -> None:
     assert first.known == second.known == {"temperature": None, "seed": None}
 
 
-def test_removed_refusal_is_removed_in_all_processes() -> None:
+def test_removed_parameter_refusal_is_removed_in_all_processes() -> None:
     first = learn("temperature", "top_p")
     second = Process().synchronise()
     second.memory.forget(*MODEL_KEY, "temperature")
@@ -113,7 +113,7 @@ def delete(row: Service) -> None:
 
 @pytest.mark.parametrize("is_running", [True, False])
 @pytest.mark.parametrize("change", [change_address, change_protocol, change_model, delete])
-def test_refusals_are_forgotten_when_model_or_address_changes(
+def test_parameter_refusals_are_deleted_when_model_or_url_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
     """Refused parameters and values are forgotten in running and in new processes, and their rows are deleted."""
@@ -128,14 +128,14 @@ def test_refusals_are_forgotten_when_model_or_address_changes(
     assert not LearnedRefusal.objects.exists()
 
 
-def test_other_configuration_changes_remove_no_refusal(service: Service) -> None:
+def test_other_configuration_changes_keep_parameter_refusals(service: Service) -> None:
     process = learn("temperature", "top_p")
     Service.objects.filter(pk=service.pk).update(name="renamed")
     snapshot.refresh()
     assert process.synchronise().known == Process().synchronise().known == LEARNED
 
 
-def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> None:
+def test_refusals_of_values_or_by_unconfigured_models_are_kept_only_in_memory() -> None:
     """The model may accept another value, and callers can invent any number of model names."""
     process = Process().synchronise()
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
@@ -146,7 +146,7 @@ def test_refused_values_and_unconfigured_models_are_kept_in_memory_only() -> Non
     assert len(process.memory.refusals(*MODEL_KEY)) == 1
 
 
-def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameter_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process().synchronise()
     process.memory.refuse(*MODEL_KEY, "seed")
 
@@ -160,7 +160,7 @@ def test_refusal_is_stored_after_a_database_error(monkeypatch: pytest.MonkeyPatc
     assert process.synchronise().known == Process().synchronise().known == {"seed": None}
 
 
-def test_sync_without_changes_makes_no_queries(django_assert_num_queries: Callable[..., object]) -> None:
+def test_refusal_sync_without_changes_makes_no_queries(django_assert_num_queries: Callable[..., object]) -> None:
     process = learn("temperature")
     with django_assert_num_queries(0), django_assert_num_queries(0, using="logs"):  # type: ignore[attr-defined]
         process.kept.look()

@@ -251,7 +251,7 @@ class Conversation:
 
 @pytest.mark.parametrize("api", APIS)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
-def test_every_vendor_accepts_conversations_with_turns_of_others(api: str, *, stream: bool) -> None:
+def test_every_vendor_accepts_conversations_with_turns_from_other_vendors(api: str, *, stream: bool) -> None:
     """Two vendors take turns: up to three rounds of tool calls, the answer to them, and another question."""
     for first, second in permutations(VENDORS, 2):
         conversation = Conversation(api, stream=stream)
@@ -283,8 +283,7 @@ TOO_MANY_STOPS: Mapping[str, Json] = {
 
 
 @pytest.mark.parametrize("protocol", VALID_REQUESTS)
-def test_strict_vendors_reject_invalid_requests(protocol: str) -> None:
-    """Each fake host's rules reject a request that violates them."""
+def test_strict_fake_vendor_rejects_an_invalid_request(protocol: str) -> None:
     valid, tool = VALID_REQUESTS[protocol], TOOL_ENTRY[protocol]
     assert not list(find_refusals(protocol, valid))
     assert not list(find_refusals(protocol, {**valid, "tools": [tool("look", {"type": "object"})]}))

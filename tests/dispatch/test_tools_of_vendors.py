@@ -26,7 +26,7 @@ def make_chat(name: str, call_id: str = "call_1") -> ChatRequest:
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses", "anthropic", "gemini"])
 # Except for `add`, these names are too long or contain characters that a vendor rejects.
 @pytest.mark.parametrize("name", ["files.read/line", "x" * 90, "7 days", "名前", "add"])
-def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: str) -> None:
+def test_tool_name_is_adapted_to_the_vendor_in_every_field(protocol: str, name: str) -> None:
     chat, names = fit_tools(make_chat(name), protocol)
     (tool,) = chat.tools
     assert RULES[protocol].name.fullmatch(tool.name)
@@ -39,7 +39,7 @@ def test_tool_name_is_valid_for_the_vendor_in_every_place(protocol: str, name: s
 
 
 @pytest.mark.parametrize(("protocol", "limit"), [("openai", 40), ("openai-responses", 64), ("anthropic", 64)])
-def test_long_call_id_is_shortened_alike_in_call_and_result(protocol: str, limit: int) -> None:
+def test_long_call_id_is_shortened_equally_in_call_and_result(protocol: str, limit: int) -> None:
     chat, _ = fit_tools(make_chat("add", "toolu_" + "x" * 90), protocol)
     sent = chat.messages[1].tool_calls[0].id
     assert len(sent) <= limit
@@ -48,7 +48,7 @@ def test_long_call_id_is_shortened_alike_in_call_and_result(protocol: str, limit
 
 
 @given(st.lists(st.text(min_size=1, max_size=100), min_size=1, max_size=8, unique=True))
-def test_different_names_stay_different_and_are_restored(names: list[str]) -> None:
+def test_adapted_tool_names_stay_distinct_and_are_restored(names: list[str]) -> None:
     chat = ChatRequest((), tools=tuple(Tool(name) for name in names))
     for protocol in RULES:
         fitted, original_names = fit_tools(chat, protocol)

@@ -21,7 +21,7 @@ def history(call_id: str = "c1", **more: object) -> ChatRequest:
     return ChatRequest((Message(Role.USER, (TextPart("hi"),)), bare))
 
 
-def test_turn_found_by_its_call_id_gets_its_reasoning_back() -> None:
+def test_cached_reasoning_is_restored_by_tool_call_id() -> None:
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1", "c2")), ORIGIN)
     completed = memory.complete("ada", history("c2")).messages[1]
@@ -30,7 +30,7 @@ def test_turn_found_by_its_call_id_gets_its_reasoning_back() -> None:
     assert completed.tool_calls[0].signature == "SIG"
 
 
-def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
+def test_reasoning_sent_by_the_caller_is_not_replaced() -> None:
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     own = ReasoningBlock(ThoughtForm.TEXT, "mine", "OWN", origin=ORIGIN)
@@ -38,7 +38,7 @@ def test_reasoning_that_the_caller_sent_is_not_replaced() -> None:
     assert (completed.reasoning, completed.thoughts) == ("mine", (own,))
 
 
-def test_call_id_reveals_no_reasoning_of_another_agent() -> None:
+def test_reasoning_of_another_agent_is_never_restored() -> None:
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(answer_with_calls("c1")), ORIGIN)
     for agent, call_id in (("bob", "c1"), ("ada", "c9")):
@@ -46,7 +46,7 @@ def test_call_id_reveals_no_reasoning_of_another_agent() -> None:
         assert memory.complete(agent, chat) is chat
 
 
-def test_streamed_turn_is_cached_from_its_deltas() -> None:
+def test_reasoning_of_a_streamed_turn_is_cached() -> None:
     turn = AnsweredTurn()
     for delta in (
         Delta(reasoning="h"),
@@ -67,7 +67,7 @@ def _whole_turn() -> ChatRequest:
     return memory.complete("ada", history())
 
 
-def test_answer_without_calls_is_not_cached() -> None:
+def test_reasoning_of_an_answer_without_tool_calls_is_not_cached() -> None:
     """A cached turn is found by the ids of its tool calls."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
@@ -75,7 +75,7 @@ def test_answer_without_calls_is_not_cached() -> None:
     assert memory.complete("ada", chat) is chat
 
 
-def test_oldest_turns_are_evicted() -> None:
+def test_oldest_turns_are_evicted_from_the_reasoning_cache() -> None:
     """Both the number of cached turns and their total size are limited."""
     by_number, by_size = ReasoningCache(max_turns=2), ReasoningCache(max_characters=25)
     for memory in (by_number, by_size):
