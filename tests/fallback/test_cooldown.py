@@ -27,7 +27,7 @@ def cooldowns(clock: Clock) -> LocalCooldowns:
     return LocalCooldowns(clock, lambda: 0.0)
 
 
-def test_third_failure_in_a_row_starts_a_cooldown_and_an_answer_resets_the_count(cooldowns):
+def test_third_consecutive_failure_starts_a_cooldown_and_an_answer_resets_the_count(cooldowns):
     for _ in range(2):
         record_failure(cooldowns, Fault.HTTP_500)
     assert cooldowns.enter("a", "m") is None
@@ -39,7 +39,7 @@ def test_third_failure_in_a_row_starts_a_cooldown_and_an_answer_resets_the_count
     assert cooldowns.look("a", "m").seconds == 30
 
 
-def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, clock):
+def test_consecutive_cooldowns_grow_to_five_minutes_until_an_answer(cooldowns, clock):
     """The n-th cooldown in a row lasts n · 30 s, at most 300 s."""
     lengths = []
     for _ in range(12):
@@ -52,7 +52,7 @@ def test_cooldowns_grow_up_to_five_minutes_and_an_answer_resets_them(cooldowns, 
     assert cooldowns.look("a", "m").seconds == 30
 
 
-def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
+def test_exhausted_quota_starts_a_cooldown_of_at_least_ten_minutes(cooldowns):
     """Gemini reports an exhausted daily quota with the delay of its rate limit, which is too short."""
     record_failure(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
@@ -60,7 +60,7 @@ def test_exhausted_quota_cools_for_at_least_ten_minutes(cooldowns):
     assert cooldowns.look("a", "m").seconds == 1800
 
 
-def test_after_a_cooldown_one_request_probes_and_others_are_skipped(cooldowns, clock):
+def test_only_one_request_probes_a_candidate_after_its_cooldown(cooldowns, clock):
     """The first request claims the probe, and releases it if the request ends without a result."""
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
@@ -82,7 +82,7 @@ def test_failed_probe_starts_a_longer_cooldown_immediately(cooldowns, clock):
     assert cooldowns.look("a", "m").seconds == 60
 
 
-def test_claim_on_a_probe_expires(cooldowns, clock):
+def test_unfinished_probe_expires(cooldowns, clock):
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -90,7 +90,7 @@ def test_claim_on_a_probe_expires(cooldowns, clock):
     assert cooldowns.enter("a", "m") is None
 
 
-def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
+def test_provider_fault_starts_a_cooldown_for_all_models_of_the_provider(cooldowns):
     """A refused connection starts a cooldown of the whole provider, a response that is too large only of its model."""
     record_failure(cooldowns, Fault.TOO_LARGE, "m")
     assert cooldowns.look("a", "other") is None
@@ -100,7 +100,7 @@ def test_provider_fault_cools_all_models_of_the_provider(cooldowns):
 
 
 @given(st.floats(0.001, 10_000))
-def test_retry_after_is_used_exactly_up_to_an_hour(seconds):
+def test_cooldown_lasts_exactly_retry_after_up_to_an_hour(seconds):
     # 0.999 gives the highest jitter, which must not be added to a provider's Retry-After.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
@@ -134,7 +134,7 @@ def test_processes_draw_different_jitter():
     assert lengths == pytest.approx([30.0, 31.5])
 
 
-def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
+def test_rate_limit_with_an_invalid_retry_after_starts_a_cooldown_of_one_minute(cooldowns):
     """A single rate limit with an invalid Retry-After starts a cooldown. Other faults may need three failures."""
     record_failure(cooldowns, Fault.HTTP_429_BAD_HEADER)
     assert cooldowns.look("a", "m").seconds == 60
@@ -142,14 +142,14 @@ def test_rate_limit_with_an_invalid_wait_cools_for_a_minute(cooldowns):
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_402, Fault.HTTP_429_QUOTA])
-def test_payment_faults_cool_the_provider_for_ten_minutes(cooldowns, fault):
+def test_payment_fault_starts_a_provider_cooldown_of_ten_minutes(cooldowns, fault):
     """An account without credit does not recover within seconds."""
     record_failure(cooldowns, fault)
     assert cooldowns.look("a", "other").seconds == 600
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_400, Fault.CONTEXT_LENGTH, Fault.HTTP_422, Fault.CAPABILITY_MISMATCH])
-def test_fault_of_the_request_starts_no_cooldown(cooldowns, fault):
+def test_fault_caused_by_the_request_starts_no_cooldown(cooldowns, fault):
     for _ in range(10):
         record_failure(cooldowns, fault)
     assert cooldowns.look("a", "m") is None

@@ -28,7 +28,7 @@ RAISED = ["400", "401", "403", "404", "413", "415", "422", "4xx"]
 
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
 @pytest.mark.parametrize(("codes", "action"), [(RETRIED, Action.RETRY), (RAISED, Action.RAISE), (["402"], Action.NEXT)])
-def test_statuses_are_retried_passed_on_or_raised(codes, action):
+def test_default_policy_retries_falls_back_or_raises_by_status(codes, action):
     for code in codes:
         assert Policy().verdict(Failure(Fault(f"http_{code}"))).action is action
 
@@ -47,7 +47,7 @@ REFINED = [
 ]
 
 
-def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
+def test_strict_preset_retries_every_429_and_5xx_and_raises_like_the_seed_preset():
     """`strict` differs from `seed` only for faults that `seed` passes on without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
@@ -57,7 +57,7 @@ def test_strict_retries_every_429_and_5xx_and_raises_what_seed_raises():
             assert seed is strict
 
 
-def test_resilient_passes_401_403_404_413_and_422_on_with_an_alert():
+def test_resilient_preset_falls_back_after_401_403_404_413_and_422_with_an_alert():
     for fault in Fault:
         seed, resilient = (Policy(preset).verdict(Failure(fault)) for preset in (SEED, ErrorPreset.RESILIENT))
         if fault.value in ("http_401", "http_403", "http_404", "http_413", "http_422"):
@@ -66,7 +66,7 @@ def test_resilient_passes_401_403_404_413_and_422_on_with_an_alert():
             assert resilient == seed
 
 
-def test_payment_and_quota_cool_for_long_and_alert():
+def test_payment_and_quota_faults_start_a_long_cooldown_and_an_alert():
     """An exhausted account or quota does not recover within seconds."""
     for fault in (Fault.HTTP_402, Fault.HTTP_429_QUOTA):
         verdict = Policy().verdict(Failure(fault))
@@ -74,7 +74,7 @@ def test_payment_and_quota_cool_for_long_and_alert():
 
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
-def test_most_specific_override_of_a_route_wins(fault, status, action):
+def test_most_specific_route_override_takes_precedence(fault, status, action):
     """A fault's own code has precedence over its status, and the status over a group."""
     failure = Failure(fault, status=status)
     words = error_classes(failure)
@@ -84,19 +84,19 @@ def test_most_specific_override_of_a_route_wins(fault, status, action):
     assert all(error_class_problem(word) is None for word in words)
 
 
-def test_broken_stream_is_raised_whatever_the_route_says():
+def test_broken_stream_is_raised_regardless_of_route_overrides():
     """After the first content or the deadline, no other candidate can be called."""
     for fault in (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED, Fault.DEADLINE):
         assert Policy(on_error={fault.value: Action.NEXT}).verdict(Failure(fault)).action is Action.RAISE
 
 
-def test_unknown_override_is_rejected_with_the_known_groups():
+def test_unknown_error_class_is_rejected_with_the_known_groups():
     assert "nonsense" in error_class_problem("nonsense")
     assert all(group in error_class_problem("nonsense") for group in GROUPS)
 
 
 @given(st.sampled_from(Fault), st.none() | st.integers(100, 599))
-def test_caller_never_sees_a_providers_401_or_403_as_its_own(fault, status):
+def test_provider_401_and_403_are_shown_to_the_caller_as_502(fault, status):
     shown, code = caller_status(Failure(fault, status=status))
     assert 400 <= shown <= 599
     if fault in (Fault.HTTP_401, Fault.HTTP_403):
@@ -105,7 +105,7 @@ def test_caller_never_sees_a_providers_401_or_403_as_its_own(fault, status):
         assert (shown, code) == (status, f"upstream_{status}")
 
 
-def test_explanation_names_meaning_action_and_overrides():
+def test_fault_explanation_has_meaning_action_and_override_names():
     explanation = explain(Failure(Fault.HTTP_404, status=404))
     assert explanation.meaning
     assert explanation.verdict.action is Action.RAISE
@@ -113,7 +113,7 @@ def test_explanation_names_meaning_action_and_overrides():
 
 
 @pytest.mark.parametrize("fault", [Fault.HTTP_401, Fault.HTTP_404])
-def test_misconfiguration_cools_only_if_the_route_passes_it_on(fault):
+def test_misconfiguration_starts_a_cooldown_only_if_the_route_falls_back(fault):
     """A fault that is raised starts no cooldown, so the next request gets the same error."""
     assert Policy().verdict(Failure(fault)).effect is Effect.NONE
     assert Policy(ErrorPreset.RESILIENT).verdict(Failure(fault)).effect is Effect.NOW

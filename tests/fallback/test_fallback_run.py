@@ -22,7 +22,7 @@ def outcomes(end: RunResult | RouterError) -> list[str]:
 
 
 @pytest.mark.requirement("MMR-P8")
-def test_rate_limited_provider_is_retried_then_the_next_one_answers():
+def test_rate_limited_provider_is_retried_before_the_next_one_answers():
     """All calls to a candidate form one attempt."""
     upstream = FakeUpstream({"deepseek": [429], "gemini": ["hello"]})
     end = Stage().run(Plan(chain("deepseek", "gemini")), upstream)
@@ -33,13 +33,13 @@ def test_rate_limited_provider_is_retried_then_the_next_one_answers():
     assert [attempt.retry_attempts for attempt in end.attempts] == [2, 0]
 
 
-def test_candidate_that_answers_on_a_retry_is_the_one_that_answered():
+def test_answer_on_a_retry_is_attributed_to_the_retried_candidate():
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [503, "late"], "b": ["no"]}))
     assert isinstance(end, RunResult)
     assert (end.candidate.provider, end.attempts[0].retry_attempts) == ("a", 1)
 
 
-def test_backoff_grows_with_each_retry_and_none_follows_the_last_try():
+def test_backoff_grows_with_each_retry_and_is_omitted_after_the_last_try():
     """The backoff before retry n is random · min(2, 0.2·2ⁿ) seconds."""
     stage = Stage(random=0.5)
     stage.run(Plan(chain("a", "b"), policy=Policy(retries=4)), FakeUpstream({"a": [500], "b": ["ok"]}))
@@ -47,21 +47,21 @@ def test_backoff_grows_with_each_retry_and_none_follows_the_last_try():
 
 
 @pytest.mark.parametrize("fault", [Fault.READ_TIMEOUT, Fault.BAD_SHAPE, Fault.HTTP_501, Fault.HTTP_529, Fault.REDIRECT])
-def test_fault_without_retries_is_passed_on_immediately(fault):
+def test_fault_without_retries_falls_back_immediately(fault):
     stage, upstream = Stage(), FakeUpstream({"a": [Failure(fault)], "b": ["ok"]})
     stage.run(Plan(chain("a", "b")), upstream)
     assert upstream.called == ["a", "b"]
     assert stage.waits == []
 
 
-def test_short_retry_after_is_waited_for_exactly():
+def test_short_retry_after_sets_the_exact_wait_before_the_retry():
     """A Retry-After of at most five seconds replaces the random backoff."""
     stage = Stage()
     stage.run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "", 429, retry_after=3), "ok"]}))
     assert stage.waits == [3]
 
 
-def test_long_retry_after_moves_on_and_cools_the_candidate_exactly_that_long():
+def test_long_retry_after_falls_back_and_sets_the_exact_cooldown():
     stage = Stage()
     upstream = FakeUpstream(
         {"a": [Failure(Fault.HTTP_429, "slow down", 429, retry_after=60), "back"], "b": ["ok"]}, seconds=0
@@ -89,7 +89,7 @@ def test_invalid_retry_after_is_ignored(nonsense):
     ("status", "caller", "code"),
     [(400, 400, "upstream_400"), (401, 502, "upstream_auth"), (403, 502, "upstream_forbidden")],
 )
-def test_refusal_is_raised_immediately_with_the_attempts_so_far(status, caller, code):
+def test_rejected_request_is_raised_immediately_with_previous_attempts(status, caller, code):
     upstream = FakeUpstream({"a": [503], "b": [status], "c": ["never"]})
     end = Stage().run(Plan(chain("a", "b", "c")), upstream)
     assert isinstance(end, UpstreamRefused)
@@ -98,7 +98,7 @@ def test_refusal_is_raised_immediately_with_the_attempts_so_far(status, caller, 
     assert [attempt.status_code for attempt in end.attempts] == [503, status]
 
 
-def test_route_may_pass_a_refusal_on():
+def test_route_can_fall_back_after_a_rejected_request():
     for policy in (Policy(on_error={"404": Action.NEXT}), Policy(fallback_on=("4xx",)), Policy(ErrorPreset.RESILIENT)):
         end = Stage().run(Plan(chain("a", "b"), policy=policy), FakeUpstream({"a": [404], "b": ["ok"]}))
         assert outcomes(end) == ["http_404", "ok"]
@@ -115,7 +115,7 @@ def test_route_may_pass_a_refusal_on():
     ],
 )
 @pytest.mark.requirement("MMR-P9")
-def test_exhausted_chain_has_one_status(script, status):
+def test_exhausted_chain_is_reported_as_429_504_or_502(script, status):
     """The status is 429 if all candidates were rate limited, 504 if all timed out, and otherwise 502."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(script))
     assert isinstance(end, AggregateRouterError)
@@ -124,14 +124,14 @@ def test_exhausted_chain_has_one_status(script, status):
     assert all(attempt.error for attempt in end.attempts)
 
 
-def test_retry_after_is_the_shortest_wait_of_the_chain():
+def test_exhausted_chain_reports_the_shortest_retry_after():
     named = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 30))}
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream(named))
     assert isinstance(end, AggregateRouterError)
     assert end.retry_after == 30
 
 
-def test_uncallable_candidates_are_attempts_with_a_message():
+def test_uncallable_candidates_are_recorded_as_attempts_with_a_message():
     reasons = [
         SkipReason.MISSING,
         SkipReason.DISABLED,
@@ -164,7 +164,7 @@ def test_unsupported_parameter_is_dropped_for_a_retry_and_in_later_requests():
     assert again.attempts[0].retry_attempts == 1
 
 
-def test_parameters_refused_in_sequence_are_dropped_in_one_attempt():
+def test_parameters_rejected_one_after_another_are_dropped_in_one_attempt():
     refusals = [
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="temperature", further_params=("top_p",)),
         Failure(Fault.UNSUPPORTED_PARAMETER, "no", 400, param="seed"),
@@ -176,7 +176,7 @@ def test_parameters_refused_in_sequence_are_dropped_in_one_attempt():
     assert [call.without_params for call in upstream.calls] == refused
 
 
-def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
+def test_candidate_that_rejects_ever_new_parameters_is_retried_at_most_twelve_times():
     names = iter(range(100))
     upstream = FakeUpstream({"a": [Failure(Fault.UNSUPPORTED_PARAMETER, "", 400, param=f"p{n}") for n in names]})
     assert isinstance(Stage().run(Plan(chain("a")), upstream), UpstreamRefused)
@@ -184,7 +184,7 @@ def test_refusals_of_ever_new_parameters_are_retried_a_dozen_times():
     assert len(upstream.called) == 13
 
 
-def test_capability_refusal_is_retried_with_a_description_then_passed_on():
+def test_capability_mismatch_is_retried_with_a_description_before_fallback():
     refused = Failure(Fault.CAPABILITY_MISMATCH, "no images", 404, param="vision")
     upstream = FakeUpstream({"a": [refused], "b": ["ok"]})
     end = Stage().run(Plan(chain("a", "b")), upstream)
@@ -202,14 +202,14 @@ def test_deadline_ends_the_run_with_504():
     assert upstream.called == ["a", "a"]
 
 
-def test_calls_get_the_remaining_time():
+def test_each_call_gets_the_remaining_time_as_its_timeout():
     upstream = FakeUpstream({"a": [Failure(Fault.BAD_SHAPE)], "b": ["ok"]}, seconds=100)
     Stage().run(Plan(chain("a", "b"), timeouts=Timeouts(total=110)), upstream)
     assert [call.timeouts.total for call in upstream.calls] == [110, 10]
     assert upstream.calls[1].timeouts.first_content == 10
 
 
-def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
+def test_run_with_all_candidates_rate_limited_returns_429_without_calling_a_provider():
     stage, plan = Stage(), Plan(chain("a", "b"))
     limited = {name: [Failure(Fault.HTTP_429, "", 429, retry_after=wait)] for name, wait in (("a", 90), ("b", 40))}
     stage.run(plan, FakeUpstream(limited, seconds=0))
@@ -220,7 +220,7 @@ def test_all_cooling_after_rate_limits_calls_no_provider_and_returns_429():
     assert outcomes(end) == ["skipped_cooling", "skipped_cooling"]
 
 
-def test_all_cooling_after_outages_tries_the_first_to_recover_once():
+def test_run_with_all_candidates_in_outage_cooldown_calls_the_first_to_recover():
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {"a": [Failure(Fault.CONNECT_REFUSED)], "b": [Failure(Fault.DNS_ERROR)]}
     stage.run(plan, FakeUpstream(down))
@@ -230,7 +230,7 @@ def test_all_cooling_after_outages_tries_the_first_to_recover_once():
     assert upstream.called == ["a"]
 
 
-def test_last_resort_is_tried_once():
+def test_last_resort_candidate_is_tried_only_once():
     """A last resort is not retried, so that requests do not overload a provider during an outage."""
     stage, plan = Stage(), Plan(chain("a", "b"))
     down = {name: [Failure(Fault.CONNECT_REFUSED)] for name in ("a", "b")}
@@ -262,7 +262,7 @@ def test_retry_budget_of_a_failing_provider_runs_out():
     assert upstream.called == ["a", "a", "b"]
 
 
-def test_answer_refunds_the_budget_of_its_retries():
+def test_answer_refunds_the_retry_budget():
     stage = Stage()
     for _ in range(120):
         assert isinstance(stage.run(Plan(chain("a")), FakeUpstream({"a": [500, "ok"]})), RunResult)
@@ -274,7 +274,7 @@ def test_dropped_parameter_is_listed_in_the_attempt():
     assert end.attempts[0].dropped_params == ("temperature",)
 
 
-def test_strict_raises_a_400_whatever_its_fault():
+def test_strict_preset_raises_a_400_regardless_of_its_fault():
     """`strict` decides by status.
 
     It does not retry without a rejected parameter, and does not fall back after an exhausted quota.
@@ -286,7 +286,7 @@ def test_strict_raises_a_400_whatever_its_fault():
         assert upstream.called == ["a"]
 
 
-def test_refusal_has_no_retry_after_of_another_candidate():
+def test_rejected_request_has_no_retry_after_from_another_candidate():
     """Waiting would not help a caller whose request was refused."""
     limited = Failure(Fault.HTTP_429_WAIT, "later", 429, retry_after=30)
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [limited], "b": [400]}))
@@ -294,7 +294,7 @@ def test_refusal_has_no_retry_after_of_another_candidate():
     assert "Retry-After" not in retry_headers(end)
 
 
-def test_strict_retries_every_429_and_5xx():
+def test_strict_preset_retries_every_429_and_5xx_before_fallback():
     for fault, status in ((Fault.HTTP_501, 501), (Fault.HTTP_529, 529), (Fault.HTTP_429_QUOTA, 429)):
         upstream = FakeUpstream({"a": [Failure(fault, "", status)], "b": ["ok"]})
         Stage().run(Plan(chain("a", "b"), policy=Policy(ErrorPreset.STRICT)), upstream)
@@ -334,7 +334,7 @@ def test_closed_run_records_the_attempt_in_progress_as_cancelled():
     assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
 
 
-def test_attempt_is_written_with_the_field_names_of_the_api():
+def test_attempt_json_has_the_field_names_of_the_api():
     """Fields without a value are omitted from an attempt's JSON."""
     end = Stage().run(Plan(chain("a", "b")), FakeUpstream({"a": [Failure(Fault.HTTP_529, "busy", 529)], "b": ["ok"]}))
     assert [attempt.as_json() for attempt in end.attempts] == [
@@ -351,7 +351,7 @@ def test_attempt_is_written_with_the_field_names_of_the_api():
     ]
 
 
-def test_broken_stream_is_recorded_and_counts_against_its_candidate():
+def test_broken_stream_is_recorded_and_counts_as_a_failure_of_the_candidate():
     stage, plan = Stage(), Plan(chain("a"))
     for _ in range(3):
         done = stage.run(plan, FakeUpstream({"a": ["once"]}), stream=True)
@@ -363,7 +363,7 @@ def test_broken_stream_is_recorded_and_counts_against_its_candidate():
     assert stage.run_context.cooldowns.look("a", "m") is None
 
 
-def test_error_has_its_attempts_and_retry_headers():
+def test_router_error_has_attempts_and_retry_headers():
     """The headers disable the client's own retries, and contain Retry-After in whole seconds."""
     end = Stage().run(Plan(chain("a")), FakeUpstream({"a": [Failure(Fault.HTTP_429, "slow", 429, retry_after=29.2)]}))
     assert isinstance(end, AggregateRouterError)
@@ -378,7 +378,7 @@ def test_error_has_its_attempts_and_retry_headers():
     assert refused.as_json()["error"] == "upstream_auth"
 
 
-def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
+def test_candidate_that_exceeds_its_own_timeout_falls_back():
     """The candidate's fault is the read timeout, and the next candidate is called."""
     short = PlannedCandidate(0, "a", "m", timeouts=Timeouts(total=10))
     upstream = FakeUpstream({"a": [Failure(Fault.DEADLINE)], "b": ["ok"]}, seconds=10)
@@ -388,7 +388,7 @@ def test_candidate_that_uses_up_its_own_timeout_is_passed_on():
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_exception_of_the_gateway_is_raised_and_recorded_as_aborted(mode):
+def test_gateway_exception_is_raised_and_recorded_as_aborted(mode):
     """An exception in the gateway is not the provider's fault."""
     run: FallbackRun[Answer] = FallbackRun(Plan(chain("a", "b")), Stage().run_context)
 

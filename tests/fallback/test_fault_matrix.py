@@ -50,7 +50,7 @@ def expected_fault(scenario_name: str, stream: bool) -> Fault | None:
 
 @pytest.mark.requirement("MMR-P8", "MMR-P9", "MMR-P10")
 @pytest.mark.parametrize(("name", "scenario", "stream"), CASES)
-async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
+async def test_every_lab_fault_ends_with_the_expected_action_and_status(lab, name, scenario, stream):
     """Each scenario causes the expected fault, tries and action.
 
     The caller gets the status and code in the fault's row.
@@ -102,7 +102,7 @@ async def test_every_fault_has_one_outcome(lab, name, scenario, stream):
     "fault",
     [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
 )
-async def test_unreachable_provider_has_its_own_fault_and_the_next_one_answers(lab, fault, stream):
+async def test_unreachable_provider_is_classified_and_the_next_candidate_answers(lab, fault, stream):
     """Refused, silent and unknown addresses, missing TLS and bad certificates are different faults."""
     lab.requests.clear()
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
@@ -114,7 +114,7 @@ async def test_unreachable_provider_has_its_own_fault_and_the_next_one_answers(l
     assert lab.played_for("good") == ["ok"]
 
 
-def test_the_lab_plays_every_upstream_fault_that_bytes_can_show():
+def test_fault_lab_has_a_scenario_for_every_fault_caused_by_a_response():
     """The fault lab plays every fault except those without a response, such as a missing key.
 
     Other tests cover these.

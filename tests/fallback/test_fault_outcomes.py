@@ -48,7 +48,7 @@ def test_every_fault_has_an_expected_row() -> None:
 
 @EACH_FAULT
 @pytest.mark.requirement("MMR-P8", "MMR-P10")
-def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
+def test_each_policy_preset_handles_the_fault_as_expected(expected: ExpectedFault) -> None:
     verdicts = [Policy(preset).verdict(make_failure(expected)) for preset in ErrorPreset]
     assert [preset.value for preset in ErrorPreset] == ["seed", "resilient", "strict"]
     assert [verdict.action.value for verdict in verdicts] == [expected.seed, expected.resilient, expected.strict]
@@ -59,7 +59,7 @@ def test_each_preset_acts_as_expected(expected: ExpectedFault) -> None:
 
 
 @EACH_FAULT
-def test_failing_candidate_is_called_as_often_as_expected(expected: ExpectedFault) -> None:
+def test_failing_candidate_is_called_the_expected_number_of_times(expected: ExpectedFault) -> None:
     """If the fault is raised, the agent gets the row's status and code. Otherwise, the second candidate answers."""
     upstream = make_upstream(expected)
     end = Stage().run(Plan(chain("a", "b")), upstream)
@@ -97,7 +97,7 @@ def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> Non
 
 
 @EACH_FAULT
-def test_cooldowns_last_as_long_as_expected(expected: ExpectedFault) -> None:
+def test_fault_starts_a_cooldown_of_the_expected_length(expected: ExpectedFault) -> None:
     """The cooldown of the model or its provider is checked after the first and after the third failure in a row."""
     cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), make_failure(expected)
     seconds: list[float | None] = []
@@ -130,7 +130,7 @@ PASSED_ON = frozenset({"http_401", "http_404"})
 
 
 @EACH_FAULT
-def test_document_agrees_with_the_expected_rows(expected: ExpectedFault) -> None:
+def test_fault_document_agrees_with_the_expected_rows(expected: ExpectedFault) -> None:
     _, _, seed, resilient, strict, cooldown, seen, alert = documented()[expected.fault]
     assert (seed, resilient, strict, alert == "yes") == (
         expected.seed,

@@ -16,7 +16,7 @@ DRILL = DrillWindow(number=1, provider="a", actor="Ada", began=1000.0, ends=1060
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
+def test_fire_drill_falls_back_immediately_without_a_cooldown(stream: bool) -> None:
     """Once the drill ends, the provider is called as before."""
     stage, upstream = Stage(), FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     for _ in range(5):
@@ -30,7 +30,7 @@ def test_drill_moves_on_at_once_and_leaves_no_cooldown(stream: bool) -> None:
 
 
 @pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
-def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> None:
+def test_policy_for_status_503_applies_to_a_fire_drill(word: str) -> None:
     """A route that raises a 503 also raises the drill's fault, but a route that retries a 503 does not retry it."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
     raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
@@ -42,7 +42,7 @@ def test_policy_for_an_unavailable_provider_applies_to_a_drill(word: str) -> Non
     assert (end.attempts[0].retry_attempts, stage.waits) == (0, [])
 
 
-def test_drill_lasts_from_its_start_to_its_end() -> None:
+def test_fire_drill_lasts_from_its_start_to_its_end() -> None:
     """Some clock skew is tolerated at the start of a drill. Setting the clock back further ends the drill."""
     assert [DRILL.lasts(time) for time in (995.0, 1000.0, 1059.9, 1060.0)] == [True, True, True, False]
     assert DRILL.lasts(1000.0 - SKEW_SECONDS)
@@ -52,6 +52,6 @@ def test_drill_lasts_from_its_start_to_its_end() -> None:
     assert [DRILL.seconds_left(time) for time in (1000.0, 1059.5, 1060.0)] == [60, 1, 0]
 
 
-def test_failure_of_a_drill_has_its_own_fault() -> None:
+def test_fire_drill_failure_has_its_own_fault() -> None:
     """There is no HTTP status, since the provider was not called."""
     assert DRILL.failure() == Failure(Fault.FIRE_DRILL, "Fire drill by Ada: not called.")

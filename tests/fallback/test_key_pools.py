@@ -34,7 +34,7 @@ def make_failure(fault: Fault) -> Failure:
 
 
 @pytest.mark.parametrize("code", EXPECTED)
-def test_key_cools_after_its_own_faults_only(code):
+def test_key_cooldown_starts_only_after_faults_of_the_key(code):
     """The expected seconds of each cooldown are in expected_faults.py."""
     clock = Clock()
     pools = pools_at(clock)
@@ -46,7 +46,7 @@ def test_key_cools_after_its_own_faults_only(code):
 
 @pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
-def test_the_next_key_answers_within_the_same_attempt(code, stream):
+def test_next_key_is_called_within_the_same_attempt(code, stream):
     """Both calls belong to one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
@@ -63,7 +63,7 @@ def test_provider_fault_is_retried_with_the_same_key():
     assert (upstream.called, result.attempts[0].outcome) == (["p/a", "p/a"], "ok")
 
 
-def test_401_of_every_key_is_raised_immediately():
+def test_401_for_every_key_is_raised_immediately():
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
     plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
     error = stage.run(plan, upstream)
@@ -73,7 +73,7 @@ def test_401_of_every_key_is_raised_immediately():
     assert (again.attempts[0].outcome, len(upstream.called)) == ("http_401", 4)
 
 
-def test_invalid_key_among_limited_ones_counts_as_a_rate_limit():
+def test_invalid_key_among_rate_limited_keys_counts_as_a_rate_limit():
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
     result = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
@@ -81,7 +81,7 @@ def test_invalid_key_among_limited_ones_counts_as_a_rate_limit():
     assert [attempt.outcome for attempt in result.attempts] == ["http_429_wait", "ok"]
 
 
-def test_shortest_wait_of_all_keys_is_waited_for():
+def test_retry_waits_for_the_shortest_retry_after_of_all_keys():
     # Both waits are shorter than the longest wait that a fallback run accepts.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
@@ -90,7 +90,7 @@ def test_shortest_wait_of_all_keys_is_waited_for():
     assert result.attempts[0].outcome == "ok"
 
 
-def test_invalid_key_is_tried_once_in_ten_minutes_and_loses_no_call():
+def test_invalid_key_is_probed_every_ten_minutes_without_failing_calls():
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
     plan = Plan((pooled(0, "p", *"abcde"),))
@@ -105,7 +105,7 @@ def test_invalid_key_is_tried_once_in_ten_minutes_and_loses_no_call():
     assert set(Counter(upstream.called[before:]).values()) == {4}, "all five take turns"
 
 
-def test_claim_on_a_key_is_released_if_the_call_ends_without_a_result():
+def test_key_probe_is_released_if_the_call_ends_without_a_result():
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], make_failure(Fault.HTTP_401))
@@ -120,7 +120,7 @@ conversations = st.lists(st.sampled_from([f"conversation {n}" for n in range(6)]
 
 
 @given(conversations, st.sets(st.sampled_from(KEYS), max_size=4))
-def test_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, cooling):
+def test_conversation_keeps_its_key_and_a_new_conversation_gets_the_least_used_key(calls, cooling):
     pools, use_counts, assigned = pools_at(Clock()), Counter(), {}
     for key in cooling:
         pools.record("p", key, LIMITED)
@@ -137,7 +137,7 @@ def test_conversation_keeps_its_key_and_a_new_one_gets_the_least_used(calls, coo
             assigned[conversation] = key
 
 
-def test_conversation_keeps_its_second_key_after_the_first_was_refused():
+def test_conversation_keeps_its_second_key_after_the_first_was_rate_limited():
     """The conversation keeps the second key, because the provider's prompt cache for that key now contains it."""
     clock = Clock()
     pools = pools_at(clock)
@@ -149,7 +149,7 @@ def test_conversation_keeps_its_second_key_after_the_first_was_refused():
     assert [pools.choose("p", KEYS, "talk", ()) for _ in range(3)] == [second] * 3
 
 
-def test_idle_conversations_expire_and_their_number_is_limited():
+def test_idle_conversations_lose_their_key_and_their_number_is_limited():
     """A conversation expires after an hour without calls."""
     clock = Clock()
     pools = pools_at(clock)

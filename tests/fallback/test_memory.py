@@ -22,7 +22,7 @@ def make_refusal(param: str) -> Failure:
     return Failure(Fault.UNSUPPORTED_PARAMETER, f"no {param}", 400, param=param)
 
 
-def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
+def test_parameter_refusal_is_permanent_and_applies_only_to_its_model() -> None:
     memory = RefusalMemory(clock := Clock())
     memory.refuse("a", "m", "temperature")
     assert memory.refusals("a", "other") == memory.refusals("b", "m") == ()
@@ -31,7 +31,7 @@ def test_refusal_is_permanent_and_applies_to_its_model_only() -> None:
     assert memory.lasting("a", "m") == {"temperature": None}
 
 
-def test_refused_value_drops_its_parameter_for_an_hour() -> None:
+def test_rejected_value_drops_its_parameter_for_an_hour() -> None:
     """A model that refuses a value may accept another one. Another refusal restarts the hour."""
     memory = RefusalMemory(clock := Clock())
     for _ in range(2):
@@ -43,7 +43,7 @@ def test_refused_value_drops_its_parameter_for_an_hour() -> None:
     assert memory.refusals("a", "m") == ()
 
 
-def test_memory_is_bounded_in_models_and_parameters() -> None:
+def test_refusal_memory_is_bounded_in_models_and_parameters() -> None:
     memory = RefusalMemory(Clock())
     for number in range(MAX_PER_MODEL + 10):
         memory.refuse("a", "m", f"p{number}")
@@ -53,7 +53,7 @@ def test_memory_is_bounded_in_models_and_parameters() -> None:
     assert memory.refusals("a", "m") == ()
 
 
-def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
+def test_stored_refusals_replace_permanent_refusals_in_memory() -> None:
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "reasoning_effort", value_only=True)
@@ -64,7 +64,7 @@ def test_stored_refusals_replace_the_permanent_ones_in_memory() -> None:
     ]
 
 
-def test_limit_name_that_is_accepted_again_no_longer_counts_as_refused() -> None:
+def test_token_limit_name_accepted_again_is_no_longer_remembered_as_rejected() -> None:
     """Requests must not alternate between the two names of a limit."""
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", OLD, NEW)
@@ -80,7 +80,7 @@ def test_forgetting_one_refusal_keeps_the_others() -> None:
     assert [refusal.param for refusal in memory.refusals("a", "m")] == ["top_p"]
 
 
-def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
+def test_refusal_memory_copy_on_another_clock_keeps_the_remaining_times() -> None:
     """A simulation starts with a copy of the memory and does not change the original."""
     memory = RefusalMemory(clock := Clock(5000.0))
     memory.refuse("a", "m", "temperature", value_only=True)
@@ -92,7 +92,7 @@ def test_copy_on_another_clock_keeps_the_remaining_times() -> None:
     assert [refusal.param for refusal in memory.refusals("a", "m")] == ["temperature", "seed"]
 
 
-def test_refused_limit_is_renamed_and_never_dropped() -> None:
+def test_rejected_token_limit_is_renamed_and_never_dropped() -> None:
     """The next call uses the limit name that the model accepted."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", "ok"]})
     for _ in range(2):
@@ -101,14 +101,14 @@ def test_refused_limit_is_renamed_and_never_dropped() -> None:
     assert {call.without_params for call in upstream.calls} == {frozenset()}
 
 
-def test_limit_name_follows_a_provider_that_changes_it() -> None:
+def test_token_limit_name_follows_a_provider_that_changes_the_name() -> None:
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), "ok", make_refusal(NEW), "ok", "ok"]})
     for _ in range(3):
         stage.run(Plan(chain("a")), upstream)
     assert [call.limit_name for call in upstream.calls] == [None, NEW, NEW, OLD, OLD]
 
 
-def test_limit_refused_under_both_names_is_not_remembered() -> None:
+def test_token_limit_rejected_under_both_names_is_not_remembered() -> None:
     """If both names of a limit are refused, the next request tries both again."""
     stage, upstream = Stage(), FakeUpstream({"a": [make_refusal(OLD), make_refusal(NEW)]})
     assert isinstance(stage.run(Plan(chain("a")), upstream), UpstreamRefused)
@@ -116,7 +116,7 @@ def test_limit_refused_under_both_names_is_not_remembered() -> None:
     assert stage.run_context.memory.refusals("a", "m") == ()
 
 
-def test_limit_with_one_name_or_a_strict_route_is_tried_once() -> None:
+def test_rejected_token_limit_is_not_retried_with_one_name_or_on_a_strict_route() -> None:
     stage = Stage()
     for candidate, preset in (
         (PlannedCandidate(0, "a", "m", protocol="gemini"), ErrorPreset.SEED),
