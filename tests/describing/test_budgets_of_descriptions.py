@@ -30,7 +30,7 @@ def ask(key: str) -> Any:
     return post(key, chat_body(QUESTION, image(), model="task:blind", language="en", max_tokens=50))
 
 
-def test_tokens_of_describer_and_answer_are_counted(key: str) -> None:
+def test_describer_and_answer_tokens_both_count_toward_the_budget(key: str) -> None:
     """The describer's tokens are counted once. If the description is cached, only the answer's tokens are counted."""
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
@@ -54,7 +54,7 @@ def test_file_is_not_described_if_the_budget_is_too_small(key: str) -> None:
     assert logged(delivery["description"]["call"]["requestId"]).status == 429
 
 
-def test_llm_send_describes_files_and_counts_their_tokens(text_agent: AgentProgram) -> None:
+def test_llm_send_describes_files_and_counts_describing_tokens(text_agent: AgentProgram) -> None:
     limit_agent(tokensPerDay=1_000_000)
     with describing_lab():
         ref = text_agent.stored("dot.png", PNG, "image/png")["ref"]

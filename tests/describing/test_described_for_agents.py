@@ -33,7 +33,7 @@ def test_file_is_not_described_without_the_describe_parameter(text_agent: AgentP
     assert "warnings" not in plain
 
 
-def test_get_artifact_appends_the_description_to_the_facts(text_agent: AgentProgram) -> None:
+def test_get_artifact_appends_the_description_to_the_file_facts(text_agent: AgentProgram) -> None:
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]
         facts = text_agent.artifact(ref, language="en")["content"]
@@ -54,7 +54,7 @@ def test_routed_message_contains_the_description(text_agent: AgentProgram) -> No
     assert f"> {DESCRIPTION}" in routed["processedContent"]
 
 
-def test_file_that_the_service_reads_is_not_described(vision_agent: AgentProgram) -> None:
+def test_file_readable_by_the_service_is_not_described(vision_agent: AgentProgram) -> None:
     with describing_lab() as lab:
         ref = vision_agent.stored("dot.png", PNG)["ref"]
         assert vision_agent.get(f"/artifacts/{ref}", describe="true").json()["routing"] == "image_url"
@@ -73,13 +73,12 @@ def test_failed_description_is_a_warning_and_is_not_cached(text_agent: AgentProg
     assert DESCRIPTION in again["content"]
 
 
-def test_missing_describe_route_gives_a_warning(text_agent: AgentProgram) -> None:
-    """No file is described, and the response has the warning `no_describer`."""
+def test_missing_describe_route_is_reported_as_a_warning(text_agent: AgentProgram) -> None:
     ref = text_agent.stored("dot.png", PNG)["ref"]
     assert text_agent.get(f"/artifacts/{ref}", describe="true").json()["warnings"] == ["no_describer"]
 
 
-def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentProgram]) -> None:
+def test_describing_requires_a_key_that_may_call_models(caller: Callable[..., AgentProgram]) -> None:
     """Describing a file calls a model."""
     reader = caller("text-agent", "artifacts:read", "artifacts:write")
     ref = reader.stored("dot.png", PNG)["ref"]
@@ -90,7 +89,7 @@ def test_key_that_may_not_call_models_is_rejected(caller: Callable[..., AgentPro
     assert [(answer.status_code, answer.json()["scope"]) for answer in answers] == [(403, "route")] * 2
 
 
-def test_agent_that_may_not_use_the_route_gets_the_facts(text_agent: AgentProgram) -> None:
+def test_agent_without_access_to_the_describe_route_gets_only_file_facts(text_agent: AgentProgram) -> None:
     limit_agent(models=["task:planning"])
     with describing_lab() as lab:
         ref = text_agent.stored("dot.png", PNG)["ref"]

@@ -33,7 +33,7 @@ def sentences(refusal: InvalidError) -> str:
     return " ".join(problem.message for problem in refusal.problems)
 
 
-def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
+def test_describe_route_without_a_media_reading_model_is_rejected(demo: None) -> None:
     """If a policy describes files, the describing route needs a model that reads images, audio, video or files."""
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
@@ -42,7 +42,7 @@ def test_describer_that_reads_no_media_is_refused(demo: None) -> None:
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND, SEER)))
 
 
-def test_route_with_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
+def test_route_with_describer_policy_is_rejected_if_the_describer_reads_no_media(demo: None) -> None:
     """The describer is checked no matter which of the two routes is saved first."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
@@ -55,7 +55,7 @@ def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: N
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
 
-def test_describer_has_no_describer(demo: None) -> None:
+def test_describe_route_cannot_have_a_describer_policy(demo: None) -> None:
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (SEER,), content={"policy": POLICY}))
     assert "describes files for other routes" in sentences(refusal.value)
@@ -70,7 +70,7 @@ def routing_file(*models: str, policy: str = "") -> str:
     return json.dumps({"providers": [], "routing": routes})
 
 
-def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> None:
+def test_import_of_a_describer_that_reads_no_media_is_rejected(demo: None) -> None:
     before = Revision.objects.count()
     text = routing_file("echo-text", policy=POLICY)
     (problem,) = [item for item in preview_import([text]).imported.problems if item.severity == "error"]
@@ -82,7 +82,7 @@ def test_import_of_a_describer_that_reads_no_media_is_refused(demo: None) -> Non
     import_configuration(SYSTEM, [routing_file("echo-text", "echo-vision", policy=POLICY)])
 
 
-def test_policies_of_installation_and_service_are_checked_too(demo: None) -> None:
+def test_describer_is_checked_for_installation_and_service_policies(demo: None) -> None:
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (BLIND,)))
     with pytest.raises(InvalidError):
         set_content_policy(SYSTEM, POLICY)
@@ -98,18 +98,18 @@ def test_policies_of_installation_and_service_are_checked_too(demo: None) -> Non
     assert "reads images, audio, video or files" in answer.content.decode()
 
 
-def blind_the_describer() -> None:
+def remove_vision_from_describer() -> None:
     """Change the describer's model so that it no longer reads images, as a capability probe may find out."""
     set_content_policy(SYSTEM, POLICY)
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})
 
 
-def test_describer_that_stops_reading_media_is_only_a_warning(
+def test_describer_that_no_longer_reads_media_is_reported_as_a_warning(
     demo: None, admin: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Pages, `check_config` and `doctor` warn about the describer. The commands succeed."""
-    blind_the_describer()
+    remove_vision_from_describer()
     save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,)))
     for page in ("/routes/", "/routes/default/"):
         assert "No model of the task route describe reads images" in response_text(admin.get(page))

@@ -73,7 +73,7 @@ def last_text(body: Any) -> str:
     return content if isinstance(content, str) else "\n".join(part["text"] for part in content)
 
 
-def test_text_candidate_receives_facts_describer_description_and_reference(key: str) -> None:
+def test_text_candidate_receives_file_facts_model_description_and_reference(key: str) -> None:
     with describing_lab() as lab:
         answer = ask(key)
         (describer_body,), (candidate_body,) = received_bodies(lab, "seer"), received_bodies(lab, "blind")
@@ -157,7 +157,7 @@ def test_later_vision_candidate_receives_the_image(key: str) -> None:
     assert "data:image/png;base64" in request_text(native)
 
 
-def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> None:
+def test_file_is_not_described_for_a_candidate_that_is_not_called(key: str) -> None:
     with describing_lab() as lab:
         add_route("seeing", "seer", "blind", content={"policy": POLICY})
         answer = ask(key, model="task:seeing")
@@ -166,7 +166,7 @@ def test_nothing_is_described_for_a_candidate_that_is_not_called(key: str) -> No
 
 
 @pytest.mark.parametrize("outcome", [f"say:{DESCRIPTION}", "http_500"], ids=["words", "failure"])
-def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) -> None:
+def test_next_turn_reuses_the_description_or_failure_of_the_first_turn(key: str, outcome: str) -> None:
     """The outcome of the first turn is kept even if the describer has recovered since."""
     turn = [{"role": "user", "content": [QUESTION, image()]}]
     next_turn = [*turn, {"role": "assistant", "content": "I see."}, {"role": "user", "content": "And now?"}]
@@ -183,7 +183,7 @@ def test_next_turn_reuses_the_outcome_of_the_first_turn(key: str, outcome: str) 
 FAILED, BY_MODEL = "image=described:describer_failed", "image=described:by_model"
 
 
-def test_failure_is_stored_only_for_its_own_conversation(key: str) -> None:
+def test_describing_failure_is_stored_only_for_its_own_conversation(key: str) -> None:
     question = {"type": "text", "text": "Tell me about this."}
     with describing_lab({"seer": ["http_500"] * 3 + [f"say:{DESCRIPTION}"]}):
         outcomes = [ask(key, *content).headers["x-routing-adaptation"] for content in ((), (question, image()), ())]
@@ -219,7 +219,7 @@ def talk(key: str, body: Any) -> tuple[str, dict[str, Any]]:
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(key: str, stream: bool) -> None:
+def test_new_conversation_with_the_same_opening_is_described_after_the_cooldown(key: str, stream: bool) -> None:
     turn = [{"role": "user", "content": [QUESTION, image()]}]
     follow_up = {"role": "user", "content": "And now?"}
     body = {"model": "task:blind", "language": "en", "stream": stream}
@@ -244,7 +244,7 @@ def test_conversation_with_the_same_beginning_is_described_after_the_cooldown(ke
         assert len(received_bodies(lab, "seer")) == 3
 
 
-def test_failure_applies_to_the_same_file_sent_again(key: str) -> None:
+def test_describing_failure_applies_to_the_same_file_sent_again(key: str) -> None:
     """A description of the same file in a later message would contradict the failure in the earlier one."""
     turn = [{"role": "user", "content": [QUESTION, image()]}]
     with describing_lab({"seer": ["http_500", f"say:{DESCRIPTION}"]}, retries=0):
@@ -264,7 +264,7 @@ def test_description_is_shared_between_conversations(key: str) -> None:
         assert all(DESCRIPTION in last_text(body) for body in received_bodies(lab, "blind"))
 
 
-def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> None:
+def test_question_is_sent_to_the_describer_if_the_policy_includes_questions(key: str) -> None:
     """A different question about the same image gets its own description."""
     with describing_lab(policy=f"{POLICY}+question") as lab:
         ask(key)
@@ -274,7 +274,7 @@ def test_question_is_sent_to_the_describer_if_the_policy_says_so(key: str) -> No
     assert "> Which colour?" in request_text(second)
 
 
-def test_equal_files_share_one_description(key: str) -> None:
+def test_equal_files_in_one_message_are_described_once(key: str) -> None:
     with describing_lab() as lab:
         answer = ask(key, QUESTION, image(), picture("red"), image())
         assert len(received_bodies(lab, "seer")) == 2
@@ -283,7 +283,7 @@ def test_equal_files_share_one_description(key: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["absent", "disabled"])
-def test_without_the_describe_route_nothing_is_described(key: str, state: str) -> None:
+def test_files_are_not_described_without_an_enabled_describe_route(key: str, state: str) -> None:
     """The route `default` is not used for descriptions."""
     with describing_lab() as lab:
         route = TaskRoute.objects.get(task_type="describe")
@@ -299,7 +299,7 @@ def test_without_the_describe_route_nothing_is_described(key: str, state: str) -
     assert answer.headers["x-routing-adaptation"] == "image=described"
 
 
-def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
+def test_file_sent_directly_to_the_describe_route_is_not_described(key: str) -> None:
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
@@ -313,7 +313,7 @@ def test_file_sent_to_the_describer_directly_is_not_described(key: str) -> None:
     assert answer.headers["x-routing-adaptation"] == "audio=described"
 
 
-def test_call_of_the_describer_is_logged(key: str) -> None:
+def test_describer_call_is_logged_as_a_request(key: str) -> None:
     """The describer's call is logged as a request by the same agent, with its tokens.
 
     The file's delivery links to it.

@@ -35,7 +35,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("blind", ["openai", "openai-responses", "anthropic", "gemini"])
-def test_instructions_in_a_file_reach_the_model_only_as_quotation(key: str, blind: str) -> None:
+def test_instructions_in_a_described_file_are_sent_only_as_a_quotation(key: str, blind: str) -> None:
     """The describer repeats each hostile text word for word. Each line is sent as a quotation, and no file is sent."""
     with describing_lab({"seer": [f"say:{text}" for text in HOSTILE.values()]}, blind=blind) as lab:
         for name in HOSTILE:

@@ -23,7 +23,7 @@ def is_shareable(_: str) -> bool:
     return True
 
 
-def test_concurrent_calls_share_one_request() -> None:
+def test_concurrent_calls_for_one_description_share_one_request() -> None:
     async def run() -> tuple[list[str], list[str]]:
         flights, gate, askers = SingleFlight[str](), asyncio.Event(), list[str]()
         tasks = [asyncio.create_task(flights.join("k", asker(name, gate, askers), is_shareable)) for name in "ab"]
@@ -51,7 +51,7 @@ def test_waiting_call_sends_the_request_itself_if_the_first_is_cancelled() -> No
     assert asyncio.run(run()) == ("words", ["a", "b"])
 
 
-def test_result_valid_for_one_caller_only_is_not_shared() -> None:
+def test_result_valid_for_only_one_caller_is_not_shared() -> None:
     """For example, an exhausted budget applies to one caller only."""
 
     async def run() -> tuple[list[str], list[str]]:

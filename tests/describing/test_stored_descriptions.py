@@ -36,7 +36,7 @@ def test_description_is_shared_with_other_conversations() -> None:
     assert find_description(KEY, "yours") == SUCCESS
 
 
-def test_failure_is_kept_for_its_own_conversation_only() -> None:
+def test_stored_failure_applies_only_to_its_own_conversation() -> None:
     assert store_description(KEY, "mine", FAILURE) == FAILURE
     assert (find_description(KEY, "mine"), find_description(KEY, "yours")) == (FAILURE, None)
 
@@ -46,7 +46,7 @@ def test_failure_is_kept_for_its_own_conversation_only() -> None:
     [{"content": "d" * 64}, {"describer": "other"}, {"prompt_version": 99}, {"language": "zh"}, {"question": "q"}],
     ids=lambda change: next(iter(change)),
 )
-def test_every_part_of_the_key_counts(change: dict[str, object]) -> None:
+def test_description_is_found_only_with_an_identical_key(change: dict[str, object]) -> None:
     """A different file, describer, prompt version, language or question requires its own description."""
     store_description(KEY, "mine", SUCCESS)
     assert find_description(replace(KEY, **change), "mine") is None
@@ -78,7 +78,7 @@ def expire_failures() -> None:
     FileDescription.objects.exclude(fault="").update(created_at=datetime.now(UTC) - FAILURE_LIFETIME)
 
 
-def test_failure_is_retried_after_its_cooldown() -> None:
+def test_failed_description_is_retried_after_the_cooldown() -> None:
     """A describer's second failure starts the cooldown again."""
     for _ in range(2):
         store_description(KEY, "mine", FAILURE)
@@ -88,7 +88,7 @@ def test_failure_is_retried_after_its_cooldown() -> None:
     assert store_description(KEY, "mine", SUCCESS) == find_description(KEY, "mine") == SUCCESS
 
 
-def test_unanswered_conversation_uses_another_ones_description_immediately() -> None:
+def test_unanswered_conversation_immediately_uses_a_description_from_another_conversation() -> None:
     store_description(KEY, "mine", FAILURE)
     store_description(KEY, "yours", SUCCESS)
     assert find_description(KEY, "mine") == SUCCESS
@@ -105,7 +105,7 @@ class TestConversations(TestCase):
             st.tuples(st.integers(0, 5), st.sampled_from(["words", "failure", "answer", "time passes"])), max_size=30
         )
     )
-    def test_answered_conversation_always_gets_the_same_outcome(self, steps: list[tuple[int, str]]) -> None:
+    def test_answered_conversation_always_gets_the_same_description_outcome(self, steps: list[tuple[int, str]]) -> None:
         outcomes: dict[int, DescriptionOutcome] = {}
         answered: dict[int, str] = {}
         for conversation, step in steps:
