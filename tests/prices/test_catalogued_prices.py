@@ -22,7 +22,7 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
     return price
 
 
-def test_a_host_that_the_package_does_not_know_has_prices() -> None:
+def test_host_missing_from_genai_prices_is_priced_by_another_list() -> None:
     """The package `genai-prices` lacks this host. Its price is found under the host's name for the model, in any
     case.
     """
@@ -41,13 +41,13 @@ def test_a_host_that_the_package_does_not_know_has_prices() -> None:
         "",
     ],
 )
-def test_catalogued_price_applies_only_at_its_own_host(endpoint: str) -> None:
+def test_catalogued_price_applies_only_to_its_own_host(endpoint: str) -> None:
     """A relay sets its own prices, even if its name resembles a vendor's. Hosts in China bill in yuan."""
     assert catalogued_prices(endpoint, "gpt-4o") == ()
     assert catalogued_prices(endpoint, "meta-llama/llama-3.3-70b-instruct-turbo") == ()
 
 
-def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
+def test_contested_price_is_taken_from_the_first_list_unless_two_others_agree() -> None:
     """docs/prices.md explains the prices of these two models, about which the lists disagree."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
@@ -63,13 +63,13 @@ def test_contested_price_is_the_first_lists_unless_two_others_agree() -> None:
     ]
 
 
-def test_a_service_tier_has_the_price_of_the_list_that_knows_tiers() -> None:
+def test_service_tier_price_is_taken_only_from_a_list_with_tiers() -> None:
     """Other lists only have the standard price, which is half or twice the price of a service tier."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
-def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hours() -> None:
+def test_price_that_depends_on_the_hour_is_not_compared_with_lists_without_hours() -> None:
     """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Price lists without hours are not compared
     with them.
     """
@@ -87,5 +87,5 @@ def test_a_price_that_changes_with_the_hour_is_contested_by_no_list_without_hour
         ("https://dashscope-intl.aliyuncs.com/compatible-mode/v1", ["qwen-plus", "qwen3-max"]),
     ],
 )
-def test_vendors_known_to_one_list_alone_are_priced(endpoint: str, models: list[str]) -> None:
+def test_models_listed_in_only_one_price_list_are_priced(endpoint: str, models: list[str]) -> None:
     assert [model for model in models if list_price(endpoint, model, NOW) is None] == []

@@ -84,14 +84,14 @@ def find_rows(host: str, model: str) -> Iterator[Mapping[str, Any]]:
             yield row
 
 
-def test_table_names_its_currency_and_unit() -> None:
+def test_yuan_price_table_states_currency_and_unit() -> None:
     assert DOCUMENT["currency"] == "CNY"
     assert DOCUMENT["unit"] == "1000000 tokens"
     assert DOCUMENT.keys() == {"currency", "unit", "gatheredOn", "rows"}
     assert all(row.keys() == ROW for row in ROWS)
 
 
-def test_every_row_has_known_hosts_and_lower_case_models() -> None:
+def test_every_price_row_has_known_hosts_and_lower_case_models() -> None:
     known = {host.name for host in CHINA}
     for row in ROWS:
         assert row["hosts"], row
@@ -99,7 +99,7 @@ def test_every_row_has_known_hosts_and_lower_case_models() -> None:
         assert row["models"] == sorted({model.lower() for model in row["models"]}), row
 
 
-def test_rows_are_sorted_by_host_and_model() -> None:
+def test_price_rows_are_sorted_by_host_and_model() -> None:
     order = [(row["hosts"], row["models"], row["from"] or "") for row in ROWS]
     assert order == sorted(order)
 
@@ -116,7 +116,7 @@ def test_every_tier_has_a_price_and_the_last_is_unlimited() -> None:
             assert all(amount.is_finite() and amount >= 0 for amount in amounts), row
 
 
-def test_every_row_has_a_source_and_its_dates() -> None:
+def test_every_price_row_has_a_source_and_dates() -> None:
     gathered = date.fromisoformat(DOCUMENT["gatheredOn"])
     for row in ROWS:
         source = urlsplit(row["source"])
@@ -134,7 +134,7 @@ def test_no_model_has_two_prices_on_one_day() -> None:
 
 
 @pytest.mark.parametrize(("page", "host", "model", "tokens", "published"), PUBLISHED)
-def test_a_price_is_the_published_one(
+def test_yuan_price_equals_the_published_price(
     page: str, host: str, model: str, tokens: int, published: Mapping[str, str]
 ) -> None:
     newest = max(find_rows(host, model.lower()), key=lambda row: row["from"] or "")

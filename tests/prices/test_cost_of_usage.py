@@ -51,7 +51,7 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )
-def test_each_sort_of_token_has_its_own_rate(usage: Usage, price_of_model: Price, dollars: str, saved: str):
+def test_each_token_type_is_charged_at_its_own_rate(usage: Usage, price_of_model: Price, dollars: str, saved: str):
     """The expected costs were computed by hand from prices per million tokens."""
     assert calculate_cost(usage, price_of_model) == Cost(
         int(Decimal(dollars) * NANO), "USD", int(Decimal(saved) * NANO)
@@ -68,14 +68,14 @@ def test_cost_is_none_if_some_tokens_have_no_price():
 
 
 @pytest.mark.parametrize(("count", "dollars"), [(200_000, "0.6"), (200_001, "1.200006")])
-def test_all_tokens_of_a_long_request_cost_the_higher_tier(count: int, dollars: str):
+def test_all_tokens_of_a_long_request_are_charged_at_the_higher_tier(count: int, dollars: str):
     low, high = (Rates(rate_from_amount(Decimal(text)), 0) for text in ("3", "6"))
     cost = calculate_cost(Usage(count, 0), Price("USD", (Tier(0, low), Tier(200_000, high))))
     assert cost == Cost(int(Decimal(dollars) * NANO), "USD")
 
 
 @given(st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
-def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, writes: int, cached: int):
+def test_cost_never_exceeds_all_tokens_at_the_highest_rate(reads: int, writes: int, cached: int):
     cost = calculate_cost(Usage(reads, writes, cached_tokens=cached, cache_write_tokens=cached), CACHING)
     assert cost is not None
     assert 0 <= cost.nanos <= (reads * 6 + writes * 15) * 1000
@@ -94,7 +94,7 @@ def test_a_cost_is_never_more_than_all_tokens_at_the_dearest_rate(reads: int, wr
         (-600_000, "-0.0006"),
     ],
 )
-def test_an_amount_shows_two_digits_at_least(nanos: int, text: str):
+def test_amount_text_has_at_least_two_decimal_places(nanos: int, text: str):
     assert amount_text(nanos) == text
 
 

@@ -23,7 +23,7 @@ def listed_models() -> list[tuple[Provider, ModelInfo]]:
     return [(provider, info) for provider in get_snapshot().providers for info in provider.models]
 
 
-def rates_only_ours(info: ModelInfo) -> bool:
+def has_only_counted_rates(info: ModelInfo) -> bool:
     """Return whether the model has prices only for what the gateway counts. It does not count pages or cached audio."""
     names = {name for name, amount in vars(info.get_prices(NOW)).items() if amount is not None}
     return names <= set(SORTS.values()) | {"requests_kcount", "web_searches_kcount", "storage_searches_kcount"}
@@ -41,11 +41,11 @@ def rates_only_ours(info: ModelInfo) -> bool:
     ],
     ids=["plain", "cached", "long"],
 )
-def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dict[str, int]):
+def test_cost_of_every_listed_model_equals_the_cost_from_genai_prices(ours: Usage, theirs: dict[str, int]):
     compared = 0
     for provider, info in listed_models():
         prices = info.get_prices(NOW)
-        if prices.input_mtok is None or prices.output_mtok is None or not rates_only_ours(info):
+        if prices.input_mtok is None or prices.output_mtok is None or not has_only_counted_rates(info):
             continue
         expected = info.calc_price(ListedUsage(**theirs), provider, genai_request_timestamp=NOW)
         price = convert_price(prices)
@@ -67,7 +67,7 @@ def test_every_listed_model_costs_what_the_package_says(ours: Usage, theirs: dic
         (ANTHROPIC, "claude-sonnet-4-5", "0.0045"),
     ],
 )
-def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, dollars: str):
+def test_listed_price_is_found_by_host_url_and_model(endpoint: str, model: str, dollars: str):
     price = listed_price(endpoint, model, NOW)
     assert price is not None
     cost = calculate_cost(Usage(1000, 100), price)
@@ -79,11 +79,11 @@ def test_a_model_is_found_by_the_address_of_its_host(endpoint: str, model: str, 
 @pytest.mark.parametrize(
     ("endpoint", "model"), [("http://127.0.0.1:9/v1", "gpt-4o"), (OPENAI, "my-own"), ("", "gpt-4o")]
 )
-def test_another_host_or_model_is_unknown(endpoint: str, model: str):
+def test_unlisted_host_or_model_has_no_listed_price(endpoint: str, model: str):
     assert listed_price(endpoint, model, NOW) is None
 
 
-def test_price_is_that_of_the_day_of_the_call():
+def test_price_list_contains_prices_that_depend_on_the_date():
     changed = [
         info
         for _, info in listed_models()
@@ -92,7 +92,7 @@ def test_price_is_that_of_the_day_of_the_call():
     assert changed
 
 
-def test_example_of_the_packages_documentation_costs_the_same():
+def test_genai_prices_documentation_example_has_the_same_cost():
     expected = calc_price(ListedUsage(input_tokens=1000, output_tokens=100), model_ref="gpt-4o", provider_id="openai")
     price = listed_price(OPENAI, "gpt-4o", NOW)
     assert price is not None

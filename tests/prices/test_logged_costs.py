@@ -40,7 +40,7 @@ def entry(name: str, provider: str = "own", model: str = "m", usage: Usage = COU
     return build_entry(facts, (Attempt("down", "m", "http_503", 503), Attempt(provider, model, "ok")))
 
 
-def test_a_request_costs_what_the_administrator_says(priced: None):
+def test_request_cost_uses_the_price_from_the_administrator(priced: None):
     """The administrator's prices apply: 600 input tokens at 2, 400 cached ones at 0.5 and 100 output tokens at 8 yuan
     per million.
     """
@@ -49,7 +49,7 @@ def test_a_request_costs_what_the_administrator_says(priced: None):
     assert (row.cost_nanos, row.saved_nanos, row.currency) == (2_200_000, 600_000, "CNY")
 
 
-def test_list_price_counts_without_an_administrators_price(priced: None):
+def test_request_cost_uses_the_list_price_without_an_administrator_price(priced: None):
     """Per million tokens, the price list states 2.5 for input, 1.25 for cached input and 10 for output."""
     write([entry("r", "listed", "gpt-4o")])
     row = RequestLog.objects.get(pk="r")
@@ -65,7 +65,9 @@ def test_list_price_counts_without_an_administrators_price(priced: None):
     ],
     ids=["two against one", "the first", "agreed"],
 )
-def test_a_call_costs_what_the_list_that_counts_says(demo: None, endpoint: str, model: str, nanos: int):
+def test_request_cost_uses_the_price_list_chosen_for_a_contested_price(
+    demo: None, endpoint: str, model: str, nanos: int
+):
     """The first price list applies unless two others agree on another price. Cached tokens without a price of their own
     cost as much as other input tokens.
     """
@@ -87,12 +89,12 @@ def test_cost_is_none_without_price_or_counts(priced: None, provider: str, model
 
 
 @pytest.mark.parametrize(("usage", "nanos"), [(Usage(1000), 2_000_000), (Usage(None, 100), 800_000)])
-def test_one_of_the_two_counts_is_enough_for_a_cost(priced: None, usage: Usage, nanos: int):
+def test_cost_is_computed_from_only_input_or_only_output_tokens(priced: None, usage: Usage, nanos: int):
     write([entry("r", usage=usage)])
     assert RequestLog.objects.get(pk="r").cost_nanos == nanos
 
 
-def test_the_embedded_provider_costs_nothing(demo: None):
+def test_embedded_provider_is_free_of_charge(demo: None):
     """The embedded provider runs in the server's process and costs nothing, so its requests do not count as
     unpriced.
     """
@@ -102,7 +104,7 @@ def test_the_embedded_provider_costs_nothing(demo: None):
     assert [usage_sum.unpriced for usage_sum in UsageSum.objects.all()] == [0, 0]
 
 
-def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
+def test_administrator_price_applies_to_the_embedded_provider(demo: None):
     """An administrator may price the embedded provider, for example to try out budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
@@ -111,7 +113,7 @@ def test_an_administrators_price_of_the_embedded_provider_counts(demo: None):
     assert RequestLog.objects.get(pk="r").currency == "USD"
 
 
-def test_sums_grow_with_every_batch(priced: None):
+def test_usage_sums_grow_with_every_batch(priced: None):
     """For each currency, there is one sum per hour and one per day."""
     write([entry("a"), entry("b"), entry("c", "listed", "gpt-4o")])
     write([entry("d", at=NOON + timedelta(hours=1))])
@@ -138,7 +140,7 @@ def billed_attempt(provider: str, model: str) -> Attempt:
     return Attempt(provider, model, "empty_content", tries=(Try(0.0, 5.0, "empty_content", 200, usage=WASTE),))
 
 
-def test_an_attempt_has_its_own_cost(priced: None):
+def test_failed_attempt_has_its_own_cost(priced: None):
     write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     first, last = AttemptLog.objects.order_by("position")
     assert (first.prompt_tokens, first.completion_tokens) == (500, 10)
@@ -150,7 +152,7 @@ def test_an_attempt_has_its_own_cost(priced: None):
     assert RequestLog.objects.get(pk="r").cost_nanos == 2_200_000
 
 
-def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
+def test_cost_of_a_failed_attempt_is_added_to_the_sums_of_its_provider(priced: None):
     write([failed_entry(billed_attempt("listed", "gpt-4o"))])
     waste = UsageSum.objects.get(span=UsageSum.DAY, provider="listed")
     assert (waste.requests, waste.prompt_tokens, waste.cost_nanos, waste.fallback_nanos) == (0, 500, *[1_350_000] * 2)
@@ -158,7 +160,7 @@ def test_cost_of_failed_attempts_is_summed_under_their_provider(priced: None):
     assert (answer.requests, answer.cost_nanos, answer.fallback_nanos) == (1, 2_200_000, 0)
 
 
-def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
+def test_attempt_cost_includes_its_failed_try(priced: None):
     """An attempt's cost includes its failed call. The request's cost is only that of the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
@@ -168,7 +170,7 @@ def test_cost_of_an_attempt_includes_its_failed_try(priced: None):
     assert (day.requests, day.cost_nanos, day.fallback_nanos, day.prompt_tokens) == (1, 3_280_000, 1_080_000, 1500)
 
 
-def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: None):
+def test_usage_sums_include_the_attempt_costs_of_an_unanswered_request(priced: None):
     """The row of an unanswered request has no cost, but its attempts and the sums do. Several attempts without a price
     count as one unpriced request.
     """
@@ -194,7 +196,7 @@ def test_unanswered_request_has_the_cost_of_its_attempts_in_the_sums(priced: Non
     }
 
 
-def test_entry_written_twice_is_counted_once(priced: None):
+def test_log_entry_written_twice_is_counted_once(priced: None):
     """An entry is written twice if the process crashed while it emptied the spool."""
     rows = build_rows([entry("a"), entry("b")])
     write_missing(rows)
@@ -213,11 +215,11 @@ def test_spooled_rows_of_an_earlier_version_are_written(priced: None, tmp_path: 
 
 
 @override_settings(TIME_ZONE="Asia/Shanghai")
-def test_day_begins_at_midnight_in_the_installations_time_zone():
+def test_day_begins_at_midnight_in_the_configured_time_zone():
     assert day_start(datetime(2026, 11, 20, 17, tzinfo=UTC)) == datetime(2026, 11, 20, 16, tzinfo=UTC)
 
 
-def test_full_sum_does_not_fail_the_batch(priced: None):
+def test_usage_sum_at_its_maximum_does_not_fail_the_batch(priced: None):
     """A sum that is too large for its column is capped, so that the row can still be written."""
     write([entry("a")])
     UsageSum.objects.update(cost_nanos=2**63 - 1, saved_nanos=2**63 - 1)

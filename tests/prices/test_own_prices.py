@@ -32,20 +32,20 @@ def test_amounts_per_million_tokens_become_rates():
         ({**GOOD, "cacheRead": 1e9}, "price.cacheRead", "range"),
     ],
 )
-def test_invalid_price_is_refused_with_the_place(data: Any, field: str, constraint: str):
+def test_invalid_price_is_rejected_with_its_field(data: Any, field: str, constraint: str):
     """An invalid price is ignored completely, including its valid amounts."""
     (problem,) = check_price(data)
     assert (problem.field, problem.constraint, problem.severity) == (field, constraint, "error")
     assert not isinstance(data, dict) or parse_price(data) is None
 
 
-def test_an_unknown_field_is_only_a_warning():
+def test_unknown_price_field_is_reported_as_a_warning():
     (problem,) = check_price({**GOOD, "discount": 0.5})
     assert (problem.field, problem.severity) == ("price.discount", "warning")
     assert parse_price({**GOOD, "discount": 0.5}) == parse_price(GOOD)
 
 
-def test_no_price_is_no_problem():
+def test_empty_price_is_valid_and_parses_to_none():
     assert (check_price({}), parse_price({})) == ((), None)
 
 

@@ -55,7 +55,7 @@ def flat(source: str, **amounts: str) -> Price:
     ],
     ids=["one", "same", "rounded", "two", "two against one", "cache", "silent"],
 )
-def test_the_first_list_counts_unless_only_others_are_confirmed(
+def test_first_price_list_is_chosen_unless_only_another_price_is_confirmed(
     prices: list[Price], verdict: str, contested: set[str], counts: str
 ) -> None:
     """An amount that only one list states, such as for cached tokens, contradicts no other list."""
@@ -65,7 +65,7 @@ def test_the_first_list_counts_unless_only_others_are_confirmed(
     assert {chosen.source, *(other.source for other in chosen.others)} == {price.source for price in prices}
 
 
-def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
+def test_price_tiers_are_compared_by_amounts_and_not_by_thresholds() -> None:
     """The thresholds are not compared, because models.dev only knows "over 200k". A missing tier contradicts
     nothing.
     """
@@ -76,14 +76,14 @@ def test_tiers_are_compared_by_their_amounts_not_by_where_they_begin() -> None:
     assert [judge_price(price).value for price in verdicts if price] == ["agreed", "agreed", "contested"]
 
 
-def test_amounts_in_two_currencies_never_agree() -> None:
+def test_prices_in_different_currencies_never_agree() -> None:
     """Amounts are not converted between currencies, so two yuan never agree with two dollars."""
     chosen = merge_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
 
 
-def test_no_list_is_no_price_and_the_administrators_is_never_contested() -> None:
+def test_administrator_price_is_never_contested_and_no_list_gives_no_price() -> None:
     assert merge_prices([]) is None
     assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
 
@@ -99,7 +99,7 @@ PRICES = st.builds(
 @given(
     st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
 )
-def test_the_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
+def test_price_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
     """The order of the lists decides which of the agreeing lists is chosen, but not whether they agree."""
     chosen = [merge_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
@@ -113,7 +113,9 @@ def litellm(name: str, host: str = "openai", **facts: object) -> dict[str, objec
 
 
 @given(st.decimals("0.001", "600", places=3), st.decimals("0.001", "600", places=3), st.decimals(0, 60, places=3))
-def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Decimal, cached: Decimal) -> None:
+def test_price_per_token_is_converted_to_the_price_per_million(
+    reads: Decimal, writes: Decimal, cached: Decimal
+) -> None:
     """LiteLLM states prices per token and models.dev per million tokens, both as binary floating-point numbers."""
     per_token = litellm(
         "m",
@@ -127,7 +129,7 @@ def test_a_price_per_token_is_the_price_of_a_million(reads: Decimal, writes: Dec
     assert list(read_litellm_prices(per_token)) == list(read_models_dev_prices(per_million))
 
 
-def test_meaningless_amounts_have_no_price() -> None:
+def test_meaningless_list_amounts_are_ignored() -> None:
     models = {
         **litellm("free", input_cost_per_token=0.0, output_cost_per_token=0),
         **litellm("embedder", mode="embedding", input_cost_per_token=1e-7, output_cost_per_token=0.0),
@@ -147,7 +149,7 @@ def test_meaningless_amounts_have_no_price() -> None:
     )
 
 
-def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
+def test_listed_prices_are_grouped_by_host_that_bills_in_dollars() -> None:
     """Prices are stored under the host's name for the model. Names with two prices and hosts in China are left out."""
     first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
@@ -165,7 +167,7 @@ def test_prices_are_kept_by_the_host_that_bills_in_dollars() -> None:
     }
 
 
-def test_encoded_row_decodes_to_its_prices() -> None:
+def test_encoded_price_row_decodes_to_the_same_prices() -> None:
     first = (Tier(0, Rates(2_500_000, 10_000_000, None, 1)), Tier(200_000, Rates(5_000_000)))
     second = (Tier(0, Rates(75_000, 300_000)),)
     rows = encode_prices([{"p": {"a": first}}, {"p": {"a": second, "b": second}}])

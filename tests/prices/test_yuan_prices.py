@@ -15,7 +15,7 @@ BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
 
 @pytest.mark.parametrize(("count", "yuan"), [(32_000, "0.08"), (32_001, "0.128004"), (200_000, "1.4")])
-def test_a_longer_request_costs_its_tier(count: int, yuan: str):
+def test_longer_request_is_charged_at_its_tier(count: int, yuan: str):
     """Qwen3-Max costs 2.5, 4 or 7 yuan per million tokens, depending on the length of the request."""
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
@@ -32,7 +32,7 @@ def test_a_longer_request_costs_its_tier(count: int, yuan: str):
         (BEIJING, "unknown-model"),
     ],
 )
-def test_yuan_price_is_none_at_hosts_outside_china(endpoint: str, model: str):
+def test_yuan_price_is_none_for_hosts_outside_china(endpoint: str, model: str):
     """Alibaba's Bailian has another host abroad, which bills in dollars."""
     assert yuan_price(endpoint, model, NOW) is None
 
@@ -53,7 +53,7 @@ def test_yuan_price_has_a_source_and_a_date():
     assert price.checked_on is not None
 
 
-def test_the_first_tier_begins_at_nothing_and_each_other_where_the_one_before_ends():
+def test_first_price_tier_begins_at_zero_and_each_tier_where_the_previous_ends():
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
     assert [tier.above for tier in price.tiers] == [0, 32_000, 128_000]
