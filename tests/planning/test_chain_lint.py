@@ -35,7 +35,7 @@ def findings(chain: ChainLint) -> list[tuple[Finding, ...]]:
     return [candidate.findings for candidate in chain.candidates]
 
 
-def test_every_candidate_reports_the_capabilities_it_loses() -> None:
+def test_lint_reports_the_capabilities_lost_at_each_candidate() -> None:
     chain = checked("qwen", "deepseek", "openai", "deepseek/another")
     assert [candidate.loses for candidate in chain.candidates] == [
         (),
@@ -45,13 +45,13 @@ def test_every_candidate_reports_the_capabilities_it_loses() -> None:
     ]
 
 
-def test_the_primary_is_the_first_that_is_not_skipped() -> None:
+def test_primary_is_the_first_candidate_that_is_not_skipped() -> None:
     """A candidate without a key is never called, so the primary is the next candidate."""
     chain = checked("qwen", "openai", "deepseek", qwen=SkipReason.NO_KEY)
     assert [Finding.PRIMARY in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
-def test_skipped_candidate_neither_loses_nor_guarantees() -> None:
+def test_skipped_candidate_does_not_affect_lost_or_guaranteed_capabilities() -> None:
     chain = checked("qwen", "claude", "openai", claude=SkipReason.NO_KEY)
     assert chain.candidates[1].findings == (Finding.NO_KEY, Finding.TEXT_ONLY)
     assert chain.candidates[1].detail == "claude: why"
@@ -63,36 +63,36 @@ def test_skipped_candidate_neither_loses_nor_guarantees() -> None:
     ("reason", "finding"),
     [(SkipReason.NO_KEY, Finding.NO_KEY), (SkipReason.ORIGIN_REFUSED, Finding.ORIGIN_REFUSED)],
 )
-def test_reason_for_skipping_a_provider_is_a_finding(reason: SkipReason, finding: Finding) -> None:
+def test_reason_for_skipping_a_provider_is_reported_as_a_finding(reason: SkipReason, finding: Finding) -> None:
     assert finding in checked("qwen", "openai", qwen=reason).candidates[0].findings
 
 
-def test_a_disabled_and_a_missing_provider_are_skipped() -> None:
+def test_disabled_and_missing_providers_are_skipped() -> None:
     configuration = replace(CONFIGURATION, providers=(replace(PROVIDERS[0], enabled=False), *PROVIDERS[1:]))
     chain = checked("qwen", "gone", "openai", configuration=configuration)
     assert [candidate.skipped for candidate in chain.candidates] == [True, True, False]
     assert findings(chain)[:2] == [(Finding.DISABLED,), (Finding.MISSING,)]
 
 
-def test_a_repeat_is_unreachable_however_it_is_written() -> None:
+def test_repeated_candidate_is_unreachable_in_either_spelling() -> None:
     """`provider/default-model` and the provider's name alone are the same candidate."""
     chain = checked("qwen", "qwen/qwen-model")
     assert findings(chain) == [(Finding.PRIMARY, Finding.LAST), (Finding.UNREACHABLE,)]
 
 
-def test_only_the_first_other_model_is_called_cross_model() -> None:
+def test_only_the_first_candidate_with_another_model_is_reported_as_cross_model() -> None:
     """Later candidates with another model are not reported, since the same finding applies to all of them."""
     chain = checked("qwen", "openai", "deepseek")
     assert [Finding.CROSS_MODEL in candidate_findings for candidate_findings in findings(chain)] == [False, True, False]
 
 
-def test_a_model_without_a_service_counts_as_text_only() -> None:
+def test_model_without_a_service_counts_as_text_only() -> None:
     chain = checked("claude")
     assert findings(chain) == [(Finding.TEXT_ONLY, Finding.PRIMARY, Finding.LAST)]
     assert chain.guaranteed == Capabilities()
 
 
-def test_later_candidate_that_reads_more_is_reported() -> None:
+def test_later_candidate_with_more_capabilities_is_reported() -> None:
     """The chain may be in the wrong order if a later candidate reads more kinds of content than those before it."""
     chain = checked("deepseek", "openai")
     assert chain.candidates[1].gains == ("vision", "file")
@@ -105,7 +105,7 @@ def test_chain_without_callable_candidates_guarantees_nothing() -> None:
 
 
 @given(st.lists(st.sampled_from(["qwen", "openai", "deepseek", "claude"]), min_size=1, max_size=6))
-def test_chain_guarantees_what_every_callable_candidate_reads(names: list[str]) -> None:
+def test_chain_guarantees_only_capabilities_of_every_callable_candidate(names: list[str]) -> None:
     chain = checked(*names)
     inputs = [set(candidate.capabilities.input) for candidate in chain.callable]
     assert set(chain.guaranteed.input) == set.intersection(*inputs)

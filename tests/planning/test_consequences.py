@@ -54,7 +54,7 @@ def list_consequences(after: Configuration, before: Configuration = HERE, **unus
     return [consequence.sentence for consequence in changes]
 
 
-def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_ones() -> None:
+def test_disabling_a_service_lists_stopped_routes_and_agents_before_degraded_routes() -> None:
     """One route loses its only model and cannot answer, which affects two agents. Another route loses its last model
     that reads images.
     """
@@ -78,7 +78,7 @@ def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None
     ]
 
 
-def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
+def test_model_of_a_deleted_service_becomes_text_only() -> None:
     """Provider and model can still be called, so the candidate remains, but is no longer known to read images."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(without_items(before, "service", ["qwen-vl"]), before) == [
@@ -87,7 +87,7 @@ def test_a_deleted_service_leaves_its_model_as_text_only() -> None:
     ]
 
 
-def test_candidate_that_reads_less_is_reported_though_others_still_read() -> None:
+def test_candidate_that_loses_vision_is_reported_even_if_other_candidates_keep_vision() -> None:
     more = replace(HERE, services=(*HERE.services, service("qwen-plus", "qwen", "vision")), agents=(), aliases=())
     before = replace(more, routes=(route("design", "qwen/qwen-vl", "qwen/qwen-plus"),))
     assert list_consequences(without_items(before, "service", ["qwen-plus"]), before) == [
@@ -101,7 +101,7 @@ def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
     assert list_consequences(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
-def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
+def test_removing_a_route_lists_its_replacement_route_and_dangling_aliases() -> None:
     """Agents of a removed route use the default route from then on. Aliases that name the removed route are invalid."""
     assert list_consequences(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
@@ -114,7 +114,7 @@ def test_removed_route_reports_its_new_route_and_dangling_aliases() -> None:
     assert list_consequences(switch_off(HERE, "route", ["design"])) == ["design is disabled; its tasks go to default."]
 
 
-def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
+def test_deleting_agents_lists_their_keys_and_the_lost_capability() -> None:
     both = ["eyes", "painter"]
     assert list_consequences(without_items(HERE, "agent", both)) == [
         "No agent is left to read images.",
@@ -123,14 +123,14 @@ def test_deleted_agents_report_their_keys_and_the_lost_capability() -> None:
     ]
 
 
-def test_agent_with_another_service_reads_what_that_service_reads() -> None:
+def test_assigning_another_service_to_an_agent_lists_lost_capabilities() -> None:
     blind = replace(HERE.agents[0], service_id="chat")
     assert list_consequences(replace(HERE, agents=(blind, *HERE.agents[1:]))) == [
         "The agent eyes no longer reads images."
     ]
 
 
-def test_removed_language_reports_its_replacement() -> None:
+def test_removing_a_language_lists_its_replacement() -> None:
     assert list_consequences(without_items(HERE, "language", ["pt"])) == ["Requests in pt are answered in en."]
     assert list_consequences(without_items(HERE, "language", ["en"])) == [
         "The directive for en becomes: Please respond in English."

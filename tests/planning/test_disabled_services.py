@@ -16,7 +16,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
+def test_disabled_service_in_a_chain_is_skipped_with_its_name():
     first, second, unserved = make_plan(CONFIGURATION, RoutingQuery()).candidates
     for candidate in (first, second):
         assert candidate.skip is SkipReason.DISABLED
@@ -24,6 +24,6 @@ def test_a_disabled_service_in_a_chain_is_skipped_with_its_name():
     assert unserved.skip is None
 
 
-def test_one_enabled_service_of_a_model_is_enough():
+def test_model_with_one_enabled_service_is_not_skipped():
     both = replace(CONFIGURATION, services=(DISABLED, replace(DISABLED, id="two", enabled=True)))
     assert [candidate.skip for candidate in make_plan(both, RoutingQuery()).candidates] == [None, None, None]

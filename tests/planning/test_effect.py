@@ -32,7 +32,7 @@ def trends(before: list[EffectSample], after: list[EffectSample]) -> dict[Effect
     return {line.measure: line.trend for line in effect_between(before, after).lines}
 
 
-def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_better() -> None:
+def test_more_failures_fallbacks_and_longer_durations_are_worse_and_fewer_are_better() -> None:
     good, bad = [WELL] * 100, [*[WELL] * 50, *[FAILED] * 20, *[FELL_BACK] * 30]
     assert trends(good, bad)[EffectMeasure.FAILURES] is EffectTrend.WORSE
     assert trends(good, bad)[EffectMeasure.FALLBACKS] is EffectTrend.WORSE
@@ -43,7 +43,7 @@ def test_more_failures_fallbacks_and_waiting_are_worse_and_less_of_them_is_bette
     assert set(trends(good, [*good[2:], FAILED, FELL_BACK]).values()) == {EffectTrend.SAME}
 
 
-def test_few_requests_give_no_verdict() -> None:
+def test_effect_has_no_verdict_for_few_requests() -> None:
     effect = effect_between([WELL] * 100, [FAILED] * (MIN_REQUESTS - 1))
     assert (effect.before, effect.after, effect.lines, effect.worse) == (100, MIN_REQUESTS - 1, (), ())
 
@@ -57,7 +57,9 @@ samples = st.lists(st.builds(EffectSample, st.booleans(), st.booleans(), st.floa
 
 
 @given(samples, samples)
-def test_swapping_before_and_after_reverses_the_trends(before: list[EffectSample], after: list[EffectSample]) -> None:
+def test_swapping_before_and_after_reverses_the_effect_trends(
+    before: list[EffectSample], after: list[EffectSample]
+) -> None:
     forward, back = effect_between(before, after), effect_between(after, before)
     assert (forward.before, forward.after) == (len(before), len(after))
     opposite = {"same": "same", "worse": "better", "better": "worse"}
@@ -81,7 +83,7 @@ def affected_routes(kind: str, name: str, field: str = "", *configurations: Conf
     return set(changed_routes([change], *(configurations or (HERE,))))
 
 
-def test_change_affects_the_routes_whose_chain_contains_it() -> None:
+def test_configuration_change_affects_routes_whose_chain_contains_the_changed_item() -> None:
     """A change to a service affects all routes that use its model, even as the provider's default model."""
     assert affected_routes("route", "look", "retries") == {"look"}
     assert affected_routes("route", "gone") == {"gone"}

@@ -47,13 +47,13 @@ directives = st.sampled_from(sorted(DIRECTIVES.values()))
         ("constructor", "zh", "zh"),
     ],
 )
-def test_language_is_the_requests_then_the_default_then_english(language, default, expected):
+def test_language_is_resolved_from_the_request_then_the_default_then_english(language, default, expected):
     """The order is: exact match, match of the primary subtag, the default language, `en`."""
     assert resolve_language(language, default) == expected
     assert get_language_directive(language, default) == DIRECTIVES[expected]
 
 
-def test_a_language_can_be_added_with_its_directive():
+def test_language_can_be_added_with_its_directive():
     more = {**DIRECTIVES, "fr": "Répondez en français."}
     assert match_language("fr-CA", more) == "fr"
     assert get_language_directive("fr-CA", "zh", more) == "Répondez en français."
@@ -61,7 +61,7 @@ def test_a_language_can_be_added_with_its_directive():
 
 @pytest.mark.requirement("MMR-P11")
 @given(messages, directives)
-def test_the_directive_leads_the_first_system_message_and_nothing_else_changes(turns, directive):
+def test_directive_is_prepended_to_the_first_system_message_and_nothing_else_changes(turns, directive):
     """A system message after an answer is ignored: the conversation's earlier requests had the directive at the
     start.
     """
@@ -87,7 +87,7 @@ def test_injecting_the_directive_twice_changes_nothing(turns, directive):
     ("route", "language", "expected"),
     [("", None, DIRECTIVES["zh"]), (NO_DIRECTIVE, None, ""), (NO_DIRECTIVE, "en-GB", DIRECTIVES["en"])],
 )
-def test_a_route_may_leave_the_language_to_the_caller(route: str, language: str | None, expected: str) -> None:
+def test_route_can_leave_the_language_directive_to_the_caller(route: str, language: str | None, expected: str) -> None:
     spec = RouteSpec("coding", (CandidateSpec("p"),), directive=route)
     configuration = Configuration(default_language="zh")
     assert plan_route(configuration, spec, RoutingQuery(language=language)).directive == expected

@@ -44,7 +44,7 @@ def scripts_for_all(configuration: Configuration, outcomes: list) -> dict:
 
 @pytest.mark.requirement("MMR-P5")
 @given(configurations(), task_types)
-def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_type):
+def test_missing_or_unknown_task_type_uses_the_default_route(configuration, task_type):
     """`matched` is true only if the request names no task type."""
     known = {route.task_type for route in configuration.routes}
     assume(task_type not in known)
@@ -55,7 +55,7 @@ def test_no_or_an_unknown_task_type_takes_the_default_route(configuration, task_
 
 @pytest.mark.requirement("MMR-P6")
 @given(configurations(), st.data())
-def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configuration, data):
+def test_known_task_type_uses_its_route_and_the_first_provider_of_the_route(configuration, data):
     """The route's first candidate is called, with the route's own model if it names one."""
     route = data.draw(st.sampled_from(configuration.routes))
     upstream = FakeUpstream(scripts_for_all(configuration, ["hello"]))
@@ -67,7 +67,7 @@ def test_a_known_task_type_takes_its_route_and_that_route_s_provider(configurati
 
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
-def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(configuration, task, temperature, tokens):
+def test_request_parameters_override_candidate_and_route_parameters(configuration, task, temperature, tokens):
     """A request's parameter takes precedence over the candidate's and the route's, even if it is a temperature of 0."""
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
@@ -81,7 +81,7 @@ def test_the_request_s_parameters_win_over_the_candidate_s_and_the_route_s(confi
 
 @pytest.mark.requirement("MMR-P8")
 @given(configurations(), task_types, st.data())
-def test_each_failing_provider_is_retried_before_the_next_is_called(configuration, task, data):
+def test_each_failing_provider_is_retried_before_the_next_provider_is_called(configuration, task, data):
     """Each provider that fails with a 429 or 5xx is called three times, in chain order, before the next one is
     called.
     """
@@ -97,7 +97,7 @@ def test_each_failing_provider_is_retried_before_the_next_is_called(configuratio
 
 @pytest.mark.requirement("MMR-P9")
 @given(configurations(), task_types, st.data())
-def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configuration, task, data):
+def test_error_after_all_candidates_fail_has_one_attempt_for_each_candidate(configuration, task, data):
     script = {provider.name: [data.draw(passing)] for provider in configuration.providers}
     router = router_over(configuration, FakeUpstream(script))
     names = [candidate.provider for candidate in router.resolve(LLMRequest("hi", task_type=task)).candidates]
@@ -111,7 +111,7 @@ def test_when_all_fail_the_error_holds_one_attempt_for_every_candidate(configura
 
 @pytest.mark.requirement("MMR-P10")
 @given(configurations(), task_types, st.data())
-def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuration, task, data):
+def test_rejected_request_is_raised_immediately_and_no_later_candidate_is_called(configuration, task, data):
     """After a 400, 401 or 403, the router neither retries nor calls a later candidate."""
     names = [candidate.provider for candidate in make_plan(configuration, RoutingQuery(task)).candidates]
     refuser = data.draw(st.integers(0, len(names) - 1))
@@ -127,7 +127,7 @@ def test_refusal_is_raised_at_once_and_no_later_candidate_is_called(configuratio
 
 @pytest.mark.requirement("MMR-P11", "MMR-E5")
 @given(configurations(), st.none() | languages, st.none() | st.text(min_size=1, max_size=20))
-def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(configuration, language, system):
+def test_language_directive_precedes_the_system_prompt(configuration, language, system):
     sent = []
     stage = Stage()
 
@@ -147,7 +147,7 @@ def test_the_directive_of_the_language_in_effect_precedes_the_system_prompt(conf
 
 @pytest.mark.requirement("MMR-E5")
 @given(configurations())
-def test_the_router_names_the_default_route_s_provider_and_model(configuration):
+def test_router_reports_provider_and_model_of_the_default_route(configuration):
     """The reported model is the route's, or the provider's default model if the route names none."""
     router = router_over(configuration, FakeUpstream({}))
     primary = configuration.route("default").primary
@@ -165,7 +165,7 @@ def test_the_router_names_the_default_route_s_provider_and_model(configuration):
         },
     )
 )
-def test_one_provider_from_the_environment_or_a_sentence_saying_what_to_set(env):
+def test_provider_is_configured_from_the_environment_or_the_error_names_the_variables(env):
     """LLM_API_KEY configures a provider. Without it, the error names the variables to set. A `repr` never shows the
     key.
     """
@@ -197,7 +197,7 @@ any_failure = st.builds(
 
 
 @given(configurations(), task_types, st.data())
-def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration, task, data):
+def test_attempts_are_a_prefix_of_the_chain_with_a_bounded_number_of_tries(configuration, task, data):
     outcomes = st.lists(any_failure | st.just("hello") | passing, min_size=1, max_size=4)
     upstream = FakeUpstream({provider.name: data.draw(outcomes) for provider in configuration.providers})
     plan = make_plan(configuration, RoutingQuery(task))
@@ -211,7 +211,7 @@ def test_attempts_are_a_prefix_of_the_chain_and_tries_are_bounded(configuration,
 
 
 @given(configurations(), task_types, st.data())
-def test_both_drivers_take_the_same_steps(configuration, task, data):
+def test_synchronous_and_asynchronous_drivers_take_the_same_steps(configuration, task, data):
     import asyncio
 
     from routing_admin.core.fallback.errors import RouterError
@@ -244,7 +244,7 @@ def test_both_drivers_take_the_same_steps(configuration, task, data):
     assert type(end) is type(async_end)
 
 
-def test_script_status_is_a_failure_and_script_text_an_answer():
+def test_scripted_status_becomes_a_failure_and_scripted_text_an_answer():
     assert make_outcome(503).fault is Fault.HTTP_503
     assert make_outcome("hi") == Answer("hi")
 
@@ -258,6 +258,6 @@ def test_script_status_is_a_failure_and_script_text_an_answer():
         ("https://generativelanguage.googleapis.com/v1beta", "gemini"),
     ],
 )
-def test_the_environments_provider_speaks_the_protocol_of_its_endpoint(endpoint, protocol):
+def test_provider_from_the_environment_has_the_protocol_of_its_endpoint(endpoint, protocol):
     configuration = configuration_from_env({"LLM_API_KEY": "sk-1", "LLM_ENDPOINT": endpoint})
     assert configuration.providers[0].protocol == protocol

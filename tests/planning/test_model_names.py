@@ -46,7 +46,7 @@ PLAIN = Configuration(PROVIDERS, (SERVICE, OFF), ROUTES, ALIASES)
         ("auto", "default", True, False),
     ],
 )
-def test_name_resolves_as_the_table_says(name, route, matched, direct):
+def test_model_name_resolves_to_the_expected_route(name, route, matched, direct):
     """A name may be a task type, an alias, a service, a `provider/model` or `auto`. Unknown task types use the default
     route.
     """
@@ -56,7 +56,7 @@ def test_name_resolves_as_the_table_says(name, route, matched, direct):
         assert len(resolved.route.candidates) == 1
 
 
-def test_name_is_split_at_the_first_known_provider():
+def test_model_name_is_split_after_the_first_known_provider_name():
     assert resolve_model(PLAIN, "silicon/deepseek-ai/DeepSeek-V3").route.primary == CandidateSpec(
         "silicon", "deepseek-ai/DeepSeek-V3"
     )
@@ -64,7 +64,7 @@ def test_name_is_split_at_the_first_known_provider():
 
 
 @pytest.mark.parametrize("name", ["gpt-99", "off", "closed", "unknown/x", "silicon/", "*", "constructor"])
-def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
+def test_unknown_model_name_is_rejected_without_a_catch_all_alias(name):
     """The catch-all alias applies only if no other name matches."""
     with pytest.raises(UnknownModelError):
         resolve_model(PLAIN, name)
@@ -73,14 +73,14 @@ def test_an_unknown_name_is_refused_unless_an_alias_catches_all(name):
     assert resolve_model(catching, "vision-model").direct
 
 
-def test_service_requested_by_name_gives_its_own_capabilities():
+def test_service_requested_by_name_is_used_with_its_own_capabilities():
     """Two services may have the same provider and model but different capabilities."""
     assert resolve_model(PLAIN, "vision-model").service is SERVICE
     assert resolve_model(PLAIN, "planning-alias").service is SERVICE
     assert resolve_model(PLAIN, "silicon/v1").service is None
 
 
-def test_a_task_type_in_the_body_wins_over_the_name():
+def test_task_type_in_the_body_takes_precedence_over_the_model_name():
     """Clients always have to send some model name, so a task type in the body takes precedence over it."""
     assert resolve_model(PLAIN, "gpt-99", "planning").route.task_type == "planning"
     assert resolve_model(PLAIN, "vision-model", "unheard-of").matched is False
@@ -105,5 +105,5 @@ def test_a_task_type_in_the_body_wins_over_the_name():
         ("", False),
     ],
 )
-def test_alias_may_point_to_any_existing_target_even_if_disabled(name, expected):
+def test_alias_can_refer_to_any_existing_target_even_if_disabled(name, expected):
     assert is_target(PLAIN, name) is expected

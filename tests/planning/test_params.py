@@ -25,7 +25,7 @@ def test_each_parameter_is_taken_from_the_highest_level_that_sets_it(levels):
     assert effective == Params(named[0] if named else None, limits[0] if limits else None)
 
 
-def test_temperature_zero_of_a_request_is_a_value():
+def test_temperature_zero_in_a_request_overrides_other_temperatures():
     assert pick_effective(Params(0.0), Params(0.8, 100)) == Params(0.0, 100)
 
 
@@ -67,13 +67,13 @@ OURS = {
 """Maps each name that a vendor's error uses for a parameter to the gateway's name."""
 
 
-def test_table_contains_every_name_that_vendors_use() -> None:
+def test_parameter_name_table_covers_every_vendor_name() -> None:
     """Each vendor's name that the product knows must be in the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 
 @pytest.mark.parametrize("name", [*OURS, "seed"])
-def test_refused_parameter_is_dropped_under_every_vendor_name(name):
+def test_rejected_parameter_is_dropped_under_every_vendor_name(name):
     bare = drop_params(FULL, {name})
     ours = OURS.get(name)
     for field in ("max_tokens", *sorted(set(OURS.values()))):
@@ -88,13 +88,13 @@ def test_token_limit_is_never_dropped(name):
 
 
 @pytest.mark.parametrize(("vendors", "ours"), [("effort", "reasoning_effort"), ("topK", "top_k"), ("seed", "seed")])
-def test_refused_extra_is_dropped_by_its_vendors_name_too(vendors, ours):
+def test_rejected_extra_parameter_is_also_dropped_by_its_vendor_name(vendors, ours):
     """Anthropic's error names `effort`, while the caller sent `reasoning_effort`."""
     chat = replace(FULL, extra={ours: 1, "n": 1})
     assert dict(drop_params(chat, {vendors}).extra) == {"n": 1}
 
 
-def test_parameter_added_by_a_protocol_can_be_refused():
+def test_rejected_parameter_added_by_a_protocol_is_dropped():
     """If a host rejects `stream_options`, which the protocol adds, it is called again without that parameter."""
     target = Target("old", "https://old.example/v1", "m")
     first = OpenAI().encode(FULL, target, stream=True)
@@ -104,7 +104,7 @@ def test_parameter_added_by_a_protocol_can_be_refused():
     assert again.payload == {name: value for name, value in first.payload.items() if name != "stream_options"}
 
 
-def test_a_candidate_gets_the_parameters_in_effect_for_it():
+def test_candidate_gets_its_effective_parameters():
     call = Call(PlannedCandidate(0, "a", "m", 0.3, 9), 1, Timeouts(), frozenset({"temperature"}))
     chat = apply_params(FULL, call)
     assert (chat.temperature, chat.max_tokens, chat.messages) == (None, 9, FULL.messages)

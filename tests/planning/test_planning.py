@@ -54,7 +54,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_uncallable_providers_stay_in_the_plan_with_the_reason():
+def test_uncallable_providers_stay_in_the_plan_with_a_skip_reason():
     unusable = find_unusable(CONFIGURATION, {}, OriginPolicy())
     plan = make_plan(CONFIGURATION, RoutingQuery(), unusable=unusable)
     assert [candidate.skip for candidate in plan.candidates] == [
@@ -65,7 +65,7 @@ def test_uncallable_providers_stay_in_the_plan_with_the_reason():
     assert find_unusable(CONFIGURATION, {"keyed": "sk-1"}, OriginPolicy(everything=True)) == {}
 
 
-def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
+def test_candidate_that_cannot_read_the_request_is_skipped():
     plan = make_plan(
         CONFIGURATION, RoutingQuery(), cannot_read=lambda provider, model: "no eyes" if model == "special" else None
     )
@@ -73,15 +73,14 @@ def test_candidate_is_skipped_if_the_caller_says_it_cannot_read_the_request():
     assert plan.candidates[1].skip is None
 
 
-def test_timeouts_of_route_win_over_service_and_provider():
+def test_route_timeouts_override_service_and_provider_timeouts():
     """Each timeout is resolved on its own: the route's value, else the service's, the provider's, or the default."""
     plan = make_plan(CONFIGURATION, RoutingQuery())
     assert plan.candidates[0].timeouts == Timeouts(connect=2, first_content=11, between=7, total=50)
     assert plan.timeouts == Timeouts(first_content=11)
 
 
-def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
-    """A service's longer total timeout applies unless the route sets a deadline."""
+def test_candidate_keeps_its_longer_total_timeout_unless_the_route_sets_a_deadline():
     slow = ProviderSpec("slow", "https://slow.example/v1", "m", timeouts={"total": 1800})
     quick = ProviderSpec("quick", "https://quick.example/v1", "m")
     chain = (CandidateSpec("quick"), CandidateSpec("slow"))
@@ -92,18 +91,18 @@ def test_candidate_keeps_its_longer_total_unless_the_route_sets_one():
     assert bound.timeouts.total == 60
 
 
-def test_a_disabled_route_counts_as_not_configured():
+def test_disabled_route_counts_as_not_configured():
     """The route `default` is used, and `matched` is false."""
     plan = make_plan(CONFIGURATION, RoutingQuery("closed"))
     assert (plan.task_type, plan.matched) == ("default", False)
 
 
-def test_error_without_a_default_route_names_the_setting_to_add():
+def test_missing_default_route_raises_an_error_that_names_the_setting():
     with pytest.raises(NoRouteError, match=r"routing\.default"):
         make_plan(Configuration(), RoutingQuery("x"))
 
 
-def test_a_route_s_error_policy_is_a_preset_or_a_table():
+def test_route_error_policy_is_a_preset_or_a_table():
     candidate = CandidateSpec("open")
     assert route_policy(RouteSpec("r", (candidate,), on_error="strict", retries=0)) == Policy(
         ErrorPreset.STRICT, retries=0
@@ -115,7 +114,7 @@ def test_a_route_s_error_policy_is_a_preset_or_a_table():
     assert route_policy(RouteSpec("r", (candidate,))) == Policy()
 
 
-def test_resolve_shows_the_chain_without_calling_a_provider():
+def test_resolve_lists_the_chain_without_calling_a_provider():
     stage = Stage()
     failure = Failure(Fault.HTTP_402)
     stage.run_context.cooldowns.record_failure("keyed", "keyed-m", failure, Policy().verdict(failure))

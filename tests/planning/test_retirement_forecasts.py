@@ -56,7 +56,7 @@ def installed(*chain: CandidateSpec) -> Configuration:
 BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec("gpt"))
 
 
-def test_route_loses_its_last_vision_model_at_the_second_end():
+def test_route_loses_its_last_vision_model_at_the_second_retirement():
     """After the first model's end, one model that reads images is left. After the second's end, there is none."""
     first, second = foresee_endings(BOTH, max(SONNET, GPT) - timedelta(days=1))
     assert (first.end.model, first.is_over) == ("claude-sonnet-4-5", True)
@@ -66,18 +66,18 @@ def test_route_loses_its_last_vision_model_at_the_second_end():
     assert (lost.gravity, lost.sentence) == (Gravity.DEGRADES, "design loses its last model that reads images.")
 
 
-def test_route_with_only_ended_models_stops():
+def test_route_with_only_retired_models_stops():
     (ending,) = foresee_endings(installed(CandidateSpec("claude")), SONNET)
     assert (ending.is_over, ending.consequences[0].gravity) == (True, Gravity.STOPS)
 
 
 @pytest.mark.parametrize(("before", "reported"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
-def test_end_is_reported_from_its_notice_period_on(before: timedelta, reported: bool):
+def test_retirement_is_reported_from_the_start_of_the_notice_period(before: timedelta, reported: bool):
     chain = installed(CandidateSpec("claude"))
     assert bool(foresee_endings(chain, SONNET - before)) is reported
 
 
-def test_end_of_an_unused_model_is_not_reported():
+def test_retirement_of_an_unused_model_is_not_reported():
     assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
 
 
@@ -85,7 +85,7 @@ def test_end_of_an_unused_model_is_not_reported():
     ("today", "finding"),
     [(SONNET, Finding.ENDED), (SONNET - timedelta(days=1), Finding.ENDS), (SONNET - NOTICE * 2, None)],
 )
-def test_lint_reports_the_end_at_its_candidate(today: date, finding: Finding | None):
+def test_lint_reports_the_retirement_of_a_candidate(today: date, finding: Finding | None):
     plain, claude, _ = lint(BOTH, BOTH.routes[0], today=today).candidates
     assert plain.retirement is None
     assert {Finding.ENDED, Finding.ENDS} & set(claude.findings) == ({finding} if finding else set())

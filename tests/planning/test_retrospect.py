@@ -61,7 +61,7 @@ def find_differences(past_request: PastRequest, before: WalkChain, after: WalkCh
     return {f"{kind} {word}".strip() for kind, word in compare_routes([past_request], before, after).differences}
 
 
-def test_image_is_kept_for_a_model_that_reads_images() -> None:
+def test_vision_model_receives_the_image_itself_in_the_retrospective() -> None:
     """The model that reads images receives the file itself, although the model before it received a description."""
     past_request = request({BLIND: OK, SEEING: OK}, PICTURE)
     comparison = compare_routes([past_request], chain(BLIND, SEEING), chain(SEEING, BLIND))
@@ -73,8 +73,7 @@ def test_image_is_kept_for_a_model_that_reads_images() -> None:
     assert [dict(forms) for forms in comparison.files] == [{DeliveryForm.DESCRIBED: 1}, {DeliveryForm.AS_IS: 1}]
 
 
-def test_past_failure_repeats_and_the_error_policy_applies() -> None:
-    """A failure in the log happens again in the simulation, and the draft's error policy decides how it continues."""
+def test_logged_failure_repeats_in_the_simulation_under_the_error_policy_of_the_draft() -> None:
     past_request = request({SEEING: DOWN, BLIND: OK})
     assert find_differences(past_request, chain(BLIND, SEEING), chain(SEEING, BLIND)) == {
         "falls_back",
@@ -89,7 +88,7 @@ def test_past_failure_repeats_and_the_error_policy_applies() -> None:
     }
 
 
-def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
+def test_retrospective_result_is_unknown_at_a_model_that_was_not_called() -> None:
     """A model that was not called has no known answer, but the form in which it would receive the file is known."""
     past_request = request({BLIND: OK}, PICTURE)
     walked = walk(past_request, chain(SEEING, BLIND))
@@ -107,11 +106,11 @@ def test_walk_ends_as_unknown_at_a_model_that_was_not_called() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["client_cancelled", "aborted", "skipped_disabled", "key_missing"])
-def test_attempt_without_an_outcome_of_the_model_is_unknown(outcome: str) -> None:
+def test_attempt_without_an_outcome_from_the_model_is_unknown(outcome: str) -> None:
     assert walk(request({SEEING: PastTry(outcome)}), chain(SEEING)).end is WalkEnd.UNKNOWN
 
 
-def test_cooling_model_is_skipped_and_last_resort_is_unknown() -> None:
+def test_model_in_cooldown_is_skipped_and_a_last_resort_is_unknown() -> None:
     """A model that was on cooldown is skipped. If all models were, the log does not show which one was called as a last
     resort, so the result is unknown.
     """
@@ -128,14 +127,14 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
     assert find_differences(past_request, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
 
 
-def test_skipped_candidate_keeps_its_position() -> None:
+def test_skipped_candidate_keeps_its_position_in_the_chain() -> None:
     """The log counts fallbacks by their position in the chain."""
     walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
 
-def test_draft_that_refuses_drops_skips_a_candidate_that_dropped() -> None:
+def test_draft_that_forbids_drops_skips_a_candidate_that_dropped_a_parameter() -> None:
     assert walk(request({BLIND: PastTry("ok", drops=True)}), chain(BLIND, refuses_drops=True)).end is WalkEnd.UNANSWERED
     dropped = request({BLIND: PastTry(SkipReason.WOULD_DROP.value)})
     assert walk(dropped, chain(BLIND)).end is WalkEnd.UNKNOWN
@@ -148,7 +147,7 @@ def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
     return {**where, "artifactId": None, "outcome": outcome, "reason": reason, "sentence": sentence}
 
 
-def test_logged_reasons_describe_the_file() -> None:
+def test_file_facts_are_derived_from_logged_delivery_reasons() -> None:
     """If the log says that the file was in a tool result, too wide or unreadable, this also applies to other
     candidates.
     """
@@ -183,21 +182,23 @@ chains = st.builds(
 )
 
 
-def test_file_of_unknown_size_is_judged_like_a_small_one() -> None:
+def test_file_of_unknown_size_is_treated_as_a_small_file() -> None:
     unknown, small = (request({BLIND: OK}, replace(PICTURE, size=size)) for size in (None, 1))
     before, after = chain(BLIND), chain(SEEING)
     assert find_differences(unknown, before, after) == find_differences(small, before, after) != set()
 
 
 @given(past, chains)
-def test_a_draft_that_changes_nothing_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
+def test_unchanged_draft_changes_no_request(requests: list[PastRequest], same: WalkChain) -> None:
     comparison = compare_routes(requests, same, same)
     assert not comparison.differences
     assert comparison.ends[0] == comparison.ends[1]
 
 
 @given(past, chains, chains)
-def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
+def test_retrospective_counts_add_up_to_the_number_of_requests(
+    requests: list[PastRequest], before: WalkChain, after: WalkChain
+) -> None:
     """Each request has exactly one result, and counts at most once for each kind of difference. Swapping the two chains
     reverses all differences.
     """
@@ -212,7 +213,9 @@ def test_counts_add_up_to_the_requests(requests: list[PastRequest], before: Walk
 
 
 @given(past, chains, chains)
-def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before: WalkChain, after: WalkChain) -> None:
+def test_grouped_requests_have_the_same_results_as_single_requests(
+    requests: list[PastRequest], before: WalkChain, after: WalkChain
+) -> None:
     comparison = compare_routes(requests, before, after)
     for chain_walked, ends, forms in zip((before, after), comparison.ends, comparison.files, strict=True):
         single_walks = [walk(past_request, chain_walked) for past_request in requests]
@@ -221,7 +224,9 @@ def test_grouped_requests_end_as_single_ones(requests: list[PastRequest], before
 
 
 @given(past, chains)
-def test_simulation_answers_only_with_a_candidate_that_answered(requests: list[PastRequest], after: WalkChain) -> None:
+def test_retrospective_answers_only_with_a_candidate_that_answered_in_the_log(
+    requests: list[PastRequest], after: WalkChain
+) -> None:
     for past_request in requests:
         end = walk(past_request, after)
         if end.end in (WalkEnd.FIRST, WalkEnd.LATER):
