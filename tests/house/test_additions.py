@@ -57,7 +57,7 @@ WITHOUT_NAME = {
 """Media types without a common name, which are shown as their MIME type."""
 
 
-def test_protocol_is_in_every_table() -> None:
+def test_every_protocol_is_in_every_protocol_table() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
     separation = next(contract for contract in contracts if contract["name"] == "protocols know nothing of one another")
     folders = {path.name for path in FOLDER.iterdir() if (path / "__init__.py").exists()}
@@ -69,7 +69,7 @@ def test_protocol_is_in_every_table() -> None:
         assert [name for name in PROTOCOLS if f"`{name}`" not in text] == [], document
 
 
-def test_operation_beside_chat_is_in_every_table() -> None:
+def test_every_passthrough_operation_is_in_every_table() -> None:
     paths = {operation.path for operation in OPERATIONS}
     assert {f"POST /v1{path}" for path in paths} <= set(CALL_SCOPES)
     assert set(OPERATION_NAMES) == {f"v1/{operation.name}" for operation in OPERATIONS}
@@ -79,7 +79,7 @@ def test_operation_beside_chat_is_in_every_table() -> None:
     assert set(PATHS.values()) == set(PLAYED)
 
 
-def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> None:
+def test_every_vendor_protocol_is_simulated_by_the_lab_and_listed_for_exports() -> None:
     vendors = set(PROTOCOLS) - EMBEDDED
     assert set(VENDORS) == vendors
     assert set(BASES) == vendors
@@ -89,19 +89,19 @@ def test_protocol_of_a_vendor_is_played_in_the_lab_and_named_in_exports() -> Non
     assert set(CALLS) == vendors - CALL_NAMES_THE_MODEL
 
 
-def test_host_name_belongs_to_one_preset() -> None:
+def test_every_host_name_belongs_to_only_one_preset() -> None:
     """Otherwise, the preset found for a URL would depend on the order of the table's rows."""
     names = Counter(host for preset in PRESETS for host in preset.hosts)
     assert [host for host, count in names.items() if count > 1] == []
 
 
-def test_type_with_a_signature_has_a_sample_and_an_extension() -> None:
+def test_file_type_with_a_signature_has_a_sample_and_an_extension() -> None:
     types = {row.mime for row in SIGNATURES}
     assert types - {sample.mime for sample in SAMPLES} == WITHOUT_SAMPLE
     assert types - set(EXTENSIONS_OF_MIME) == WITHOUT_EXTENSION
 
 
-def test_media_type_has_a_common_name() -> None:
+def test_every_media_type_has_a_common_name() -> None:
     """Descriptions say `PNG image` instead of `image/png`."""
     media = {*EXTENSIONS_OF_MIME, *(row.mime for row in SIGNATURES)}
     named = {mime for mime in media if mime.startswith(("image/", "audio/", "video/"))}

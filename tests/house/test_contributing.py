@@ -71,13 +71,13 @@ def folders_in(tree: str, *, coming: bool = False) -> Iterator[str]:
         app = app or names
 
 
-def answers_in(text: str) -> list[tuple[str, list[str]]]:
+def answers_by_question(text: str) -> list[tuple[str, list[str]]]:
     """Return each question in a document with the files that its answer names."""
     return [(question, paths_in(answer)) for _, question, answer in QUESTION.findall(text)]
 
 
-def unanswered(text: str) -> list[str]:
-    return [question for question, files in answers_in(text) if not 1 <= len(files) <= MAX_FILES]
+def badly_answered_questions(text: str) -> list[str]:
+    return [question for question, files in answers_by_question(text) if not 1 <= len(files) <= MAX_FILES]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -95,7 +95,7 @@ def test_decision_record_is_short_and_names_existing_files(record: str) -> None:
     assert missing_files(text) == []
 
 
-def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
+def test_folders_in_the_readme_tree_exist_and_the_tree_fits_a_screen() -> None:
     tree = tree_in(read_document("README.md"))
     assert len(tree.splitlines()) <= 30
     folders = list(folders_in(tree))
@@ -104,11 +104,11 @@ def test_folders_in_the_drawing_exist_and_it_fits_a_screen() -> None:
     assert [folder for folder in folders_in(tree, coming=True) if (ROOT / folder).exists()] == []
 
 
-def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
+def test_each_question_in_contributing_is_answered_by_at_most_three_files() -> None:
     """If an answer needs more files, a rule is defined in too many modules."""
     text = read_document("CONTRIBUTING.md")
-    assert len(answers_in(text)) == QUESTIONS
-    assert unanswered(text) == []
+    assert len(answers_by_question(text)) == QUESTIONS
+    assert badly_answered_questions(text) == []
 
 
 @pytest.mark.parametrize(
@@ -120,17 +120,17 @@ def test_each_of_twelve_questions_is_answered_in_at_most_three_files() -> None:
         "See `tests/attic/`.",
     ],
 )
-def test_missing_file_is_found(text: str) -> None:
+def test_missing_file_named_in_a_document_is_found(text: str) -> None:
     assert len(missing_files(text)) == 1
 
 
-def test_missing_module_and_folder_are_found() -> None:
+def test_missing_module_and_folder_named_in_a_document_are_found() -> None:
     assert missing_modules("Run `python -m tests.bench.bench_attic`.") != []
     tree = "capabilities/  Who?\n  core/attic/  what is old?\n  core/limits/  (coming) what may it cost?\n"
     assert list(folders_in(tree)) == ["capabilities/", "capabilities/core/attic/"]
     assert list(folders_in(tree, coming=True)) == ["capabilities/core/limits/"]
 
 
-def test_answer_with_no_file_or_four_is_found() -> None:
+def test_answer_with_no_file_or_four_files_is_found() -> None:
     files = " ".join(f"`capabilities/{name}.py`" for name in ("access", "acts", "apps", "models"))
-    assert unanswered(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]
+    assert badly_answered_questions(f"1. **Who?**\n   Us: {files}\n2. **What?**\n   Nothing.\n") == ["Who?", "What?"]

@@ -43,7 +43,7 @@ def long_lines(text: str) -> list[str]:
     return [line for line in lines if len(line) > MAX_COLUMNS and not line.startswith("|")]
 
 
-def not_in_the_index(index: str) -> list[str]:
+def pages_missing_from_index(index: str) -> list[str]:
     """Return the pages in docs/ that the index does not link to. The runbook's pages have their own index."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
@@ -51,21 +51,21 @@ def not_in_the_index(index: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=document_name)
-def test_every_link_of_a_document_leads_to_a_file_and_heading(document: Path) -> None:
+def test_every_link_in_a_document_has_an_existing_file_and_heading(document: Path) -> None:
     assert list(broken_links(document.read_text("utf-8"), document)) == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=document_name)
-def test_lines_of_a_document_fit_a_screen(document: Path) -> None:
+def test_lines_of_a_document_are_short_enough(document: Path) -> None:
     assert long_lines(document.read_text("utf-8")) == []
 
 
-def test_index_links_every_page() -> None:
-    assert not_in_the_index(INDEX.read_text("utf-8")) == []
+def test_document_index_links_every_page() -> None:
+    assert pages_missing_from_index(INDEX.read_text("utf-8")) == []
 
 
-def test_broken_link_long_line_and_forgotten_page_are_found() -> None:
+def test_broken_link_long_line_and_unindexed_page_are_found() -> None:
     text = "# One\n[a](attic.md) [b](limits.md#attic) [c](#two) [d](#one)\n```\n[e](attic.md)\n```\n"
     assert list(broken_links(text, INDEX)) == ["attic.md", "limits.md#attic", "#two"]
     assert long_lines("x" * 121 + "\n|" + "x" * 121) == ["x" * 121]
-    assert "docs/limits.md" in not_in_the_index("[all](files.md)")
+    assert "docs/limits.md" in pages_missing_from_index("[all](files.md)")

@@ -21,10 +21,10 @@ def find_circle(imports: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_no_module_is_in_an_import_cycle() -> None:
     graph = grimp.build_graph(*APPS, exclude_type_checking_imports=True, cache_dir=None)
     assert find_circle({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}) == []
 
 
-def test_planted_circle_is_found() -> None:
+def test_planted_import_cycle_is_found() -> None:
     assert set(find_circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": set()})) == {"a", "b", "c"}

@@ -37,7 +37,7 @@ def list_mutants(source: str) -> list[str]:
         ("for x in y:\n    if x:\n        continue\n    z()", "for x in y:\n    pass\n\n    z()"),
     ],
 )
-def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
+def test_each_kind_of_mutation_is_a_single_edit(source: str, expected: str) -> None:
     """`ast` counts columns in bytes, so multibyte characters before a node must not shift the edit."""
     assert expected in list_mutants(source)
 
@@ -57,12 +57,12 @@ def test_each_kind_of_mutation_is_one_edit(source: str, expected: str) -> None:
         'x = f"{a:>10}"',
     ],
 )
-def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
+def test_code_without_testable_behaviour_is_not_mutated(source: str) -> None:
     """Type annotations, prose, log messages and tuning constants are not mutated."""
     assert list_mutants(source) == []
 
 
-def test_a_mutation_keeps_the_lines_after_it() -> None:
+def test_mutation_does_not_shift_later_lines() -> None:
     """Removing a guard or a default that spans several lines does not change the number of lines."""
     guard, default = "    if (\n        a\n    ):\n        return 1\n", "    x = (\n        a\n        or 1.5\n    )\n"
     source = f"def f(a):\n{guard}{default}    return x\n"
@@ -71,18 +71,18 @@ def test_a_mutation_keeps_the_lines_after_it() -> None:
     assert all(text.splitlines()[-1] == "    return x" for text in found)
 
 
-def test_a_survivor_is_shown_with_its_line_before_and_after() -> None:
+def test_surviving_mutant_is_shown_with_its_line_before_and_after() -> None:
     assert changed_lines(b"a = 1\nb = 2\n", b"a = 1\nb = 3\n") == ["  b = 2  →  b = 3"]
 
 
-def test_the_same_seed_chooses_the_same_mutants_of_every_file() -> None:
+def test_same_seed_chooses_the_same_mutants_evenly_among_files() -> None:
     """Another seed chooses other mutants. Every file gets one mutant before any file gets a second."""
     chosen = choose(1, 6, "routing_admin/upstream")
     assert chosen == choose(1, 6, "routing_admin/upstream") != choose(2, 6, "routing_admin/upstream")
     assert set(Counter(mutant.path for mutant in chosen).values()) == {1}
 
 
-def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> None:
+def test_mutant_is_tested_by_the_nearest_tests_of_its_own_folder_first() -> None:
     module = "capabilities.core.protocols.urls"
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],
@@ -94,7 +94,7 @@ def test_a_mutant_is_tested_by_its_own_folder_and_the_nearest_tests_first() -> N
     assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
 
 
-def test_a_module_that_its_folder_does_not_import_is_tested_where_it_is() -> None:
+def test_module_not_imported_by_its_own_folder_is_tested_by_importing_folders_first() -> None:
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],
         "tests.gateway.test_d": ["capabilities.core.protocols.urls"],
@@ -104,7 +104,7 @@ def test_a_module_that_its_folder_does_not_import_is_tested_where_it_is() -> Non
     assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
 
 
-def test_functions_are_swapped_although_collecting_froze_them(tmp_path: Path) -> None:
+def test_functions_are_swapped_even_after_gc_freeze(tmp_path: Path) -> None:
     path = tmp_path / "frozen.py"
     module: dict[str, Any] = {}
     path.write_text("def answer():\n    return 1\n")

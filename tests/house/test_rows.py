@@ -61,7 +61,7 @@ def modules() -> Iterator[tuple[str, Path]]:
                 yield name, file
 
 
-def row_words(source: str) -> set[str]:
+def row_accesses(source: str) -> set[str]:
     """Return the names by which a source reads or writes rows: managers, shortcuts, queries and reverse relations."""
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -74,13 +74,13 @@ def row_words(source: str) -> set[str]:
     return found
 
 
-def test_rows_are_used_only_in_their_packages() -> None:
+def test_database_rows_are_used_only_in_allowed_packages() -> None:
     outside = (
         (name, file)
         for name, file in modules()
         if not is_within(name, packages()) and not IN_THE_CONSOLE.fullmatch(name)
     )
-    violations = {name: words for name, file in outside if (words := row_words(file.read_text("utf-8")))}
+    violations = {name: words for name, file in outside if (words := row_accesses(file.read_text("utf-8")))}
     assert violations == {}
 
 
@@ -97,18 +97,18 @@ def test_rows_are_used_only_in_their_packages() -> None:
     ],
 )
 def test_planted_query_is_found(source: str, word: str) -> None:
-    assert word in row_words(source)
+    assert word in row_accesses(source)
 
 
-def test_code_that_only_resembles_a_query_is_no_violation() -> None:
+def test_code_that_only_resembles_a_query_is_not_reported() -> None:
     source = (
         "if TYPE_CHECKING:\n    from routing_admin.models import TaskRoute\n"
         "def name_of(row: TaskRoute) -> str:\n    return row.task_type\n"
         "all(connections.all(initialized_only=True))\n"
     )
-    assert row_words(source) == set()
+    assert row_accesses(source) == set()
 
 
-def test_every_listed_package_exists() -> None:
+def test_every_package_allowed_to_use_rows_exists() -> None:
     names = {name for name, _ in modules()}
     assert {package for package in packages() if package not in names and not package.endswith(".migrations")} == set()

@@ -14,7 +14,7 @@ EXAMPLE = "tests/house/slow_example.py"
 
 
 @pytest.mark.parametrize(("switch", "outcome"), [((), "1 skipped"), (("--slow",), "1 passed")])
-def test_slow_test_runs_only_with_the_switch(switch: tuple[str, ...], outcome: str) -> None:
+def test_slow_test_runs_only_with_the_slow_option(switch: tuple[str, ...], outcome: str) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "HYPOTHESIS_PROFILE"}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *switch, EXAMPLE]
     result = subprocess.run(

@@ -8,7 +8,7 @@ from django.template.loaders.filesystem import Loader
 from routing_admin.console.base.template_loader import INDENTATION
 
 
-def test_templates_lose_their_indentation_and_keep_their_lines() -> None:
+def test_template_loader_removes_indentation_and_keeps_lines() -> None:
     template = get_template("routes/list.html").template
     source = Loader(template.engine).get_contents(template.origin)
     assert "\n          " in source

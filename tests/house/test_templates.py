@@ -137,7 +137,7 @@ class Reader:
         self.complaints.append(f"line {self.number}: {reason}")
 
 
-def complaints(source: str) -> list[str]:
+def find_violations(source: str) -> list[str]:
     """Return the violations in a template's text, each with its line."""
     lines = enumerate(source.split("\n"), 1)
     wide = [f"line {number}: {len(line)} columns" for number, line in lines if len(line) > COLUMNS]
@@ -145,8 +145,8 @@ def complaints(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_template_is_readable_line_by_line(path: Path) -> None:
-    assert complaints(path.read_text(encoding="utf-8")) == []
+def test_template_has_no_formatting_violations(path: Path) -> None:
+    assert find_violations(path.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_template_is_readable_line_by_line(path: Path) -> None:
         ("<div>", "line 1: div is never closed"),
     ],
 )
-def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
-    assert complaint in complaints(source)
+def test_each_kind_of_formatting_violation_is_found(source: str, complaint: str) -> None:
+    assert complaint in find_violations(source)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_each_kind_of_violation_is_found(source: str, complaint: str) -> None:
         "{% for a in b %}\n  <br>\n{% empty %}\n  <hr>\n{% endfor %}",
     ],
 )
-def test_readable_template_passes(source: str) -> None:
-    assert complaints(source) == []
+def test_well_formatted_template_has_no_violations(source: str) -> None:
+    assert find_violations(source) == []
 
 
 SHOWN_AS_WRITTEN = re.compile(
@@ -195,8 +195,7 @@ SHOWN_AS_WRITTEN = re.compile(
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_line_break_is_added_to_text_with_preserved_white_space(path: Path) -> None:
-    """In a template, text whose white space is preserved must begin directly after its tag."""
+def test_text_with_preserved_white_space_begins_directly_after_its_tag(path: Path) -> None:
     assert SHOWN_AS_WRITTEN.search(path.read_text(encoding="utf-8")) is None
 
 
@@ -208,7 +207,7 @@ def test_no_line_break_is_added_to_text_with_preserved_white_space(path: Path) -
         '<ol class="crumbs">\n  <li>a</li>\n  <li>\n    b\n  </li>\n</ol>',
     ],
 )
-def test_added_line_break_in_text_with_preserved_white_space_is_found(source: str) -> None:
+def test_line_break_before_text_with_preserved_white_space_is_found(source: str) -> None:
     assert SHOWN_AS_WRITTEN.search(source) is not None
 
 
@@ -225,7 +224,7 @@ def button_verbs(source: str) -> set[str]:
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 
 
-def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
+def test_every_button_label_begins_with_the_verb_of_its_action() -> None:
     found = {path.name: button_verbs(path.read_text(encoding="utf-8")) - VERBS - ANSWERS for path in TEMPLATES}
     assert {name: words for name, words in found.items() if words} == {}
     assert set().union(*(button_verbs(path.read_text(encoding="utf-8")) for path in TEMPLATES)) >= {
@@ -235,6 +234,6 @@ def test_a_button_says_what_it_does_with_the_verb_of_its_act() -> None:
     }
 
 
-def test_templates_are_found() -> None:
+def test_templates_are_found_for_the_checks() -> None:
     """If no templates were found, the checks above would pass without checking anything."""
     assert len(TEMPLATES) > 100

@@ -53,7 +53,7 @@ def sources_of_tests() -> dict[str, str]:
 parsed = cache(ast.parse)
 
 
-def waits_for_time(sources: Sources) -> list[str]:
+def find_sleeps(sources: Sources) -> list[str]:
     """Return each `time.sleep` and `asyncio.sleep`, except `sleep(0)` and sleeps in a loop with a deadline."""
     found = []
     for path, source in sources.items():
@@ -67,7 +67,7 @@ def waits_for_time(sources: Sources) -> list[str]:
     return found
 
 
-def imports_nothing(sources: Sources) -> list[str]:
+def find_missing_imports(sources: Sources) -> list[str]:
     """Return each name that is imported from another test file, even inside a function, but is not defined there."""
     found = []
     for path, source in sources.items():
@@ -150,18 +150,18 @@ def is_private(name: object) -> bool:
 
 def test_no_test_sleeps() -> None:
     """Tests wait for an event or a condition, or use a clock whose time the test sets."""
-    assert waits_for_time(sources_of_tests()) == []
+    assert find_sleeps(sources_of_tests()) == []
 
 
 def test_names_imported_from_other_tests_exist() -> None:
     """Otherwise, such an import in a benchmark that rarely runs would break unnoticed."""
-    assert imports_nothing(sources_of_tests()) == []
+    assert find_missing_imports(sources_of_tests()) == []
 
 
 def test_planted_import_of_a_missing_name_is_found() -> None:
     """Such an import would otherwise fail only when the function runs."""
     planted = {"a.py": "def f():\n    from tests.b import there, gone\n", "b.py": "there = 1\n"}
-    assert imports_nothing(planted) == ["a.py:2 gone"]
+    assert find_missing_imports(planted) == ["a.py:2 gone"]
 
 
 def test_no_test_uses_a_private_attribute() -> None:
@@ -169,7 +169,7 @@ def test_no_test_uses_a_private_attribute() -> None:
     assert private_attributes(sources_of_tests()) == []
 
 
-def test_folder_of_tests_has_the_name_of_its_subject() -> None:
+def test_every_test_folder_is_named_after_its_subject() -> None:
     assert misnamed_folders({path.parts[0] for path in map(Path, sources_of_tests()) if len(path.parts) > 1}) == []
     assert misnamed_folders(["routing"]) == ["routing"]
 
@@ -179,7 +179,7 @@ def test_folder_of_tests_has_the_name_of_its_subject() -> None:
     ["import time\ntime.sleep(0.1)", "while True:\n    await asyncio.sleep(1)", "page.wait_for_timeout(100)"],
 )
 def test_planted_sleep_is_found(source: str) -> None:
-    assert waits_for_time({"views/test_planted.py": source}) != []
+    assert find_sleeps({"views/test_planted.py": source}) != []
 
 
 @pytest.mark.parametrize(
@@ -190,8 +190,8 @@ def test_planted_sleep_is_found(source: str) -> None:
         "clock.sleep(600)",
     ],
 )
-def test_polling_sleep_zero_and_fake_clock_are_allowed(source: str) -> None:
-    assert waits_for_time({"views/test_planted.py": source}) == []
+def test_polling_loops_sleep_zero_and_fake_clocks_are_allowed(source: str) -> None:
+    assert find_sleeps({"views/test_planted.py": source}) == []
 
 
 @pytest.mark.parametrize(
@@ -206,12 +206,12 @@ def test_own_private_names_and_public_conventions_are_allowed(source: str) -> No
     assert private_attributes({"views/test_planted.py": source}) == []
 
 
-def test_every_file_listed_for_postgresql_exists() -> None:
+def test_every_test_file_listed_for_postgresql_exists() -> None:
     """If a listed file did not exist, pytest would run no tests at all."""
     assert [path for path in list_files() if not (ROOT / path).is_file()] == []
 
 
-def test_every_exception_is_still_needed() -> None:
+def test_every_exception_to_the_test_rules_is_still_needed() -> None:
     sources = sources_of_tests()
     assert [path for path in PACED if "sleep(" not in sources[path]] == []
     assert [name for name in OF_THE_WHOLE_REPOSITORY if not (TESTS / name).is_dir()] == []
