@@ -49,12 +49,12 @@ def exchange(protocol: str, url: str, model: str, chat: ChatRequest, *, stream: 
         decoder, events = wire.decoder(), []
         while block := response.read1():
             events += decoder.feed(block)
-        return assembled([*events, *decoder.close()])
+        return assemble([*events, *decoder.close()])
     finally:
         connection.close()
 
 
-def assembled(events: list[StreamEvent]) -> Answer | Failure:
+def assemble(events: list[StreamEvent]) -> Answer | Failure:
     text = reasoning = refusal = ""
     thoughts: tuple[ReasoningBlock, ...] = ()
     media: list[Media] = []

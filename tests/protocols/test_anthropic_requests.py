@@ -334,7 +334,6 @@ def test_only_allowed_tools_are_sent() -> None:
 
 
 def test_custom_tool_call_text_is_sent_as_an_input_object() -> None:
-    """In the history, a custom tool's call becomes an object with the text under `input`."""
     call = ToolCall("c1", "sql", "select 1", custom=True)
     sent_turns = turns(message(Role.USER, "hi"), message(Role.ASSISTANT, tool_calls=(call,)))
     assert sent_turns[1][1][0]["input"] == {"input": "select 1"}

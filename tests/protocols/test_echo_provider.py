@@ -13,7 +13,7 @@ from capabilities.core.protocols.echo.requests import Echo
 from capabilities.core.protocols.echo.stream import build_events
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target
-from tests.protocols.exchange import assembled
+from tests.protocols.exchange import assemble
 
 BLOCK = "【收到附件】\n类型: 图片\n文件名: a.png"
 IMAGE = NativePart(Kind.IMAGE, "image/png", make_blob(b"12345"), filename="a.png")
@@ -64,13 +64,13 @@ def test_echo_stream_assembles_to_the_answer_and_decodes_from_bytes(messages: li
     chat, wire = ChatRequest(tuple(messages)), Echo()
     complete = answer(chat, "echo-text")
     events = build_events(answer(chat, "echo-text"))
-    assert assembled(events) == complete
+    assert assemble(events) == complete
     assert isinstance(events[-1], Finish)
     assert all(isinstance(event, Delta) and event.text for event in events[:-1])
     status, body = wire.reply(chat, "echo-text")
     decoder = wire.decoder()
     assert wire.decode(status, {}, body) == complete
-    assert assembled([*decoder.feed(body), *decoder.close()]) == complete
+    assert assemble([*decoder.feed(body), *decoder.close()]) == complete
 
 
 def test_echo_failure_decodes_from_its_response() -> None:

@@ -197,7 +197,7 @@ def test_rejected_content_kind_names_the_capability(message: str, capability: st
         ({"retry_after": "soon"}, None, Fault.HTTP_429_BAD_HEADER),
     ],
 )
-def test_rate_limits_are_classified_by_duration(
+def test_rate_limits_are_classified_by_retry_after_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
     """A `Retry-After` of more than five seconds is not waited for. An invalid `Retry-After` has its own fault."""
@@ -301,7 +301,6 @@ def test_every_status_has_a_fault(status: int) -> None:
     ],
 )
 def test_error_in_a_status_200_body_is_classified_by_its_own_code(body: Any, fault: Fault) -> None:
-    """If the body of a 200 contains an error, the error's own code determines its class."""
     outcome = PROTOCOLS["openai"].decode(200, {"content-type": "application/json"}, json.dumps(body).encode())
     assert isinstance(outcome, Failure)
     assert outcome.fault is fault

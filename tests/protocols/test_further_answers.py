@@ -56,7 +56,6 @@ def test_streamed_log_probabilities_stay_with_their_chunk() -> None:
 
 
 def test_custom_tool_call_input_is_plain_text_complete_and_streamed() -> None:
-    """The input of a custom tool is plain text and need not be JSON."""
     call = {"id": "c1", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     assert decode_answer({"content": None, "tool_calls": [call]}).tool_calls == (
         ToolCall("c1", "sql", "select 1", custom=True),

@@ -168,7 +168,7 @@ def test_every_file_is_encoded_as_inline_data_or_file_uri(kind: Kind, mime: str)
     assert linked == [{"fileData": {"mimeType": mime, "fileUri": "https://h/x"}}]
 
 
-def test_url_of_unknown_type_is_sent_without_a_type() -> None:
+def test_file_url_of_unknown_type_is_sent_without_a_type() -> None:
     """Gemini detects the type of a file at a URL itself, and would reject `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
@@ -229,7 +229,6 @@ def test_completion_tokens_include_thinking_tokens() -> None:
 def test_reasoning_effort_is_a_level_for_gemini_3_and_a_token_budget_for_gemini_2_5(
     model: str, effort: str, config: Any
 ) -> None:
-    """Gemini 3 gets a thinking level. Gemini 2.5 gets a token budget that the model accepts."""
     chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
     request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, model), stream=False)
     assert (request.payload["generationConfig"]["thinkingConfig"], request.dropped_params) == (config, ())

@@ -163,5 +163,5 @@ def test_api_key_is_sent_only_in_the_key_header(lab: Lab, protocol: str) -> None
     assert [name for name, value in received.headers.items() if KEY in value] == [KEY_HEADERS[protocol]]
 
 
-def test_usage_is_unknown_rather_than_zero_without_counts() -> None:
+def test_usage_without_reported_counts_is_none_instead_of_zero() -> None:
     assert Usage().prompt_tokens is None

@@ -81,7 +81,6 @@ def test_all_parameters_from_the_caller_are_sent() -> None:
 
 
 def test_stream_usage_is_requested_unless_a_quirk_disables_stream_options() -> None:
-    """`stream_options` is sent with every stream unless the quirk `stream_usage` is off."""
     chat = ChatRequest((user("hi"),))
     with_count = PROTOCOLS["openai"].encode(chat, Target("p", HOST, "m"), stream=True)
     assert with_count.payload["stream_options"] == {"include_usage": True}
@@ -232,7 +231,6 @@ def test_parameters_excluded_by_quirks_are_reported_as_dropped() -> None:
 
 
 def test_provider_quirks_override_the_built_in_quirks_of_a_known_host() -> None:
-    """Hosts such as OpenAI's have built-in quirks, and a provider's own quirks override them."""
     endpoint = "https://api.openai.com/v1"
     assert encode(endpoint=endpoint, max_tokens=5).payload["max_completion_tokens"] == 5
     assert encode(endpoint=endpoint, max_tokens=5, quirks={"max_tokens_field": "max_tokens"}).payload["max_tokens"] == 5

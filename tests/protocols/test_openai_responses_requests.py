@@ -22,7 +22,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.providers.presets import endpoint_protocol
 from capabilities.core.vocabulary import Kind
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, Target, ToolCallDelta, UpstreamRequest
-from tests.protocols.exchange import assembled
+from tests.protocols.exchange import assemble
 
 NAME = "openai-responses"
 BASE = "https://api.openai.com/v1"
@@ -54,7 +54,7 @@ def read_stream(*events: dict[str, Any]) -> Answer | Failure:
     stream_events = [
         stream_event for event in events for stream_event in decoder.feed(f"data: {json.dumps(event)}\n\n".encode())
     ]
-    return assembled([*stream_events, *decoder.close()])
+    return assemble([*stream_events, *decoder.close()])
 
 
 @pytest.mark.parametrize("endpoint", [BASE, f"{BASE}/", f"{BASE}/responses", f"{BASE}/responses/"])

@@ -227,7 +227,7 @@ def parse_chat(body: Mapping[str, Any]) -> ChatRequest:
     return parse(deepcopy(dict(body)), lambda ref: None).chat
 
 
-def ready(body: Mapping[str, Any], protocol: str) -> Prepared:
+def prepare_request(body: Mapping[str, Any], protocol: str) -> Prepared:
     chat = parse_chat(body)
     capabilities = Capabilities(("text", "vision", "audio", "video", "file"), ("text",))
     candidate = model_endpoint(protocol, TARGETS[protocol], capabilities)
@@ -256,7 +256,7 @@ def test_each_protocol_treats_each_parameter_as_documented_in_the_table(name: st
             parse_chat(full_body)
         assert caught.value.param == path
         return
-    base, request = (ready(body, protocol).request for body in (base_body, full_body))
+    base, request = (prepare_request(body, protocol).request for body in (base_body, full_body))
     new = set(request.dropped_params) - set(base.dropped_params)
     assert new == ({path} if treatment is Treatment.DROPPED else set())
     # Parameters of the kind "returned" are tested in tests/protocols/test_reasoning.py.
@@ -271,7 +271,7 @@ def test_unknown_field_is_reported_as_dropped(protocol: str):
     """A field that only one vendor knows is not sent to other vendors, and the response lists it as dropped."""
     body = {**turn(mood="good"), "enable_thinking": True}
     body["messages"][0] = {"role": "user", "content": [{"type": "text", "text": "hi", "colour": "red"}]}
-    dropped = ready(body, protocol).request.dropped_params
+    dropped = prepare_request(body, protocol).request.dropped_params
     assert set(dropped) == {"enable_thinking", "messages[1].mood", "messages[0].content[0].colour"}
 
 
@@ -279,7 +279,7 @@ def test_unknown_parameter_is_sent_to_openai_compatible_hosts():
     """An unknown parameter may belong to the compatible host, so it is sent. Unknown fields of messages are dropped and
     reported.
     """
-    request = ready({**turn(mood="good"), "enable_thinking": True}, "openai").request
+    request = prepare_request({**turn(mood="good"), "enable_thinking": True}, "openai").request
     assert request.payload["enable_thinking"] is True
     assert request.dropped_params == ("messages[1].mood",)
 
@@ -289,7 +289,7 @@ def test_parameter_of_the_wrong_type_never_raises_an_error(protocol: str):
     """A parameter of the wrong type is passed on or dropped."""
     for name in ("reasoning_effort", "thinking", "modalities", "service_tier", "metadata", "cache_control"):
         for value in ({"a": []}, [{"a": 1}], 5, "x"):
-            request = ready({**BASE, name: value}, protocol).request
+            request = prepare_request({**BASE, name: value}, protocol).request
             sent = json.dumps(request.elide())
             assert name in request.dropped_params or name in sent or f'"effort": "{value}"' in sent
 
@@ -321,7 +321,7 @@ def test_parameter_without_effect_is_not_reported_as_dropped(protocol: str):
     quiet = {"logprobs": False, "service_tier": "auto", "store": False, "seed": None, "n": 1, "presence_penalty": 0}
     body = {**turn(annotations=[], audio=None, refusal=None, tool_calls=[CALL], function_call=None), **quiet}
     body["messages"][0] = image(detail="auto")["messages"][0]
-    assert ready(body, protocol).request.dropped_params == ()
+    assert prepare_request(body, protocol).request.dropped_params == ()
 
 
 def test_dropped_parameter_names_are_abbreviated_to_ascii_for_the_header():

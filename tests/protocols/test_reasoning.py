@@ -13,7 +13,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.thought_fields import build_details, parse_thoughts
 from capabilities.core.thoughts import ReasoningBlock, ThoughtForm, set_origin
 from capabilities.core.wire import Answer, Target
-from tests.protocols.exchange import assembled
+from tests.protocols.exchange import assemble
 
 HOSTS = {
     "openai": "https://openrouter.ai/api/v1",
@@ -37,7 +37,7 @@ def read_whole(protocol: str, value: Any) -> Answer:
 def read_stream(protocol: str, values: Sequence[Any]) -> Answer:
     decoder = PROTOCOLS[protocol].decoder()
     events = decoder.feed(b"".join(b"data: " + json.dumps(value).encode() + b"\n\n" for value in values))
-    answer = assembled([*events, *decoder.close()])
+    answer = assemble([*events, *decoder.close()])
     assert isinstance(answer, Answer), answer
     return answer
 

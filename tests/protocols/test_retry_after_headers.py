@@ -13,7 +13,7 @@ from capabilities.core.protocols.error_body import MAX_SECONDS, retry_after
 NOW = 1_790_000_000.0
 
 
-def dated(seconds: float) -> str:
+def http_date(seconds: float) -> str:
     return formatdate(NOW + seconds, usegmt=True)
 
 
@@ -25,16 +25,16 @@ def dated(seconds: float) -> str:
         ({"retry-after": "0"}, 0.0),
         ({"retry-after-ms": "1500", "retry-after": "60"}, 1.5),
         ({"retry-after-ms": "soon", "retry-after": "60"}, 60.0),
-        ({"retry-after": dated(30), "date": dated(0)}, 30.0),
-        ({"retry-after": dated(30), "date": dated(10)}, 20.0),
-        ({"retry-after": dated(30)}, 30.0),
-        ({"retry-after": dated(-30)}, None),
+        ({"retry-after": http_date(30), "date": http_date(0)}, 30.0),
+        ({"retry-after": http_date(30), "date": http_date(10)}, 20.0),
+        ({"retry-after": http_date(30)}, 30.0),
+        ({"retry-after": http_date(-30)}, None),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "NaN"}, None),
         ({"retry-after": "inf"}, None),
         ({"retry-after": "1e3"}, None),
         ({"retry-after": "999999999"}, None),
-        ({"retry-after": dated(10 * MAX_SECONDS)}, None),
+        ({"retry-after": http_date(10 * MAX_SECONDS)}, None),
         ({"retry-after": "Fri, 99 Foo 2026"}, None),
         ({"retry-after": "٣"}, None),
         ({"retry-after": ""}, None),
@@ -48,7 +48,7 @@ def test_every_retry_after_format_is_parsed(headers: dict[str, str], expected: f
     assert retry_after(headers, NOW) == expected
 
 
-HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | st.integers(-9999, 9999).map(dated)
+HEADER = st.text(max_size=40) | st.floats().map(str) | st.integers().map(str) | st.integers(-9999, 9999).map(http_date)
 
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "Retry-After", "retry-after-ms", "date"]), HEADER), st.floats())

@@ -47,13 +47,13 @@ ALL = {
 CLOSED = {"additionalProperties": False}
 
 
-def obj(required: bool = True, **properties: Any) -> dict[str, Any]:
+def object_schema(required: bool = True, **properties: Any) -> dict[str, Any]:
     needed = {"required": list(properties)} if required else {}
     return {"type": "object", "properties": properties, **needed, **CLOSED}
 
 
-NODE = {**obj(next={"$ref": "#/$defs/Node"}, required=False)}
-CYCLE = {**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
+NODE = {**object_schema(next={"$ref": "#/$defs/Node"}, required=False)}
+CYCLE = {**object_schema(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
 RING = {**CYCLE, "$defs": {"Node": {**NODE, "required": ["next"]}}}
 """A schema whose required property refers to the schema itself."""
 EITHER: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
@@ -88,11 +88,16 @@ EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
             "format",
         ),
         (CLAUDE_ENFORCED, {"oneOf": [{"type": "null"}]}, {"anyOf": [{"type": "null"}]}, ""),
-        (OPENAI_STRICT, obj(n={"type": "integer", "minimum": 1}), obj(n={"type": "integer", "minimum": 1}), ""),
         (
             OPENAI_STRICT,
-            obj(s={"type": "string", "minLength": 2}),
-            obj(s={"type": "string", "description": "(at least 2 characters)"}),
+            object_schema(n={"type": "integer", "minimum": 1}),
+            object_schema(n={"type": "integer", "minimum": 1}),
+            "",
+        ),
+        (
+            OPENAI_STRICT,
+            object_schema(s={"type": "string", "minLength": 2}),
+            object_schema(s={"type": "string", "description": "(at least 2 characters)"}),
             "properties.s.minLength",
         ),
         (GEMINI_ANSWER, {"const": "x", "type": "string"}, {"type": "string", "enum": ["x"]}, ""),
@@ -147,8 +152,11 @@ def test_reference_with_a_description_is_replaced_by_its_definition(dialect: Dia
 
     A reference with a description, as pydantic writes it, is replaced by its definition.
     """
-    defs = {"City": obj(name={"type": "string"})}
-    schema = {**obj(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}), "$defs": defs}
+    defs = {"City": object_schema(name={"type": "string"})}
+    schema = {
+        **object_schema(a={"$ref": "#/$defs/City"}, b={"$ref": "#/$defs/City", "description": "Home."}),
+        "$defs": defs,
+    }
     fitted, lost_paths = fit_schema(schema, dialect)
     assert fitted["properties"]["a"] == {"$ref": "#/$defs/City"}
     assert fitted["properties"]["b"] == {**defs["City"], "description": "Home."}
@@ -159,8 +167,10 @@ def test_recursive_reference_keeps_its_description() -> None:
     """A recursive reference cannot be replaced by its definition, so it is moved into an `anyOf` next to the
     description.
     """
-    node = obj(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
-    fitted, lost_paths = fit_schema({**obj(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER)
+    node = object_schema(required=False, next={"$ref": "#/$defs/Node", "description": "The next."})
+    fitted, lost_paths = fit_schema(
+        {**object_schema(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": node}}, GEMINI_ANSWER
+    )
     inner = fitted["$defs"]["Node"]["properties"]["next"]
     assert inner["description"] == "The next."
     assert inner["properties"]["next"] == {"anyOf": [{"$ref": "#/$defs/Node"}], "description": "The next."}
@@ -168,7 +178,10 @@ def test_recursive_reference_keeps_its_description() -> None:
 
 
 def test_object_schemas_in_all_of_are_merged() -> None:
-    schema = {"allOf": [obj(a={"type": "string"}), {"$ref": "#/$defs/B"}], "$defs": {"B": obj(b={"type": "null"})}}
+    schema = {
+        "allOf": [object_schema(a={"type": "string"}), {"$ref": "#/$defs/B"}],
+        "$defs": {"B": object_schema(b={"type": "null"})},
+    }
     fitted, lost_paths = fit_schema(schema, GEMINI_ANSWER)
     assert set(fitted["properties"]) == {"a", "b"} == set(fitted["required"])
     assert "allOf" not in fitted
@@ -182,9 +195,9 @@ def test_object_schemas_in_all_of_are_merged() -> None:
         (CLAUDE_ENFORCED, {"type": "object", "additionalProperties": {"type": "string"}}),
         (CLAUDE_ENFORCED, {"$ref": "https://example.com/a.json"}),
         (GEMINI_ANSWER, RING),
-        (OPENAI_STRICT, obj(required=False, a={"type": "string"})),
+        (OPENAI_STRICT, object_schema(required=False, a={"type": "string"})),
         (OPENAI_STRICT, EITHER),
-        (OPENAI_STRICT, obj(a={})),
+        (OPENAI_STRICT, object_schema(a={})),
         (OPENAI_STRICT, {"type": "object", "additionalProperties": True}),
         (OPENAI_PLAIN, {"$ref": {"type": "object"}}),
         (OPENAI_PLAIN, {"allOf": [EITHER, {"oneOf": [EITHER], "type": "object"}]}),
@@ -199,10 +212,10 @@ def test_schema_that_does_not_fit_a_dialect_raises_an_error(dialect: Dialect, sc
 def test_exponentially_growing_references_raise_an_error() -> None:
     """Thirty definitions that each refer to the next one twice would expand to a billion schemas."""
     step = {number: {"$ref": f"#/$defs/d{number + 1}", "title": "x"} for number in range(30)}
-    defs: dict[str, Any] = {f"d{number}": obj(a=reference, b=reference) for number, reference in step.items()}
+    defs: dict[str, Any] = {f"d{number}": object_schema(a=reference, b=reference) for number, reference in step.items()}
     defs["d30"] = {"type": "string"}
     with pytest.raises(UnfitSchemaError):
-        fit_schema({**obj(a={"$ref": "#/$defs/d0", "title": "a"}), "$defs": defs}, OPENAI_STRICT)
+        fit_schema({**object_schema(a={"$ref": "#/$defs/d0", "title": "a"}), "$defs": defs}, OPENAI_STRICT)
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=3)
@@ -228,7 +241,7 @@ BOUNDS = st.fixed_dictionaries(
 )
 
 
-def _wider(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _containing_schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     schemas_by_name = st.dictionaries(st.sampled_from(["a", "b", "minimum"]), inner, max_size=2)
     several = st.lists(inner, min_size=1, max_size=2)
     nested = st.fixed_dictionaries(
@@ -242,7 +255,7 @@ def _wider(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.builds(lambda bounds, keywords: {**bounds, **keywords}, BOUNDS, nested)
 
 
-SCHEMAS = st.recursive(BOUNDS, _wider, max_leaves=6)
+SCHEMAS = st.recursive(BOUNDS, _containing_schemas, max_leaves=6)
 
 
 def schemas_in(schema: Any) -> Iterator[Mapping[str, Any]]:
@@ -290,7 +303,7 @@ def schema_format(schema: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, **fields}}
 
 
-LIMITED = obj(n={"type": "integer", "minLength": 1, "pattern": "(?=a)"})
+LIMITED = object_schema(n={"type": "integer", "minLength": 1, "pattern": "(?=a)"})
 FORMAT_PATH = "response_format.json_schema"
 
 
@@ -318,7 +331,7 @@ def test_schema_is_unchanged_for_other_hosts_and_non_strict_tools(protocol: str)
 @pytest.mark.parametrize("protocol", ["openai", "openai-responses"])
 def test_schema_that_does_not_fit_strict_mode_is_sent_without_strict(protocol: str) -> None:
     """Strict mode requires all properties, so `strict` is dropped to keep optional properties optional."""
-    loose = obj(required=False, a={"type": "string", "minLength": 1})
+    loose = object_schema(required=False, a={"type": "string", "minLength": 1})
     tool = Tool("look", "", loose, strict=True)
     request = encode(protocol, response_format=schema_format(loose, strict=True), tools=(tool,))
     assert request.dropped_params == ("tools[0].function.strict", f"{FORMAT_PATH}.strict")

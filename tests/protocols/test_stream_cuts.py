@@ -13,7 +13,7 @@ from capabilities.core.protocols import PROTOCOLS
 from capabilities.core.protocols.sse import EventTooLargeError, SseEvent, SseParser
 from capabilities.core.wire import Answer, Delta, Failure, Fault, Finish, StreamEvent
 from tests.lab.shapes import VENDORS, ReplyText
-from tests.protocols.exchange import assembled
+from tests.protocols.exchange import assemble
 
 EACH_PROTOCOL = pytest.mark.parametrize("protocol", list(VENDORS))
 REPLIES = [
@@ -41,7 +41,7 @@ def test_stream_decodes_equally_regardless_of_network_splits(
     protocol: str, line_end: bytes, reply: ReplyText, offsets: list[int]
 ) -> None:
     data = b"".join(VENDORS[protocol].frames(reply, "m").all()).replace(b"\n", line_end)
-    answer = assembled(decode_blocks(protocol, split_at(data, offsets)))
+    answer = assemble(decode_blocks(protocol, split_at(data, offsets)))
     assert isinstance(answer, Answer)
     assert (answer.text, answer.reasoning or "") == (reply.text, reply.reasoning)
     assert [call.arguments for call in answer.tool_calls] == (
@@ -53,9 +53,9 @@ def test_stream_decodes_equally_regardless_of_network_splits(
 @EACH_PROTOCOL
 def test_stream_decodes_equally_when_split_at_any_single_offset(protocol: str) -> None:
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
-    uncut = assembled(decode_blocks(protocol, [data]))
+    uncut = assemble(decode_blocks(protocol, [data]))
     assert all(
-        assembled(decode_blocks(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data))
+        assemble(decode_blocks(protocol, [data[:offset], data[offset:]])) == uncut for offset in range(len(data))
     )
 
 
@@ -67,7 +67,7 @@ def test_truncated_stream_is_never_decoded_as_complete(protocol: str, length: in
     data = b"".join(frames.all())
     events = decode_blocks(protocol, [data[: length % len(data)]])
     assert sum(isinstance(event, Finish | Failure) for event in events) == 1
-    outcome = assembled(events)
+    outcome = assemble(events)
     if isinstance(outcome, Answer):
         assert outcome.text == REPLIES[0].text
     else:
@@ -102,9 +102,9 @@ def test_malformed_events_are_skipped_and_the_third_breaks_the_stream(protocol: 
     frames, malformed = vendor.frames(REPLIES[0], "m"), vendor.bad_events()
     decoder = PROTOCOLS[protocol].decoder()
     with_two_malformed = b"".join([*frames.head, *malformed[:2], *frames.content, *frames.finish, *frames.done])
-    assert isinstance(assembled([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
+    assert isinstance(assemble([*decoder.feed(with_two_malformed), *decoder.close()]), Answer)
     assert getattr(decoder, "bad_events") == 2  # noqa: B009 - a detail of this decoder, not of the interface
-    outcome = assembled(decode_blocks(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
+    outcome = assemble(decode_blocks(protocol, [b"".join([*frames.head, *frames.content, *malformed])]))
     assert isinstance(outcome, Failure)
     assert outcome.fault is Fault.STREAM_BROKEN
 
@@ -115,7 +115,7 @@ def test_keep_alive_comments_yield_no_event(protocol: str) -> None:
 
 
 @EACH_PROTOCOL
-def test_finish_is_emitted_once_and_later_events_are_ignored(protocol: str) -> None:
+def test_finish_event_is_emitted_once_and_later_events_are_ignored(protocol: str) -> None:
     data = b"".join(VENDORS[protocol].frames(REPLIES[0], "m").all())
     decoder = PROTOCOLS[protocol].decoder()
     assert isinstance(decoder.feed(data)[-1], Finish)
@@ -131,8 +131,8 @@ def test_stream_error_is_classified_before_content_and_a_broken_stream_after_con
     """
     vendor = VENDORS[protocol]
     frames, event = vendor.frames(REPLIES[0], "m"), vendor.error_event(429, "rate_limit_error", "slow down")
-    early = assembled(decode_blocks(protocol, [*frames.head, event]))
-    late = assembled(decode_blocks(protocol, [*frames.head, *frames.content, event]))
+    early = assemble(decode_blocks(protocol, [*frames.head, event]))
+    late = assemble(decode_blocks(protocol, [*frames.head, *frames.content, event]))
     assert isinstance(early, Failure)
     assert isinstance(late, Failure)
     assert (early.fault, early.status) == (Fault.HTTP_429, 429)
@@ -144,10 +144,10 @@ def test_complete_response_to_a_stream_request_is_accepted(protocol: str) -> Non
     """Some hosts ignore `stream` and return a complete response. An error object instead of a stream is an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
-    answer = assembled(decode_blocks(protocol, [body[:20], body[20:]]))
+    answer = assemble(decode_blocks(protocol, [body[:20], body[20:]]))
     assert isinstance(answer, Answer)
     assert answer.text == REPLIES[0].text
-    failure = assembled(decode_blocks(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
+    failure = assemble(decode_blocks(protocol, [json.dumps(vendor.error(429, "rate_limit_error", "x", 429)).encode()]))
     assert isinstance(failure, Failure)
     assert failure.fault is Fault.HTTP_429
 
@@ -213,7 +213,7 @@ END_OF_STREAM = b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": 
     ids=["as due", "id and name repeated", "no index", "every index 0", "name late", "interleaved"],
 )
 def test_streamed_tool_calls_are_separated_even_with_wrong_indexes(calls) -> None:
-    answer = assembled(decode_blocks("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
+    answer = assemble(decode_blocks("openai", [*(call_piece(*block) for block in calls), END_OF_STREAM]))
     assert isinstance(answer, Answer)
     assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == [
         ("a", "f", '{"x": 1}'),
@@ -224,6 +224,6 @@ def test_streamed_tool_calls_are_separated_even_with_wrong_indexes(calls) -> Non
 def test_stream_event_with_a_complete_message_is_an_answer() -> None:
     """Some hosts send the complete answer in one event, as `message` instead of `delta`."""
     event = {"choices": [{"index": 0, "message": {"content": "all"}, "finish_reason": "stop"}]}
-    answer = assembled(decode_blocks("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
+    answer = assemble(decode_blocks("openai", [b"data: " + json.dumps(event).encode() + b"\n\n"]))
     assert isinstance(answer, Answer)
     assert answer.text == "all"

@@ -77,7 +77,7 @@ def test_event_with_ambiguous_text_position_yields_no_frame() -> None:
     assert frame.read_text('{"id": "b", "delta": {"content": "a"}}') == ""
 
 
-def learned(frame: EventTemplate, number: int, text: str) -> None:
+def learn_event(frame: EventTemplate, number: int, text: str) -> None:
     """Let the frame learn from an event with this text and with random padding, which the number determines."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
@@ -87,12 +87,12 @@ def test_frame_search_stops_after_a_limited_number_of_attempts() -> None:
     """If every event has random padding, no frame fits. Without a limit, each event would be parsed twice."""
     patient, spent = EventTemplate(), EventTemplate()
     for number in range(TRIES - 1):
-        learned(patient, number, f"{number:040x}")
+        learn_event(patient, number, f"{number:040x}")
     for number in range(TRIES):
-        learned(spent, number, f"{number:040x}")
+        learn_event(spent, number, f"{number:040x}")
     event = json.dumps({"pad": f"{99:040x}", "delta": {"content": "later"}})
     for frame in (patient, spent):
-        learned(frame, 99, "said")
+        learn_event(frame, 99, "said")
     assert [patient.read_text(event), spent.read_text(event)] == ["later", ""]
 
 

@@ -69,15 +69,15 @@ ADD: dict[str, Any] = {"name": "add", "input_schema": {"type": "object", "proper
 def types_in(union: Any) -> set[str]:
     types: set[str] = set()
     for kind in filter(lambda kind: isinstance(kind, type), get_args(union)):
-        types |= words_in(get_type_hints(kind, include_extras=False)["type"])
+        types |= literal_values(get_type_hints(kind, include_extras=False)["type"])
     return types
 
 
-def words_in(hint: Any) -> set[str]:
+def literal_values(hint: Any) -> set[str]:
     return {
-        word
+        literal
         for argument in get_args(hint)
-        for word in ([argument] if isinstance(argument, str) else words_in(argument))
+        for literal in ([argument] if isinstance(argument, str) else literal_values(argument))
     }
 
 
@@ -97,20 +97,20 @@ def test_every_gemini_tool_is_in_the_table() -> None:
     conversation.
     """
     tools = {gemini_types.Tool.model_fields[name].alias for name in gemini_types.Tool.model_fields}
-    words_of_fields = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
-    words_of_fields |= {
+    tool_names_by_field = {name: field_tool_name(str(name)) for name in tools - {"functionDeclarations"}}
+    tool_names_by_field |= {
         kind: field_tool_name(kind) for kind in gemini_types.ToolType if kind != "TOOL_TYPE_UNSPECIFIED"
     }
-    assert {name: word for name, word in words_of_fields.items() if word not in KNOWN} == {}
-    assert words_of_fields["googleSearch"] == words_of_fields["GOOGLE_SEARCH_WEB"] == "web_search"
-    assert words_of_fields["urlContext"] == words_of_fields["URL_CONTEXT"] == "web_fetch"
+    assert {field: name for field, name in tool_names_by_field.items() if name not in KNOWN} == {}
+    assert tool_names_by_field["googleSearch"] == tool_names_by_field["GOOGLE_SEARCH_WEB"] == "web_search"
+    assert tool_names_by_field["urlContext"] == tool_names_by_field["URL_CONTEXT"] == "web_fetch"
     configured = {field.alias for field in gemini_types.ToolConfig.model_fields.values()}
     known = {path.removeprefix("toolConfig.") for path in FIELDS["gemini"]}
     assert configured == known | {"functionCallingConfig"}
 
 
 def test_every_field_in_the_table_refers_to_a_known_tool() -> None:
-    assert {word for fields in FIELDS.values() for word in fields.values()} <= KNOWN
+    assert {name for fields in FIELDS.values() for name in fields.values()} <= KNOWN
     assert FIELDS["anthropic"].keys() - get_type_hints(MessageCreateParamsBase).keys() == {"anthropic-beta"}
 
 
@@ -286,7 +286,7 @@ def claude_events() -> bytes:
     return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
 
 
-def rebuilt(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def rebuild_message(stream: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the content blocks that a client assembles from the stream, and the stop reason."""
     content: list[dict[str, Any]] = []
     end: dict[str, Any] = {}
@@ -342,7 +342,7 @@ def test_claude_tool_blocks_are_returned_unchanged_complete_and_streamed() -> No
     BetaMessage.model_validate(answer_body)
     for size in (17, 100_000):
         stream = render_stream(events_from("anthropic", claude_events(), size), MessageEvents("m", "0123456789ab"))
-        content, end = rebuilt(stream)
+        content, end = rebuild_message(stream)
         assert content == CONTENT
         assert end["container"] == MESSAGE["container"]
 
@@ -384,7 +384,7 @@ def test_tool_caller_field_is_kept_in_answers_and_requests() -> None:
     assert body["messages"][1]["content"] == [tool_use]
     writer = MessageEvents("m", "")
     stream = render_stream([*answer_events(answer)], writer)
-    assert rebuilt(stream)[0] == [tool_use]
+    assert rebuild_message(stream)[0] == [tool_use]
 
 
 def test_paused_claude_turn_keeps_its_stop_reason_and_can_be_continued() -> None:
@@ -711,8 +711,8 @@ ODD = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(
 
 
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")
-@given(where=st.integers(0, 200), odd=ODD)
-def test_google_sdk_accepts_answers_with_arbitrary_values_in_source_fields(where: int, odd: Any) -> None:
+@given(position=st.integers(0, 200), value=ODD)
+def test_google_sdk_accepts_answers_with_arbitrary_values_in_source_fields(position: int, value: Any) -> None:
     answered_fields = copy.deepcopy({"parts": PARTS, **SOURCES})
     positions: list[tuple[Any, Any]] = []
     waiting: list[Any] = [answered_fields["parts"], *(answered_fields[name] for name in SOURCES)]
@@ -722,8 +722,8 @@ def test_google_sdk_accepts_answers_with_arbitrary_values_in_source_fields(where
         keys = range(len(container)) if isinstance(container, list) else list(container)
         positions += [(container, key) for key in keys]
         waiting += [container[key] for key in keys if isinstance(container[key], list | dict)]
-    container, key = positions[where % len(positions)]
-    container[key] = odd
+    container, key = positions[position % len(positions)]
+    container[key] = value
     body = gemini_body(answered_fields.pop("parts"), finishReason="STOP", **answered_fields)
     decoded = PROTOCOLS["gemini"].decode(200, {}, json.dumps(body).encode())
     if isinstance(decoded, Answer):
