@@ -34,12 +34,12 @@ ScriptedOutcome = int | str | Failure
 Outcome = Answer | Failure
 
 
-def make_outcome(word: ScriptedOutcome) -> Outcome:
-    if isinstance(word, Failure):
-        return word
-    if isinstance(word, int):
-        return Failure(STATUS_FAULTS[word], f"status {word}", word)
-    return Answer(word)
+def make_outcome(scripted: ScriptedOutcome) -> Outcome:
+    if isinstance(scripted, Failure):
+        return scripted
+    if isinstance(scripted, int):
+        return Failure(STATUS_FAULTS[scripted], f"status {scripted}", scripted)
+    return Answer(scripted)
 
 
 @dataclass
@@ -116,7 +116,7 @@ class Stage:
             return error
 
 
-def pooled(index: int, provider: str, *keys: str) -> PlannedCandidate:
+def candidate_with_keys(index: int, provider: str, *keys: str) -> PlannedCandidate:
     return PlannedCandidate(index, provider, "m", keys=tuple(PoolKey(key, f"mark of {key}") for key in keys))
 
 

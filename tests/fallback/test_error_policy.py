@@ -77,11 +77,11 @@ def test_payment_and_quota_faults_start_a_long_cooldown_and_an_alert():
 def test_most_specific_route_override_takes_precedence(fault, status, action):
     """A fault's own code has precedence over its status, and the status over a group."""
     failure = Failure(fault, status=status)
-    words = error_classes(failure)
+    class_names = error_classes(failure)
     other = next(member for member in Action if member is not action)
-    policy = Policy(on_error=dict.fromkeys(words[1:], other) | {words[0]: action})
+    policy = Policy(on_error=dict.fromkeys(class_names[1:], other) | {class_names[0]: action})
     assert policy.own_action(failure) is action
-    assert all(error_class_problem(word) is None for word in words)
+    assert all(error_class_problem(name) is None for name in class_names)
 
 
 def test_broken_stream_is_raised_regardless_of_route_overrides():

@@ -240,7 +240,7 @@ def test_last_resort_candidate_is_tried_only_once():
     assert (upstream.called, outcomes(end)) == (["a"], ["connect_refused", "skipped_cooling"])
 
 
-def test_retry_budget_of_a_failing_provider_runs_out():
+def test_retry_budget_of_a_failing_provider_is_exhausted_after_many_failures():
     """Each provider has its own retry budget, and answers refill it."""
     stage = Stage()
     plan = Plan(chain("a", "b"))

@@ -41,7 +41,7 @@ def make_upstream(expected: ExpectedFault) -> FakeUpstream:
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
 
 
-def test_every_fault_has_an_expected_row() -> None:
+def test_every_fault_has_a_row_of_expected_results() -> None:
     """A new fault needs a row in expected_faults.py."""
     assert sorted(EXPECTED) == sorted(fault.value for fault in Fault)
 
@@ -111,7 +111,7 @@ def test_fault_starts_a_cooldown_of_the_expected_length(expected: ExpectedFault)
     assert cooldowns.look("b", "m") is None
 
 
-def documented() -> dict[str, list[str]]:
+def documented_rows() -> dict[str, list[str]]:
     lines = [line.strip("|\n").split("|") for line in DOCUMENT.read_text(encoding="utf-8").splitlines()]
     cells = [[cell.strip() for cell in line] for line in lines if len(line) > 2]
     return {line[1].strip("`"): line for line in cells if line[1].startswith("`")}
@@ -131,7 +131,7 @@ PASSED_ON = frozenset({"http_401", "http_404"})
 
 @EACH_FAULT
 def test_fault_document_agrees_with_the_expected_rows(expected: ExpectedFault) -> None:
-    _, _, seed, resilient, strict, cooldown, seen, alert = documented()[expected.fault]
+    _, _, seed, resilient, strict, cooldown, seen, alert = documented_rows()[expected.fault]
     assert (seed, resilient, strict, alert == "yes") == (
         expected.seed,
         expected.resilient,

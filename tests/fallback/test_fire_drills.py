@@ -29,15 +29,15 @@ def test_fire_drill_falls_back_immediately_without_a_cooldown(stream: bool) -> N
     assert stage.run_context.cooldowns.list_cooling() == []
 
 
-@pytest.mark.parametrize("word", ["5xx", "503", "fire_drill"])
-def test_policy_for_status_503_applies_to_a_fire_drill(word: str) -> None:
+@pytest.mark.parametrize("error_class", ["5xx", "503", "fire_drill"])
+def test_policy_for_status_503_applies_to_a_fire_drill(error_class: str) -> None:
     """A route that raises a 503 also raises the drill's fault, but a route that retries a 503 does not retry it."""
     upstream = FakeUpstream({"a": [DRILL.failure()], "b": ["ok"]})
-    raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RAISE})), upstream)
+    raised = Stage().run(Plan(chain("a", "b"), policy=Policy(on_error={error_class: Action.RAISE})), upstream)
     assert isinstance(raised, UpstreamRefused)
     assert (raised.status, raised.code) == (503, "fire_drill")
     stage = Stage()
-    end = stage.run(Plan(chain("a", "b"), policy=Policy(on_error={word: Action.RETRY})), upstream)
+    end = stage.run(Plan(chain("a", "b"), policy=Policy(on_error={error_class: Action.RETRY})), upstream)
     assert isinstance(end, RunResult)
     assert (end.attempts[0].retry_attempts, stage.waits) == (0, [])
 

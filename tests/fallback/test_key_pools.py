@@ -15,7 +15,7 @@ from routing_admin.core.fallback.cooldown import LocalCooldowns
 from routing_admin.core.fallback.errors import UpstreamRefused
 from routing_admin.core.fallback.key_pools import MAX_CONVERSATIONS, KeyPools
 from tests.fallback.expected_faults import EXPECTED, KEY_COOLDOWNS, NAMED_WAIT
-from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, pooled
+from tests.fallback.scripted_runs import Clock, FakeUpstream, Stage, candidate_with_keys
 
 KEYS = tuple(PoolKey(name, f"mark of {name}") for name in "abcde")
 LIMITED = Failure(Fault.HTTP_429_WAIT, "slow down", 429, retry_after=NAMED_WAIT)
@@ -49,7 +49,7 @@ def test_key_cooldown_starts_only_after_faults_of_the_key(code):
 def test_next_key_is_called_within_the_same_attempt(code, stream):
     """Both calls belong to one attempt, without a wait or a fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
-    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream, stream=stream)
+    result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
     assert (len(result.attempts), result.attempts[0].outcome, result.attempts[0].retry_attempts) == (1, "ok", 1)
     assert [(entry.key, entry.outcome) for entry in result.attempts[0].tries] == [("a", code), ("b", "ok")]
@@ -59,13 +59,13 @@ def test_next_key_is_called_within_the_same_attempt(code, stream):
 def test_provider_fault_is_retried_with_the_same_key():
     """A 503 does not depend on the key, so the same key is used again."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [503, "hello"], "p/b": ["hello"]})
-    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
+    result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream)
     assert (upstream.called, result.attempts[0].outcome) == (["p/a", "p/a"], "ok")
 
 
 def test_401_for_every_key_is_raised_immediately():
     stage, upstream = Stage(), FakeUpstream({"p/a": [401], "p/b": [401], "p/c": [401], "q": ["hello"]})
-    plan = Plan((pooled(0, "p", "a", "b", "c"), pooled(1, "q")))
+    plan = Plan((candidate_with_keys(0, "p", "a", "b", "c"), candidate_with_keys(1, "q")))
     error = stage.run(plan, upstream)
     assert isinstance(error, UpstreamRefused)
     assert (error.status, error.attempts[0].outcome, upstream.called) == (502, "http_401", ["p/a", "p/b", "p/c"])
@@ -76,7 +76,7 @@ def test_401_for_every_key_is_raised_immediately():
 def test_invalid_key_among_rate_limited_keys_counts_as_a_rate_limit():
     stage = Stage()
     upstream = FakeUpstream({"p/a": [LIMITED], "p/b": [401], "q": ["hello"]})
-    result = stage.run(Plan((pooled(0, "p", "a", "b"), pooled(1, "q"))), upstream)
+    result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"), candidate_with_keys(1, "q"))), upstream)
     assert upstream.called == ["p/a", "p/b", "q"]
     assert [attempt.outcome for attempt in result.attempts] == ["http_429_wait", "ok"]
 
@@ -85,7 +85,7 @@ def test_retry_waits_for_the_shortest_retry_after_of_all_keys():
     # Both waits are shorter than the longest wait that a fallback run accepts.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
-    result = stage.run(Plan((pooled(0, "p", "a", "b"),)), upstream)
+    result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream)
     assert (upstream.called, stage.waits) == (["p/a", "p/b", "p/a"], [2.0])
     assert result.attempts[0].outcome == "ok"
 
@@ -93,7 +93,7 @@ def test_retry_waits_for_the_shortest_retry_after_of_all_keys():
 def test_invalid_key_is_probed_every_ten_minutes_without_failing_calls():
     stage = Stage()
     upstream = FakeUpstream({f"p/{key}": ["hello"] for key in "abde"} | {"p/c": [401, 401, "hello"]})
-    plan = Plan((pooled(0, "p", *"abcde"),))
+    plan = Plan((candidate_with_keys(0, "p", *"abcde"),))
     for _ in range(3):
         for _ in range(20):
             assert stage.run(plan, upstream).attempts[-1].outcome == "ok"

@@ -72,7 +72,7 @@ def test_token_limit_name_accepted_again_is_no_longer_remembered_as_rejected() -
     assert [(refusal.param, refusal.sent_as) for refusal in memory.refusals("a", "m")] == [(NEW, OLD)]
 
 
-def test_forgetting_one_refusal_keeps_the_others() -> None:
+def test_forgetting_one_parameter_refusal_keeps_the_others() -> None:
     memory = RefusalMemory(Clock())
     memory.refuse("a", "m", "temperature")
     memory.refuse("a", "m", "top_p")

@@ -50,7 +50,7 @@ HERE = Configuration(
 
 
 def list_consequences(after: Configuration, before: Configuration = HERE, **unusable: str) -> list[str]:
-    changes = consequences(before, after, {name: (SkipReason.NO_KEY, why) for name, why in unusable.items()})
+    changes = consequences(before, after, {name: (SkipReason.NO_KEY, reason) for name, reason in unusable.items()})
     return [consequence.sentence for consequence in changes]
 
 

@@ -78,7 +78,7 @@ def test_directive_is_prepended_to_the_first_system_message_and_nothing_else_cha
 
 
 @given(messages, directives)
-def test_injecting_the_directive_twice_changes_nothing(turns, directive):
+def test_directive_injection_is_idempotent(turns, directive):
     once = inject_directive(ChatRequest(turns), directive)
     assert inject_directive(once, directive) == once
 

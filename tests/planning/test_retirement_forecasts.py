@@ -35,7 +35,7 @@ SONNET = end_date(ANTHROPIC, "claude-sonnet-4-5")
 GPT = end_date(OPENAI, "gpt-4o")
 
 
-def installed(*chain: CandidateSpec) -> Configuration:
+def configuration_with_retirements(*chain: CandidateSpec) -> Configuration:
     """Return a configuration with two models that read images and have an end date, and one text model without an end
     date.
     """
@@ -53,7 +53,7 @@ def installed(*chain: CandidateSpec) -> Configuration:
     )
 
 
-BOTH = installed(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec("gpt"))
+BOTH = configuration_with_retirements(CandidateSpec("words"), CandidateSpec("claude"), CandidateSpec("gpt"))
 
 
 def test_route_loses_its_last_vision_model_at_the_second_retirement():
@@ -67,18 +67,18 @@ def test_route_loses_its_last_vision_model_at_the_second_retirement():
 
 
 def test_route_with_only_retired_models_stops():
-    (ending,) = foresee_endings(installed(CandidateSpec("claude")), SONNET)
+    (ending,) = foresee_endings(configuration_with_retirements(CandidateSpec("claude")), SONNET)
     assert (ending.is_over, ending.consequences[0].gravity) == (True, Gravity.STOPS)
 
 
 @pytest.mark.parametrize(("before", "reported"), [(NOTICE, True), (NOTICE + timedelta(days=1), False)])
 def test_retirement_is_reported_from_the_start_of_the_notice_period(before: timedelta, reported: bool):
-    chain = installed(CandidateSpec("claude"))
+    chain = configuration_with_retirements(CandidateSpec("claude"))
     assert bool(foresee_endings(chain, SONNET - before)) is reported
 
 
 def test_retirement_of_an_unused_model_is_not_reported():
-    assert foresee_endings(installed(CandidateSpec("words")), SONNET) == ()
+    assert foresee_endings(configuration_with_retirements(CandidateSpec("words")), SONNET) == ()
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,13 @@ def reader(*reads: str, policy: str = "extract+convert", protocol: str = "openai
     return Reader(slots_for(protocol), Capabilities(("text", *reads), ("text",)), parse_policies(policy))
 
 
-def place(key: CandidateKey, *, policy: str = "extract+convert", is_callable: bool = True) -> WalkCandidate:
+def make_candidate(key: CandidateKey, *, policy: str = "extract+convert", is_callable: bool = True) -> WalkCandidate:
     reads = ("vision",) if key == SEEING else ()
     return WalkCandidate(*key, reader(*reads, policy=policy), is_callable)
 
 
 def chain(*keys: CandidateKey, **more: Any) -> WalkChain:
-    return WalkChain(tuple(place(key) for key in keys), **more)
+    return WalkChain(tuple(make_candidate(key) for key in keys), **more)
 
 
 def request(tries: Mapping[CandidateKey, PastTry], *files: PastFile, number: int = 0) -> PastRequest:
@@ -58,7 +58,7 @@ def request(tries: Mapping[CandidateKey, PastTry], *files: PastFile, number: int
 
 
 def find_differences(past_request: PastRequest, before: WalkChain, after: WalkChain) -> set[str]:
-    return {f"{kind} {word}".strip() for kind, word in compare_routes([past_request], before, after).differences}
+    return {f"{kind} {detail}".strip() for kind, detail in compare_routes([past_request], before, after).differences}
 
 
 def test_vision_model_receives_the_image_itself_in_the_retrospective() -> None:
@@ -121,7 +121,7 @@ def test_model_in_cooldown_is_skipped_and_a_last_resort_is_unknown() -> None:
 
 
 def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
-    strict = WalkChain((place(BLIND, policy="native_only"),))
+    strict = WalkChain((make_candidate(BLIND, policy="native_only"),))
     past_request = request({BLIND: OK}, PICTURE)
     assert walk(past_request, strict).end is WalkEnd.UNANSWERED
     assert find_differences(past_request, chain(BLIND, SEEING), strict) == {"fails", "no_reader image"}
@@ -129,7 +129,7 @@ def test_native_only_candidate_is_skipped_if_it_needs_a_description() -> None:
 
 def test_skipped_candidate_keeps_its_position_in_the_chain() -> None:
     """The log counts fallbacks by their position in the chain."""
-    walked = walk(request({BLIND: OK}), WalkChain((place(SEEING, is_callable=False), place(BLIND))))
+    walked = walk(request({BLIND: OK}), WalkChain((make_candidate(SEEING, is_callable=False), make_candidate(BLIND))))
     assert (walked.end, walked.first, walked.place) == (WalkEnd.LATER, "echo/text", 1)
     assert walk(request({}), WalkChain()).end is WalkEnd.UNANSWERED
 
@@ -143,8 +143,8 @@ def test_draft_that_forbids_drops_skips_a_candidate_that_dropped_a_parameter() -
 
 def delivery(outcome: str, reason: str, **facts: Any) -> dict[str, Any]:
     sentence = {"code": "…", "facts": facts}
-    where = {"message": 0, "part": 1, "kind": "image", "mimeType": "image/png", "size": 9_000, "filename": None}
-    return {**where, "artifactId": None, "outcome": outcome, "reason": reason, "sentence": sentence}
+    file_fields = {"message": 0, "part": 1, "kind": "image", "mimeType": "image/png", "size": 9_000, "filename": None}
+    return {**file_fields, "artifactId": None, "outcome": outcome, "reason": reason, "sentence": sentence}
 
 
 def test_file_facts_are_derived_from_logged_delivery_reasons() -> None:
@@ -155,8 +155,8 @@ def test_file_facts_are_derived_from_logged_delivery_reasons() -> None:
     assert (file.role, file.width) == (Role.TOOL, 9000)
     (spoilt,) = files_in([[delivery("described", "unreadable", problem="artifact_missing")]])
     assert walk(request({SEEING: OK}, spoilt), chain(SEEING)).forms == (DeliveryForm.DESCRIBED,)
-    (odd,) = files_in([[delivery("described", "not_converted", mime_type="image/png")]])
-    assert (odd.converts, odd.has_text) == (False, True)
+    (unconverted,) = files_in([[delivery("described", "not_converted", mime_type="image/png")]])
+    assert (unconverted.converts, unconverted.has_text) == (False, True)
 
 
 KEYS = [("echo", "text"), ("echo", "vision"), ("qwen", "vl"), ("deepseek", "chat")]
@@ -175,7 +175,7 @@ pictures = st.lists(files, max_size=3).map(
 past = st.lists(st.builds(PastRequest, st.uuids().map(str), st.just(NOW), pictures, tries), max_size=6)
 chains = st.builds(
     WalkChain,
-    st.lists(st.sampled_from(KEYS), unique=True).map(lambda keys: tuple(map(place, keys))),
+    st.lists(st.sampled_from(KEYS), unique=True).map(lambda keys: tuple(map(make_candidate, keys))),
     st.sampled_from(ErrorPreset).map(Policy),
     st.booleans(),
     st.booleans(),
@@ -208,8 +208,8 @@ def test_retrospective_counts_add_up_to_the_number_of_requests(
     for pairs in forward.differences.values():
         assert len({pair.request.id for pair in pairs}) == len(pairs)
     for more, less in (("keeps_file", "loses_file"), ("has_reader", "no_reader"), ("falls_back", "stays")):
-        gains = {word: len(pairs) for (kind, word), pairs in forward.differences.items() if kind == more}
-        assert gains == {word: len(pairs) for (kind, word), pairs in backward.differences.items() if kind == less}
+        gains = {detail: len(pairs) for (kind, detail), pairs in forward.differences.items() if kind == more}
+        assert gains == {detail: len(pairs) for (kind, detail), pairs in backward.differences.items() if kind == less}
 
 
 @given(past, chains, chains)
