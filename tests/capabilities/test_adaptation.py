@@ -460,7 +460,7 @@ def test_payload_does_not_depend_on_earlier_candidates(
 
 
 @given(chat=CHATS, candidate=READERS)
-def test_adaptation_keeps_order_roles_ids_and_texts(chat: ChatRequest, candidate: Reader) -> None:
+def test_adaptation_keeps_message_order_roles_ids_and_texts(chat: ChatRequest, candidate: Reader) -> None:
     """Only user messages with tool output are added."""
     adapted_messages = adapted(chat, candidate).chat.messages
     added = [

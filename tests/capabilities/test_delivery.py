@@ -125,7 +125,7 @@ def test_delivery_reason_names_the_mime_type_and_the_slot() -> None:
     assert sentence == "image_url does not accept image/tiff."
 
 
-def limited(protocol: str = "openai", **image: object) -> Reader:
+def reader_with_image_limits(protocol: str = "openai", **image: object) -> Reader:
     given_reader = reader(protocol, "vision")
     return replace(given_reader, slots=with_limits(given_reader.slots, {"image": image}))
 
@@ -149,7 +149,7 @@ def test_file_over_a_limit_is_described_and_the_reason_names_the_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
     """A file exceeds a limit if it is one byte, pixel or file above it."""
-    delivery = decide(file, limited(**limits), position)
+    delivery = decide(file, reader_with_image_limits(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
 
@@ -164,8 +164,8 @@ def test_file_over_a_limit_is_described_and_the_reason_names_the_limit(
         ({"maxSide": 8000, "crowdCount": 20, "crowdMaxSide": 2000}, replace(PNG, width=3000), Position(total=20)),
     ],
 )
-def test_file_at_its_limit_is_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
-    assert decide(file, limited(**limits), position).outcome is Outcome.NATIVE
+def test_file_exactly_at_a_limit_is_native(limits: dict[str, object], file: FilePart, position: Position) -> None:
+    assert decide(file, reader_with_image_limits(**limits), position).outcome is Outcome.NATIVE
 
 
 def test_document_with_too_many_pages_is_described_if_the_page_count_is_known() -> None:
@@ -267,7 +267,7 @@ def test_native_only_policy_skips_no_candidate_for_an_unreadable_file(
 )
 def test_can_read_agrees_with_the_delivery_decision(file: FilePart, expected: bool) -> None:
     """`can_read` does not need the file's content, since another agent will read the file."""
-    candidate = limited(maxBytes=1000)
+    candidate = reader_with_image_limits(maxBytes=1000)
     assert can_read(file, candidate) is expected
 
 
@@ -316,7 +316,7 @@ def test_conversion_target_meets_the_slot_limits() -> None:
 
 
 def test_image_over_the_file_count_limit_is_not_converted() -> None:
-    full = limited(maxCount=1)
+    full = reader_with_image_limits(maxCount=1)
     delivery = decide(TIFF, replace(full, policies=parse_policies("convert")), Position(counts={"image": 1}))
     assert delivery.outcome is Outcome.DESCRIBED
 

@@ -84,7 +84,7 @@ def test_quoted_text_cannot_close_the_fence(language: str, text: str) -> None:
 
 
 @given(text=texts)
-def test_quotation_has_no_hidden_characters_or_special_tokens(text: str) -> None:
+def test_quoted_description_has_no_hidden_characters_or_special_tokens(text: str) -> None:
     quoted = quote_text(text, "a/b", "en")
     assert not any(is_hidden(character) for character in quoted if character not in "\n\t")
     assert not [token for token in TOKENS if token in quoted]

@@ -101,7 +101,7 @@ def test_changed_describing_prompts_require_a_new_prompt_version() -> None:
     assert (PROMPT_VERSION, hashlib.sha256(prompts.encode()).hexdigest()[:16]) == (1, "3b4cc7bcdeaad514")
 
 
-def test_question_is_the_text_of_the_message_with_the_file() -> None:
+def test_question_for_the_describer_is_the_text_of_the_message_with_the_file() -> None:
     """A later turn does not change the question, and thus not the file's description."""
     conversation = chat((Role.USER, "What is this?"), (Role.ASSISTANT, "A dot."), (Role.USER, "Which colour?"))
     assert question_for(conversation, 0) == "What is this?"
@@ -120,7 +120,7 @@ def test_file_in_a_message_without_text_has_no_question() -> None:
     assert question_for(chat((Role.SYSTEM, "Obey."), (Role.TOOL, "{}")), 1) is None
 
 
-def test_long_question_keeps_its_beginning_and_end() -> None:
+def test_long_question_for_the_describer_is_truncated_in_the_middle() -> None:
     """Users write their question before or after the text that they paste."""
     question = question_for(chat((Role.USER, "first" + "." * 10_000 + "last?")), 0)
     assert question is not None

@@ -210,7 +210,7 @@ def test_remote_file_is_described_with_its_url_but_never_a_data_url() -> None:
 
 @pytest.mark.requirement("MCR-E4")
 @pytest.mark.parametrize(("language", "expected"), [("zh", "状态: 无法读取文件内容"), ("en", "could not be read")])
-def test_unreadable_attachment_keeps_its_reference(language: str, expected: str) -> None:
+def test_block_for_an_unreadable_attachment_keeps_the_artifact_reference(language: str, expected: str) -> None:
     text = description.attachment_block("image", "artifact:a", "a.png", 3, None, language, ["b"], unreadable=True)
     assert expected in text
     assert "artifact:a" in text

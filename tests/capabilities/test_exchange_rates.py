@@ -41,7 +41,7 @@ def test_currency_total_is_none_if_one_amount_cannot_be_converted():
     assert ExchangeTable().total({"USD": 1_000}) is None
 
 
-def test_prices_of_all_token_types_are_converted():
+def test_prices_of_all_token_types_are_converted_to_another_currency():
     price = parse_price({"currency": "USD", "input": 2, "output": 10})
     assert price is not None
     converted = TABLE.price_in(price, "CNY")

@@ -30,7 +30,7 @@ def test_inserted_value_is_spaced_only_between_chinese_and_latin(
     assert insert_facts(sentence, facts) == expected
 
 
-def test_sentence_in_latin_letters_keeps_its_spaces() -> None:
+def test_english_sentence_keeps_its_spaces_around_inserted_values() -> None:
     assert insert_facts("Open %(name)s now (%(code)s)", {"name": "图片", "code": "图"}) == "Open 图片 now (图)"
 
 

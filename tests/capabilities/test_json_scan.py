@@ -53,7 +53,7 @@ def test_json_parsed_in_steps_has_the_same_value(value: Any, escaped: bool) -> N
 @pytest.mark.usefixtures("short_steps")
 @pytest.mark.parametrize("number", range(12, 40))
 @pytest.mark.parametrize("before", ["", "a" * 40])
-def test_quotes_after_any_number_of_backslashes_are_recognized(number: int, before: str) -> None:
+def test_json_quotes_after_any_number_of_backslashes_are_recognized(number: int, before: str) -> None:
     value = [before + "\\" * number + '"' + "b" * 40, "\\" * number, {"c": []}]
     scan = scan_json(text := json.dumps(value).encode(), 10**6)
     skeleton, texts = extract_strings(text, scan, orjson.loads, "@@")

@@ -121,7 +121,7 @@ def test_agent_that_gets_only_a_description_cannot_read_the_file() -> None:
     assert not can_read(PICTURE, reader())
 
 
-def test_check_whether_a_file_is_unchanged_selects_no_describer() -> None:
+def test_unchanged_file_check_selects_no_describer() -> None:
     """Selecting a describer may require reading files."""
     files_asked: list[FilePart] = []
     candidate = replace(reader(), describer_for=_note(files_asked))

@@ -159,7 +159,7 @@ def test_complete_response_to_a_stream_request_is_converted_to_events() -> None:
     assert "speech.audio.done" in sound.text
 
 
-def test_stream_without_its_last_event_is_truncated() -> None:
+def test_transcription_stream_without_its_last_event_is_truncated() -> None:
     first, last = (
         b'data: {"type": "transcript.text.delta", "delta": "a"}\n\n',
         b'data: {"type": "transcript.text.done"}\n\n',
@@ -186,7 +186,7 @@ def test_completion_stream_ends_with_its_last_choice_or_done() -> None:
     assert last(1, goodbye).fault is Fault.STREAM_TRUNCATED
 
 
-def test_text_of_a_streamed_completion_is_counted_without_reported_usage() -> None:
+def test_text_of_a_streamed_completion_is_joined_for_counting_tokens() -> None:
     frames = [format_frame(SseEvent(json.dumps({"choices": [{"text": text}]}))) for text in ('data: "', "你好\n")]
     assert join_frames([*frames, "data: [DONE]\n\n"]) == 'data: "你好\n'
 

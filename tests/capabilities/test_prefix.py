@@ -344,8 +344,8 @@ def test_smaller_size_limit_for_many_images_breaks_the_prefix_once() -> None:
 
 
 def test_prefix_prediction_assumes_another_file_like_the_last_file() -> None:
-    who = reader({"image": {"maxTotalBytes": 100}})
+    candidate = reader({"image": {"maxTotalBytes": 100}})
     small, large = picture(0, 10), picture(1, 60)
     for files, breaks in (((small, large), True), ((large, small), False)):
         chat = ChatRequest(tuple(Message(Role.USER, (TextPart("look"), file)) for file in files))
-        assert (predict_break(chat, adapted(chat.messages, who), who, ENGLISH) is not None) is breaks
+        assert (predict_break(chat, adapted(chat.messages, candidate), candidate, ENGLISH) is not None) is breaks

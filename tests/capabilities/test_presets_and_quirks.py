@@ -58,7 +58,7 @@ def test_every_provider_preset_is_complete() -> None:
         assert bool(preset.key_url) is preset.needs_key
 
 
-def test_limits_of_a_preset_refer_to_an_existing_template() -> None:
+def test_slot_limits_of_a_preset_refer_to_an_existing_template() -> None:
     templates = set(limits.TEMPLATES)
     for name in ("mistral", "openrouter", "vllm", "ollama", "dashscope", "deepseek", "groq", "minimax", "mimo"):
         assert BY_NAME[name].slots in templates

@@ -84,7 +84,7 @@ def test_probe_question_and_filename_do_not_reveal_the_word(name: str) -> None:
     assert (file.mime_type, file.filename) == (probe.mime_type, probe.filename)
 
 
-def test_guessing_both_words_succeeds_less_than_once_in_a_thousand() -> None:
+def test_probability_of_guessing_both_probe_words_is_below_one_in_a_thousand() -> None:
     """A model that cannot read the probes may guess their words."""
     for probe in PROBES.values():
         assert probe.vocabulary.size * (probe.vocabulary.size - 1) > 1000
@@ -203,7 +203,7 @@ TEXTS = st.one_of(
 
 
 @given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
-def test_constant_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
+def test_constant_probe_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
     """To be believed, a model that cannot read the probe must guess one of size × (size - 1) pairs of words."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]

@@ -27,7 +27,7 @@ SURROUNDINGS = st.text(max_size=30).map(lambda text: text + " ") | st.just("") |
     secret=SECRET,
     after=st.sampled_from(["", " ", ".", '"', "\n", "&x=1", " and more"]),
 )
-def test_key_in_a_known_format_is_removed(before: str, form: str, secret: str, after: str) -> None:
+def test_key_in_a_known_format_is_redacted(before: str, form: str, secret: str, after: str) -> None:
     assume(secret not in before)
     text = before + form.format(secret) + after
     assert secret not in redact(text)
@@ -35,7 +35,7 @@ def test_key_in_a_known_format_is_removed(before: str, form: str, secret: str, a
 
 
 @given(st.text() | st.lists(FORMS.map(lambda form: form.format("abcdefgh12345678")), max_size=4).map(" ".join))
-def test_redacting_twice_changes_nothing(text: str) -> None:
+def test_redaction_is_idempotent(text: str) -> None:
     assert redact(redact(text)) == redact(text)
 
 
@@ -76,7 +76,7 @@ def test_marker_word_filter_never_skips_a_matching_key_pattern(text: str) -> Non
 
 
 @given(text=st.text(max_size=60), secret=st.text(min_size=4, max_size=20))
-def test_known_key_is_removed_regardless_of_format(text: str, secret: str) -> None:
+def test_known_key_is_redacted_regardless_of_format(text: str, secret: str) -> None:
     cleaned = redact(f"{text}{secret}{text}", secrets=[secret])
     assert secret not in cleaned or secret in redact("…" + text + "…")
 

@@ -310,7 +310,7 @@ def test_invalid_capability_tag_is_omitted_with_a_warning() -> None:
     ]
 
 
-def test_second_service_with_the_same_id_is_reported() -> None:
+def test_second_service_with_the_same_id_is_reported_as_duplicate() -> None:
     loaded = registry(service(model="first"), service(model="second"))
     assert [entry.model for entry in loaded] == ["first"]
     assert [(problem.field, problem.constraint) for problem in loaded.problems] == [("services[1].id", "duplicate")]

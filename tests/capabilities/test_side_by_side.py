@@ -11,7 +11,7 @@ TEXTS = st.lists(st.text("ab你 ", max_size=6), max_size=12).map("\n".join)
 
 
 @given(TEXTS, TEXTS)
-def test_every_changed_line_of_both_texts_has_a_row(before: str, after: str) -> None:
+def test_every_changed_line_of_both_texts_has_a_diff_row(before: str, after: str) -> None:
     rows = compare_lines(before, after, context=99)
     left = [row.left for row in rows if row.left_number]
     right = [row.right for row in rows if row.right_number]

@@ -194,7 +194,7 @@ def test_unknown_template_changes_nothing_and_unknown_protocol_accepts_no_media(
         ({"smell": {}}, "limits.smell", "warning"),
     ],
 )
-def test_invalid_limit_is_reported_with_its_path_and_ignored(data: object, field: str, severity: str) -> None:
+def test_invalid_slot_limit_is_reported_with_its_path_and_ignored(data: object, field: str, severity: str) -> None:
     problems = check_limits(data)
     assert [(problem.field, problem.severity) for problem in problems] == [(field, severity)]
     assert slots_for("openai", None, data) == slots_for("openai")  # type: ignore[arg-type]

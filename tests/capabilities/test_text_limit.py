@@ -43,7 +43,7 @@ def delivered(candidate: Reader, *parts: FilePart | TextPart) -> Sequence[PartDe
     return result.deliveries
 
 
-def shown(candidate: Reader, *parts: FilePart | TextPart) -> int:
+def count_delivered_characters(candidate: Reader, *parts: FilePart | TextPart) -> int:
     return len(delivered(candidate, *parts)[-1].text or "")
 
 
@@ -54,7 +54,7 @@ def test_model_with_a_million_token_window_gets_a_whole_book() -> None:
 
 
 def test_model_with_an_unknown_window_gets_the_default_amount_of_text() -> None:
-    assert 43_000 < shown(reader(None), document(BOOK)) < 44_500
+    assert 43_000 < count_delivered_characters(reader(None), document(BOOK)) < 44_500
 
 
 @pytest.mark.parametrize("window", [8_000, 32_000, 128_000, 200_000])
@@ -70,18 +70,21 @@ def test_chinese_file_text_gets_the_same_share_of_tokens() -> None:
 
 def test_earlier_text_and_files_reduce_the_share_of_a_file() -> None:
     candidate = reader(128_000)
-    alone, after_words = shown(candidate, document(BOOK)), shown(candidate, TextPart(LINE * 5_000), document(BOOK))
-    after_file = shown(candidate, document(BOOK, "first.pdf"), document(BOOK))
+    alone, after_words = (
+        count_delivered_characters(candidate, document(BOOK)),
+        count_delivered_characters(candidate, TextPart(LINE * 5_000), document(BOOK)),
+    )
+    after_file = count_delivered_characters(candidate, document(BOOK, "first.pdf"), document(BOOK))
     assert after_words < 0.6 * alone
     assert 0.4 * alone < after_file < 0.6 * alone
 
 
 def test_file_gets_a_minimum_of_text_in_a_full_window() -> None:
-    assert 1_500 < shown(reader(8_000), TextPart(LINE * 5_000), document(BOOK)) < 2_500
+    assert 1_500 < count_delivered_characters(reader(8_000), TextPart(LINE * 5_000), document(BOOK)) < 2_500
 
 
 @pytest.mark.parametrize(
-    ("window", "word", "least", "most"),
+    ("window", "setting", "least", "most"),
     [
         (None, "100000", 98_000, 100_500),
         (128_000, "100000", 98_000, 100_500),
@@ -91,14 +94,14 @@ def test_file_gets_a_minimum_of_text_in_a_full_window() -> None:
     ],
 )
 def test_text_limit_can_be_set_in_characters_or_as_a_window_share(
-    window: int | None, word: str, least: int, most: int
+    window: int | None, setting: str, least: int, most: int
 ) -> None:
-    assert least < shown(reader(window, read_text_limit(word)), document(BOOK)) < most
+    assert least < count_delivered_characters(reader(window, read_text_limit(setting)), document(BOOK)) < most
 
 
-@pytest.mark.parametrize("word", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
-def test_invalid_text_limit_counts_as_unset(word: str) -> None:
-    assert content_text_limit({"text": word}) == TextLimit()
+@pytest.mark.parametrize("setting", ["", "0%", "101%", "-5", "12", "many", "1e9", "99999999999", "٣٠%"])
+def test_invalid_text_limit_counts_as_unset(setting: str) -> None:
+    assert content_text_limit({"text": setting}) == TextLimit()
 
 
 def test_file_text_is_cut_between_lines() -> None:
