@@ -145,7 +145,6 @@ BREAKS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
 
 @pytest.mark.parametrize("name", list(BREAKS))
 def test_strict_fake_host_rejects_a_broken_history(name: str) -> None:
-    """This tests the fake hosts themselves: each of their rules rejects a history that violates it."""
     host = strict_host(name, "openai")
     history: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     answer = json.loads(host.answer({"messages": history}, stream=False))["choices"][0]["message"]

@@ -132,7 +132,7 @@ def test_set_key_command_rejects_an_invalid_key_or_provider(demo: None, name: st
         set_key(name, key)
 
 
-def test_dashboard_lists_cooldowns_and_can_end_them(context: RunContext, admin: Client) -> None:
+def test_dashboard_lists_and_ends_cooldowns(context: RunContext, admin: Client) -> None:
     page = response_text(admin.get(reverse("dashboard")))
     assert "2 models are cooling down" in page
     assert re.search(r"is cooling down for 6\d\d s after http_402", page)

@@ -17,7 +17,7 @@ def test_placeholder_has_the_stated_size(kind: Kind) -> None:
     assert sum(map(len, part.content.blob().blocks())) == part.content.blob().size == 200_000
 
 
-def test_only_texts_and_documents_have_text() -> None:
+def test_only_text_and_document_placeholders_have_text() -> None:
     lengths = {}
     for kind in Kind:
         content = build_placeholder(kind, 2_000).content

@@ -81,12 +81,12 @@ SEEN = {
 }
 
 
-@pytest.mark.parametrize("word", sorted(SCRIPTED))
-def test_scripted_outcome_in_a_simulation_gives_the_status_of_a_real_request(state, word):
+@pytest.mark.parametrize("outcome", sorted(SCRIPTED))
+def test_scripted_outcome_in_a_simulation_gives_the_status_of_a_real_request(state, outcome):
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
-    simulation = simulate(state, route, IMAGE_REQUEST, {0: [word]}, stream=True)
-    assert simulation.ok == (word == "200")
-    assert simulation.status == SEEN[word]
+    simulation = simulate(state, route, IMAGE_REQUEST, {0: [outcome]}, stream=True)
+    assert simulation.ok == (outcome == "200")
+    assert simulation.status == SEEN[outcome]
     assert simulation.stops[0].attempt is not None
 
 

@@ -80,12 +80,12 @@ def test_database_rows_are_used_only_in_allowed_packages() -> None:
         for name, file in modules()
         if not is_within(name, packages()) and not IN_THE_CONSOLE.fullmatch(name)
     )
-    violations = {name: words for name, file in outside if (words := row_accesses(file.read_text("utf-8")))}
+    violations = {name: accesses for name, file in outside if (accesses := row_accesses(file.read_text("utf-8")))}
     assert violations == {}
 
 
 @pytest.mark.parametrize(
-    ("source", "word"),
+    ("source", "access"),
     [
         ("from routing_admin.models import Revision\nnewest = Revision.objects.first()", "objects"),
         ("from django.contrib.auth import get_user_model\nusers = get_user_model().objects.count()", "objects"),
@@ -96,8 +96,8 @@ def test_database_rows_are_used_only_in_allowed_packages() -> None:
         ("row.refresh_from_db()", "refresh_from_db"),
     ],
 )
-def test_planted_query_is_found(source: str, word: str) -> None:
-    assert word in row_accesses(source)
+def test_planted_query_is_found(source: str, access: str) -> None:
+    assert access in row_accesses(source)
 
 
 def test_code_that_only_resembles_a_query_is_not_reported() -> None:

@@ -20,7 +20,7 @@ from capabilities.core.providers.catalogue.price_rows import (
 from capabilities.core.providers.catalogue.price_verdicts import find_contested, judge_price, merge_prices
 
 
-def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
+def price_with_tiers(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD") -> Price:
     """Return a list's price. Each tier has a threshold in tokens, and amounts per million tokens as decimal strings."""
     rates = [
         (above, {sort: rate_from_amount(Decimal(text)) for sort, text in amounts.items()}) for above, amounts in tiers
@@ -28,30 +28,58 @@ def stated(source: str, *tiers: tuple[int, dict[str, str]], currency: str = "USD
     return Price(currency, tuple(Tier(above, Rates(**tier_rates)) for above, tier_rates in rates), source)
 
 
-def flat(source: str, **amounts: str) -> Price:
-    return stated(source, (0, amounts))
+def price_without_tiers(source: str, **amounts: str) -> Price:
+    return price_with_tiers(source, (0, amounts))
 
 
 @pytest.mark.parametrize(
     ("prices", "verdict", "contested", "counts"),
     [
-        ([flat("a", input="2", output="6")], "one_source", set(), "a"),
-        ([flat("a", input="2", output="6"), flat("b", input="2", output="6")], "agreed", set(), "a"),
-        ([flat("a", input="0.333", output="6"), flat("b", input="0.3333", output="6")], "agreed", set(), "a"),
-        ([flat("a", input="2", output="6"), flat("b", input="1.5", output="6")], "contested", {"input"}, "a"),
+        ([price_without_tiers("a", input="2", output="6")], "one_source", set(), "a"),
         (
-            [flat("a", input="2", output="6"), flat("b", input="0.5", output="1.5"), flat("c", input="0.5")],
+            [price_without_tiers("a", input="2", output="6"), price_without_tiers("b", input="2", output="6")],
+            "agreed",
+            set(),
+            "a",
+        ),
+        (
+            [price_without_tiers("a", input="0.333", output="6"), price_without_tiers("b", input="0.3333", output="6")],
+            "agreed",
+            set(),
+            "a",
+        ),
+        (
+            [price_without_tiers("a", input="2", output="6"), price_without_tiers("b", input="1.5", output="6")],
+            "contested",
+            {"input"},
+            "a",
+        ),
+        (
+            [
+                price_without_tiers("a", input="2", output="6"),
+                price_without_tiers("b", input="0.5", output="1.5"),
+                price_without_tiers("c", input="0.5"),
+            ],
             "contested",
             {"input", "output"},
             "b",
         ),
         (
-            [flat("a", input="2", cache_read="0.2"), flat("b", input="2", cache_read="0.5"), flat("c", input="2")],
+            [
+                price_without_tiers("a", input="2", cache_read="0.2"),
+                price_without_tiers("b", input="2", cache_read="0.5"),
+                price_without_tiers("c", input="2"),
+            ],
             "contested",
             {"cache_read"},
             "a",
         ),
-        ([flat("a", input="2"), flat("b", input="2", cache_read="0.5")], "agreed", set(), "a"),
+        (
+            [price_without_tiers("a", input="2"), price_without_tiers("b", input="2", cache_read="0.5")],
+            "agreed",
+            set(),
+            "a",
+        ),
     ],
     ids=["one", "same", "rounded", "two", "two against one", "cache", "silent"],
 )
@@ -69,23 +97,25 @@ def test_price_tiers_are_compared_by_amounts_and_not_by_thresholds() -> None:
     """The thresholds are not compared, because models.dev only knows "over 200k". A missing tier contradicts
     nothing.
     """
-    long = stated("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
-    same = stated("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
-    other = stated("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
-    verdicts = [merge_prices([long, price]) for price in (same, flat("d", input="2"), other)]
+    long = price_with_tiers("a", (0, {"input": "2"}), (272_000, {"input": "4"}))
+    same = price_with_tiers("b", (0, {"input": "2"}), (200_000, {"input": "4"}))
+    other = price_with_tiers("c", (0, {"input": "2"}), (200_000, {"input": "5"}))
+    verdicts = [merge_prices([long, price]) for price in (same, price_without_tiers("d", input="2"), other)]
     assert [judge_price(price).value for price in verdicts if price] == ["agreed", "agreed", "contested"]
 
 
 def test_prices_in_different_currencies_never_agree() -> None:
     """Amounts are not converted between currencies, so two yuan never agree with two dollars."""
-    chosen = merge_prices([flat("a", input="2"), stated("b", (0, {"input": "2"}), currency="CNY")])
+    chosen = merge_prices(
+        [price_without_tiers("a", input="2"), price_with_tiers("b", (0, {"input": "2"}), currency="CNY")]
+    )
     assert chosen is not None
     assert judge_price(chosen) is FactVerdict.CONTESTED
 
 
 def test_administrator_price_is_never_contested_and_no_list_gives_no_price() -> None:
     assert merge_prices([]) is None
-    assert judge_price(flat("", input="2")) is FactVerdict.ADMINISTRATOR
+    assert judge_price(price_without_tiers("", input="2")) is FactVerdict.ADMINISTRATOR
 
 
 AMOUNTS = st.none() | st.sampled_from([1_000, 500_000, 504_000, 1_000_000, 2_000_000])
