@@ -177,7 +177,7 @@ MAX_PATH = 200
 
 
 def similar_calls(method: str, path: str, calls: Sequence[str]) -> list[str]:
-    """Return up to three calls with a similar path; calls with the same method come first."""
+    """Return up to three calls with a similar path; calls with the same method are first."""
     paths = {call.split(" ", 1)[1] for call in calls}
     similar_paths = get_close_matches(
         path[:MAX_PATH].rstrip("/").lower(), [known_path.removeprefix(PREFIX) for known_path in paths], 3, 0.6

@@ -49,7 +49,7 @@ def list_agent_ids(capability: str | None, direction: Direction) -> list[str]:
 
 
 def describe_agent(agent_id: str) -> AgentOut:
-    """Return an agent, its model's capabilities, and the agents that read what it does not (MCR-4.3, 4.4).
+    """Return an agent, its model's capabilities, and the agents that can read what its model cannot (MCR-4.3, 4.4).
 
     For an agent with a route, `capabilities` are those of the route's first ready candidate. `chain` lists the input
     types that all candidates read, and the types that only some of them read. Raise `NotFoundError` for an unknown id.

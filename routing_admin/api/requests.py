@@ -141,7 +141,7 @@ NOT_YET = "The request log cannot be written at the moment; entries are waiting.
 def one_request(request: HttpRequest, request_id: str) -> HttpResponse:
     """Return one of the agent's own requests with its attempts, by its `x-request-id`.
 
-    The status is 404 for another agent's request, and 503 if its log entry may still have to be written.
+    The status is 404 for another agent's request, and 503 if its log entry may not have been written yet.
     """
     # Write the log entries of finished requests first, so that they are found.
     journal().flush()

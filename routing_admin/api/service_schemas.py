@@ -75,8 +75,8 @@ class AgentOut(Schema):
 class LimitOut(Schema):
     """The use of one limit; `resetsAt` is null for a limit on concurrent calls, which is freed when calls end.
 
-    For an amount of money `currency` is set, for everything else it is null. `uncounted` is the number of calls without
-    a known price, which a money budget allows without counting them.
+    `currency` is set for an amount of money and null for everything else. `uncounted` is the number of calls without a
+    known price, which a money budget allows without counting them.
     """
 
     meter: str
@@ -96,7 +96,7 @@ class LimitsOut(Schema):
 
 
 class KeyLabelsOut(Schema):
-    """Labels of this key, which override the labels that a call sets; a label that is null here is left to the call."""
+    """Labels of this key. They override the labels that a call sets; a call may set any label that is null here."""
 
     team: str | None
     project: str | None

@@ -25,7 +25,7 @@ def newest_change() -> tuple[int, str, datetime] | None:
 def number_before(number: int) -> int:
     """Return the previous revision's number.
 
-    For the first revision this is 0, which stands for the empty configuration.
+    For the first revision this is 0, which means the empty configuration.
     """
     return Revision.objects.filter(number__lt=number).values_list("number", flat=True).first() or 0
 

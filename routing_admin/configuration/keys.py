@@ -1,4 +1,4 @@
-"""Resolve provider keys: where each key comes from, which keys are usable, and which form a key pool."""
+"""Resolve provider keys: find each key's source, which keys are usable, and which of them form a key pool."""
 
 from __future__ import annotations
 

@@ -47,9 +47,8 @@ GONE, FOREIGN, FOREIGN_STATE = "did not affect any rows", "FOREIGN KEY constrain
 READING = timedelta(minutes=10)
 """If a user views the same object several times within this period, the audit log contains only one entry for it."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
-"""Kinds of objects that a snapshot contains although some of their data is not part of the configuration, such as
-run-time agents and the setting for recording bodies.
-"""
+"""Kinds of objects that are in a snapshot although some of their data is not part of the configuration; for example,
+run-time agents and the setting for recording bodies."""
 
 FRESH_START = "provider.try_again"
 """Action that resets cooldowns in every process; the audit entry's details list the providers."""
@@ -68,7 +67,7 @@ _after_commit: ContextVar[list[Callable[[], object]] | None] = ContextVar("after
 def _refuse_taken_names(act: AuditedAction) -> Iterator[None]:
     try:
         yield
-    # Another process used the name after this process had checked it and before it wrote its row.
+    # Another process took the name after this process had checked it and before it wrote its row.
     except IntegrityError as error:
         if not (_is_violation(error, UNIQUE, UNIQUE_STATE) and act.action.endswith(CREATING_SUFFIXES)):
             raise
@@ -195,7 +194,7 @@ def record(actor: Actor, act: AuditedAction, inner: Sequence[AuditedAction] = ()
     # Normalise the document to the form in which every database returns it, because the digest covers it.
     value = make_storable(to_json(configuration))
     revision = Revision.objects.create(
-        # The number does not come from a database sequence, which would leave a gap after each change that is rolled
+        # Do not take the number from a database sequence, which would leave a gap after each change that is rolled
         # back.
         number=(newest_number() or 0) + 1,
         actor_kind=actor.kind,

@@ -1,4 +1,4 @@
-"""Let a model describe files, for agents that request this with `describe`; without it no model is called."""
+"""Let a model describe files for agents that request this with `describe`; otherwise no model is called."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def list_tools(request: HttpRequest, language: Language = None) -> HttpResponse:
     openapi_extra=takes(RouteMessageIn),
 )
 def route_message(request: HttpRequest) -> HttpResponseBase:
-    """Return a message as a service can receive it: supported attachments with data, other attachments as descriptions.
+    """Return a message as a service can receive it: attachments that it supports as data, others as descriptions.
 
     With `describe`, a model writes these descriptions; this requires the scope `route`.
     """
@@ -287,7 +287,7 @@ def artifact_preview(request: HttpRequest, ref: str, language: Language = None) 
 
 @router.post("/artifacts/{path:ref}/attachments/{int:number}", response={201: ArtifactOut}, tags=["artifacts"])
 def store_attachment(request: HttpRequest, ref: str, number: int) -> HttpResponse:
-    """Store one attachment of an email as an artifact of the calling agent, by its number in the email's text.
+    """Store an attachment of an email, identified by its number in the email's text, as the calling agent's artifact.
 
     Equal bytes are stored once. The status is 404 if the email has no such attachment, or if the attachment is larger
     than the upload limit.

@@ -60,8 +60,8 @@ class UploadLinkOut(BaseModel):
 class CorrectionIn(Body):
     """A correction of a file's type, encoding or visibility; omitted fields stay unchanged.
 
-    null restores the detected value. If only an encoding is given, the file becomes a text file. Common aliases of
-    encodings are accepted.
+    null restores the detected value. If only an encoding is given, the file becomes a text file. Common encoding
+    aliases are accepted.
     """
 
     mimeType: str | None = Field(None, max_length=1000, description="For example text/csv; null for what was detected.")
@@ -134,7 +134,7 @@ class ContentRouteOut(BaseModel):
 
 
 class PreviewOut(BaseModel):
-    """The artifact in the form that each model service would receive; `request` describes the previewed request."""
+    """The artifact as each model service would receive it; `request` describes the request used for the preview."""
 
     artifact: ArtifactOut
     request: str

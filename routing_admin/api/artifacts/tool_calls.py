@@ -79,8 +79,8 @@ def read_artifact(
 ) -> ReadArtifact | ArtifactNotFound:
     """Return the artifact in the form that the service, or the calling agent's service, can read.
 
-    `write` encodes the file's data. `describe` describes a file of which the caller would otherwise receive only
-    metadata.
+    `write` encodes the file's data. `describe` is called to describe a file if the caller would otherwise receive only
+    its metadata.
     """
     store, services = RowStore(caller.agent), build_registry(snapshot.current())
     service = service_id or agent_service_id(caller.agent)
@@ -94,7 +94,7 @@ def read_artifact(
 
 
 def _suggest_readers(result: ContentRouteResult, ref: str, agent: str) -> tuple[str, ...] | None:
-    # Determine the readers for each call, because they include agents that were created at run time.
+    # Look up the readers at each call, because they include agents that were created at run time.
     if result.delivery.outcome is not Outcome.DESCRIBED or result.delivery.reason.code in CANNOT_BE_OPENED:
         return None
     part = RowStore(agent).part(ref)

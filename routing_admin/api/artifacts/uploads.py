@@ -97,7 +97,7 @@ def _blocks(request: HttpRequest) -> Iterator[bytes]:
 
 
 def answer_in_chunks(request: HttpRequest, value: Mapping[str, Any]) -> HttpResponse | StreamingHttpResponse:
-    """Return the JSON response `answer` unchanged, but send each `MediaData` in it in chunks."""
+    """Return the same JSON response as `answer`, but send the content of each `MediaData` in chunks."""
     pieces = split_payload(value)
     if not any(isinstance(piece, MediaData) for piece in pieces):
         return answer(value)

@@ -132,7 +132,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _named(request_id: str, send: Send) -> Send:
-    # When it refuses a request, the MCP package may have generated its own request id, which is replaced here.
+    # Replace the request id in the response: if the MCP package refused the request, it may have generated its own.
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
             other_headers = [header for header in message["headers"] if header[0].lower() != b"x-request-id"]

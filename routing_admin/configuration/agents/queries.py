@@ -37,7 +37,7 @@ NAMES = 5
 class AgentLine:
     """An agent in the list: what its model can read, how many of its keys work, and the status of its best key.
 
-    The best key is the one whose status comes first in `Validity`.
+    The best key is the one whose status is listed first in `Validity`.
     """
 
     row: Agent
