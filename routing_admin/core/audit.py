@@ -14,7 +14,8 @@ from typing import Any
 START = "0" * 64
 """Value of `previous` in the first entry."""
 MAX_COMPARED = 100
-"""Maximum number of invalid entries that are compared with each invalid entry to find swapped ones."""
+"""Maximum number of other invalid entries with which an invalid entry is compared, to find entries that were
+swapped."""
 
 
 @dataclass(frozen=True, slots=True)

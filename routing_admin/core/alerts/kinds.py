@@ -60,9 +60,8 @@ class Stage(StrEnum):
 
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
-"""How long an alert lasts after the problem was last seen: STATE for conditions that are monitored continuously, EVENT
-for single events, EVIDENCE for problems that only requests reveal.
-"""
+"""How long an alert lasts after the problem was last seen: STATE is for conditions that are monitored continuously,
+EVENT for single events, and EVIDENCE for problems that only requests reveal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +306,7 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether the condition is monitored continuously, so that its alert ends soon after the problem."""
+        """Whether the condition is monitored continuously, so that its alert ends soon after the problem does."""
         return self.lasts <= STATE
 
 
@@ -316,8 +315,8 @@ def build_condition(
 ) -> Condition:
     """Return the condition for an alert, described by the sentence of its stage.
 
-    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the duration of
-    the alert kind.
+    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the alert kind's
+    duration.
     """
     row = KINDS[kind]
     return Condition(
@@ -329,7 +328,8 @@ def build_condition(
 
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
-"""Runs that follow each other within this time count as one run, because someone may have repeated the job by hand."""
+"""Runs that start within this time of each other count as one run, because someone may have repeated the job by
+hand."""
 DEFAULT_INTERVAL = timedelta(days=4)
 """Assumed interval of a job that has run only once."""
 MAX_INTERVAL = 31 * DAY

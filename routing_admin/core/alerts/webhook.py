@@ -69,8 +69,8 @@ Signed = tuple[str, Body]
 class Shape:
     """One chat service: its hosts, default language, payload, signature and response fields.
 
-    `codes` are response fields with an error code, `words` those with a message. The notice was accepted if the first
-    of `codes` in the response is 0. Without `codes`, only the HTTP status is considered.
+    `codes` are the response fields that may contain an error code, `words` those that may contain a message. The notice
+    was accepted if the first of `codes` in the response is 0. Without `codes`, only the HTTP status is considered.
     """
 
     hosts: tuple[str, ...]
@@ -207,7 +207,7 @@ class Webhook:
 
 
 MIN_SECRET_CHARS = 8
-"""Minimum length of a URL component that `hide` redacts: shorter ones grant no access and may be ordinary words."""
+"""Minimum length of a URL component that `hide` redacts. Shorter ones grant no access and may be ordinary words."""
 
 
 def parse_webhook(text: str) -> Webhook:

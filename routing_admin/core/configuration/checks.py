@@ -108,11 +108,11 @@ def check_routes(configuration: Configuration) -> Iterator[Problem]:
 
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities for media. To describe files, a model needs at least one of them."""
+"""Media capabilities. To describe files, a model needs at least one of them."""
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files sent to the describing route would be described first: the route would call itself."""
+    """Yield a problem if files sent to the describing route would be described too: the route would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(

@@ -1,6 +1,6 @@
 """Differences between two configurations, as values and as sentences.
 
-A change names the object and the field, so that pages can translate it. It never contains a key, only the kind of key
+A change names the object and the field, so that pages can translate it. It never contains a key, only the key's source
 and the environment variable that contains it.
 """
 
@@ -28,8 +28,8 @@ class ChangeKind(StrEnum):
 class Change:
     """One difference between two configurations.
 
-    `kind` is the first item of an entry in `LISTS`, or `configuration`. `name` is the object's name. `field` is the
-    path inside the object, empty for the whole object. `before` and `after` are JSON values, or None if absent.
+    `kind` is `configuration` or the first item of an entry in `LISTS`. `name` is the object's name. `field` is the path
+    inside the object, or empty if the whole object differs. `before` and `after` are JSON values, or None if absent.
     """
 
     action: ChangeKind
@@ -61,7 +61,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def required_right(kind: str, field: str) -> str:
-    """Return the kind of object whose permission a change requires.
+    """Return the kind of object for which a user needs permission to make a change.
 
     For settings of agent keys this is `key`.
     """

@@ -4,8 +4,8 @@ Everything is frozen, and lists are tuples in the order of the files and pages. 
 that no field can express (unknown fields, an explicit default), so that an export returns what was imported. The value
 never contains a plaintext key: keys read from files are passed separately.
 
-A new field is added in four places: in this module, as a database column, in the file format and in a form. A property
-test fails if one of them is missing.
+Add a new field in four places: in this module, as a database column, in the file format and in a form. A property test
+fails if one of them is missing.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class ServiceSpec:
     `input:vision` to the source of that capability; a missing entry means that it was declared. `timeouts` are in
     seconds. `extra_body` is merged into the payload of each request. `price` has the format of
     `capabilities.core.prices`; if it is empty, the list price applies. If several services share a provider and model,
-    `routed` marks the one that represents them.
+    candidates with this provider and model use the service marked `routed`.
     """
 
     id: str
@@ -190,7 +190,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """An alias and the model that it stands for (`task:…`, a service id …); the alias `*` matches every name."""
+    """An alias and the model name for which it is used (`task:…`, a service id …); the alias `*` matches every name."""
 
     name: str
     target: str
@@ -266,14 +266,14 @@ class Configuration:
         return self._services_by_id.get(service_id)
 
     def route(self, task_type: str) -> RouteSpec | None:
-        """Return the route with exactly this task type. The fallback to the route `default` is made elsewhere."""
+        """Return the route with exactly this task type, without falling back to the route `default`."""
         return self._routes_by_task.get(task_type)
 
     def services_at(self, provider: str, model: str) -> tuple[ServiceSpec, ...]:
         return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """Return the service that represents this provider and model: the one with `routed`, otherwise the first."""
+        """Return the service with this provider and model: the one with `routed`, otherwise the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 

@@ -65,7 +65,7 @@ class _PathTracker:
     """Parser state: the objects and lists around the current position, the outermost first."""
 
     def __init__(self) -> None:
-        # Pairs of the path of an object or list, and the index of the current item, which is -1 in an object.
+        # Pairs: the path of an object or list, and the index of its current item, which is -1 in an object.
         self._around: list[tuple[str, int]] = []
         self._key: str | None = None
 

@@ -72,7 +72,7 @@ class Document:
 def read_document(data: bytes | str) -> Document:
     """Read UTF-8 JSON, with or without a byte order mark.
 
-    Each problem names the wrong encoding, the line or the path.
+    Each problem says that the encoding is wrong, or names the line or the path.
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")

@@ -2,7 +2,7 @@
 
 A value's `extra` contains unknown fields, and known fields whose spelling differs from the canonical one
 (`"temperature": null`, `"fallback": []`, an explicit default). An export repeats the original spelling as long as it
-still has the same meaning. After a change of the value, the canonical spelling is written.
+still has the same meaning. Once the value has changed, the canonical spelling is written.
 """
 
 from __future__ import annotations
@@ -71,6 +71,6 @@ def plain_number(value: Any) -> Any:
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, each replaced by the new item with the same name, then the remaining new items."""
+    """Replace each old item by the new item with the same name, if there is one, and append the remaining new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

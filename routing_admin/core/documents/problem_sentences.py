@@ -53,7 +53,7 @@ def invalid_choice(path: str, allowed: Iterable[str]) -> Problem:
 
 
 def unknown_provider(path: str, name: str) -> Problem:
-    """Return the problem of a reference to a provider that does not exist (MMR-P4)."""
+    """Return the problem for a reference to a provider that does not exist (MMR-P4)."""
     text = translatable(
         "%(path)s: there is no provider “%(name)s”. Add it to providers, or name another one here.",
         path=path,

@@ -1,4 +1,4 @@
-"""The state of one candidate's attempt, and the attempt that records that a candidate is cooling down."""
+"""The state of the attempt with one candidate, and the attempt that is recorded for a cooling candidate."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ COOLING_WITHOUT_MESSAGE = translatable("Cooling down for another %(seconds)s s a
 class CandidateRun:
     """The attempt with one candidate so far: its calls, waits, and adjustments of the request.
 
-    `described` is set once content was replaced by descriptions, `renamed` once the token limit was sent under its
-    other name. If the provider has several keys, `key` is the one in use, and `refused_keys` contains the marks of
-    refused keys.
+    `described` is set once content has been replaced by descriptions, `renamed` once the token limit has been sent
+    under its other name. If the provider has several keys, `key` is the one in use, and `refused_keys` contains the
+    marks of refused keys.
     """
 
     candidate: PlannedCandidate
@@ -60,7 +60,7 @@ class CandidateRun:
 
     @classmethod
     def from_memory(cls, memory: RefusalMemory, candidate: PlannedCandidate, began: float, retries: int) -> Self:
-        """Start an attempt whose request is already adjusted to the refusals in `memory`."""
+        """Start an attempt whose request already avoids what earlier refusals in `memory` objected to."""
         known = memory.refusals(candidate.provider, candidate.model)
         left_out = frozenset(refusal.param for refusal in known if refusal.sent_as is None)
         name = next((refusal.sent_as for refusal in known if refusal.sent_as is not None), None)
@@ -75,7 +75,7 @@ class CandidateRun:
         """Adjust the next call after a refusal; return False if nothing can be adjusted.
 
         The token limit is renamed and content is replaced by descriptions, each at most once. Other parameters are
-        omitted: all that one refusal names at the same time, and more after further refusals. If the model refused the
+        omitted: first all those that the refusal names, then those that further refusals name. If the model refused the
         number of tools, the request is not adjusted.
         """
         if failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param in LIMIT_NAMES:

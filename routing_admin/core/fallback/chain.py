@@ -247,7 +247,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """Return the attempt of a stream after its end; `failure` interrupted it, or is None if it ended normally."""
+    """Return the attempt of a stream that has ended; `failure` interrupted it, or is None if it ended normally."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

@@ -128,7 +128,8 @@ class UpstreamRefused(RouterError):  # noqa: N818  # the provider refused: the n
         status, code = caller_status(failure)
         super().__init__(_refusal(failure, attempts), attempts, status, code)
         self.failure = failure
-        self.retry_after = failure.retry_after  # A wait that an earlier candidate named does not apply to this refusal.
+        # A wait that an earlier candidate asked for does not apply to this refusal.
+        self.retry_after = failure.retry_after
 
 
 def exhausted_status(attempts: Iterable[Attempt]) -> int:

@@ -190,7 +190,7 @@ class FallbackRun(Generic[T]):
     def _may_adjust(self, failure: Failure) -> bool:
         if self.plan.verbatim:
             return False
-        # All adjustments of parameters drop something, except that the token limit is only renamed.
+        # Every adjustment of a parameter drops it, except that the token limit is only renamed.
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 
@@ -242,7 +242,7 @@ class FallbackRun(Generic[T]):
         if failure.fault is Fault.DEADLINE:
             self.attempts.append(attempt)
             raise AggregateRouterError(self.attempts, Fault.DEADLINE.value)
-        # If a parameter is refused that may not be dropped, call the next candidate.
+        # If the candidate refuses a parameter that may not be dropped, call the next candidate.
         refused = self.plan.refuses_drops and failure.fault is Fault.UNSUPPORTED_PARAMETER
         if verdict.action is Action.RAISE and not refused:
             self.attempts.append(attempt)

@@ -27,7 +27,7 @@ WORD = re.compile(r"[a-z0-9]+")
 
 
 def base_url(endpoint: str) -> str:
-    """Return the base URL: the endpoint without a call path and a trailing slash, but with its query."""
+    """Return the base URL: the endpoint without its call path and trailing slash, but with its query."""
     parts = split_url(endpoint)
     path = parts.path.rstrip("/")
     for call in CALLS.values():
@@ -90,8 +90,8 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 # A service has the base URL of its provider, but a file may spell it differently for each service. Only such spellings
-# are stored. A base URL at another host is not, because the provider's key would then be used with that host, also in
-# exports.
+# are stored. A base URL at another host is not stored, because the provider's key would then be used with that host,
+# also in exports.
 
 
 def service_base_url(service: ServiceSpec, provider: ProviderSpec | None) -> str:
@@ -112,7 +112,7 @@ def own_spelling(url: str, provider: ProviderSpec | None) -> str:
 
 
 def without_foreign_base_urls(configuration: Configuration) -> Configuration:
-    """Return the configuration without base URLs of services that belong to a provider other than the service's."""
+    """Return the configuration without service base URLs that belong to a provider other than the service's own."""
     services = tuple(_without_foreign_base_url(service, configuration) for service in configuration.services)
     return replace(configuration, services=services) if services != configuration.services else configuration
 

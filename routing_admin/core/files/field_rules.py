@@ -47,7 +47,7 @@ class Rule:
 
 
 def broken(rules: tuple[Rule, ...], value: Mapping[str, Any], path: str) -> Iterator[Problem]:
-    """Yield the problems of an object's fields. Fields without a rule are ignored."""
+    """Yield the problems in an object's fields. Fields without a rule are ignored."""
     for rule in rules:
         field_path = child(path, rule.key)
         if rule.key not in value:
@@ -150,7 +150,7 @@ keep_alive = number(0, MAX_SECONDS, translatable("a number of seconds from 0 to 
 
 
 def seconds_table(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object whose values are seconds; an unknown timeout name only causes a warning."""
+    """Yield the problems in an object whose values are seconds; an unknown timeout name only causes a warning."""
     yield from mapping(path, value)
     for key, item in value.items() if isinstance(value, Mapping) else ():
         item_path = child(path, key)
@@ -160,7 +160,7 @@ def seconds_table(path: str, value: Any) -> Iterator[Problem]:
 
 
 def deadline(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of a deadline: a number of seconds, or an object with `total` and `firstContent`."""
+    """Yield the problems in a deadline: a number of seconds, or an object with `total` and `firstContent`."""
     if isinstance(value, Mapping):
         yield from broken((Rule("total", seconds), Rule("firstContent", seconds)), value, path)
     else:
@@ -168,7 +168,7 @@ def deadline(path: str, value: Any) -> Iterator[Problem]:
 
 
 def on_error(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an error policy: the name of a preset, or a table of error → action."""
+    """Yield the problems in an error policy: the name of a preset, or a table of error → action."""
     if isinstance(value, str):
         yield from choice(PRESETS)(path, value)
         return
@@ -198,7 +198,7 @@ def _no_effect(path: str, sentence: str) -> Problem:
 
 
 def quirks(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of compatibility options; an unknown option only causes a warning."""
+    """Yield the problems in compatibility options; an unknown option only causes a warning."""
     yield from check_quirks(value, path)
 
 

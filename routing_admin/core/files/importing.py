@@ -128,7 +128,7 @@ def import_values(
     on the provider's origin.
     """
     mark = fingerprint_at or (lambda key, _endpoint: fingerprint(key))
-    # Files with providers come first, so that providers exist when services refer to them.
+    # Import files with providers first, so that providers exist when services refer to them.
     sorted_values = sorted(values, key=_import_order)
     current_codes = (language.code for language in current.languages)
     # A file may use languages that another file in the same import adds.
@@ -202,7 +202,7 @@ def find_problems(
     languages: Collection[str] = LANGUAGES,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a file's JSON value; `existing` are the names that already exist where it is merged."""
+    """Return every problem in a file's JSON value; `existing` are the names to which the file may refer."""
     match detect_format(value):
         case FileFormat.ROUTING:
             return validate(value, languages=languages, key_context=key_context, existing=existing)

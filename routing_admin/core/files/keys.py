@@ -50,7 +50,7 @@ def key_from_file(
         if existing and existing.kind is KeyKind.STORED and existing.fingerprint == mark:
             return existing, None
         return KeySpec(KeyKind.STORED, fingerprint=mark), text
-    # Only another key replaces a stored key; an empty field, a mask, a placeholder or `${…}` does not.
+    # Only a different key replaces a stored key; an empty field, a mask, a placeholder or `${…}` does not.
     if existing and existing.kind is KeyKind.STORED:
         return existing, None
     if form is KeyNotation.NOT_NEEDED:

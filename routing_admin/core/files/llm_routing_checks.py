@@ -1,4 +1,4 @@
-"""Check `llm-routing.json`: return every problem of any JSON value instead of raising (MMR-P3, MMR-P4)."""
+"""Check `llm-routing.json`: return every problem in any JSON value instead of raising an error (MMR-P3, MMR-P4)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class ExistingNames:
-    """Names that already exist where a file is merged: providers with their `envName`, and task types.
+    """Names in the configuration into which a file is merged: providers with their `envName`, and task types.
 
     With `may_have_no_route`, a configuration without routes is valid.
     """
@@ -134,7 +134,7 @@ def validate(
     key_context: KeyContext = NOWHERE,
     existing: ExistingNames = NO_NAMES,
 ) -> list[Problem]:
-    """Return every problem of a parsed `llm-routing.json`; `languages` are codes of languages that have a directive.
+    """Return every problem in a parsed `llm-routing.json`; `languages` are codes of languages that have a directive.
 
     A file need not repeat what is in `existing`, so it may consist of a single route.
     """

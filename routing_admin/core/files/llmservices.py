@@ -42,7 +42,7 @@ FIELD = "capabilitySources"
 
 
 def capability_sources(path: str, value: Any) -> Iterator[Problem]:
-    """Yield the problems of an object that maps each side (`input`, `output`) to an object of capability → source."""
+    """Yield the problems in an object that maps each side (`input`, `output`) to an object of capability → source."""
     if not isinstance(value, Mapping):
         yield wrong_type(path, translatable("an object"))
         return
@@ -169,7 +169,7 @@ RULES = (
 
 
 def validate_services(value: object, *, key_context: KeyContext = NOWHERE) -> list[Problem]:
-    """Return every problem of a parsed `llmservices.json`; invalid capabilities only cause warnings."""
+    """Return every problem in a parsed `llmservices.json`; invalid capabilities only cause warnings."""
     if not isinstance(value, Mapping):
         return [Problem("", translatable("The file must contain an object with the list services."), "type")]
     if "services" not in value:
@@ -203,7 +203,7 @@ def _problems(raw: object, path: str, ids: set[str], key_context: KeyContext) ->
 
 
 def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpec | None = None) -> ServiceSpec:
-    """Return the service that an entry describes, at its provider, which must be found first.
+    """Return the service that an entry describes; the caller must already have found its provider.
 
     Capabilities that were probed, found in the catalogue or disabled for the same model are kept if the entry does not
     mention them.

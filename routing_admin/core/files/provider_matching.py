@@ -196,7 +196,7 @@ class WrittenIdentity:
 
 
 def written_identity(configuration: Configuration) -> WrittenIdentity:
-    """Return the minimum that restores every provider and service when it is imported.
+    """Return the least that an export must contain so that an import restores every provider and service.
 
     If base URLs and keys do not identify the providers, list all providers, and let services name ambiguous ones.
     """

@@ -2,7 +2,7 @@
 
 The ledger records how much of each limit all processes have drawn. Calls reserve an amount before they start and settle
 it afterwards, so that all shares together never exceed the limit. The ledger books two amounts as debt, even if nothing
-is left of the limit: usage beyond a reservation, and an extension of a share while the ledger did not respond.
+is left of the limit: usage beyond a reservation, and what was added to a share while the ledger did not respond.
 """
 
 from __future__ import annotations
@@ -72,9 +72,8 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 
 GRANT_DIVISOR = 16
-"""A process draws 1/16 of what is left of a limit, or more if its calls need more. Enough is then left for other
-processes. Near the limit, each process draws only what its calls need.
-"""
+"""A process draws 1/16 of what is left of a limit, or more if its calls need more. This leaves enough for other
+processes. Near the limit, each process draws only what its calls need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """The ledger's state after an order: how much the process holds, all processes have drawn, and was granted now.
+    """The ledger's state after an order: what the process holds, what all processes have drawn, and what was granted.
 
     `in_demand` says that an order of another process was refused a moment ago.
     """
@@ -211,7 +210,7 @@ class Ledger(Protocol):
         """Book all orders, or none of them. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Return everything that a process holds but has neither used nor reserved, because it stops.
+        """Return everything that a process holds but has neither used nor reserved, because it is stopping.
 
         Raise an error if the ledger does not respond.
         """

@@ -17,7 +17,8 @@ from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 MIN_REQUESTS = 20
 """Minimum number of requests before the revision and after it; smaller samples are not compared."""
 MIN_STANDARD_ERRORS = 2.6
-"""Number of standard errors from which a difference counts; chance alone exceeds it in one of a hundred cases."""
+"""A difference counts if it is at least this many standard errors; by chance alone, this happens in one case in a
+hundred."""
 MIN_RATIO = 1.1
 """If the ratio of two median durations is at most this, they count as equal, regardless of the number of requests."""
 

@@ -57,7 +57,7 @@ class Finding(StrEnum):
 SKIPS = frozenset(
     {Finding.MISSING, Finding.DISABLED, Finding.NO_KEY, Finding.ORIGIN_REFUSED, Finding.UNREACHABLE},
 )
-"""Findings because of which a candidate is skipped."""
+"""Findings that cause a candidate to be skipped."""
 OF_SKIP: Mapping[SkipReason, Finding] = {
     SkipReason.NO_KEY: Finding.NO_KEY,
     SkipReason.ORIGIN_REFUSED: Finding.ORIGIN_REFUSED,
