@@ -50,7 +50,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
 
 
 class MatchQuality(IntEnum):
-    """How well a typed word matches; the best quality comes first."""
+    """How well a typed word matches; the best quality is listed first."""
 
     EXACT = 0
     BEGINNING = 1
@@ -120,7 +120,7 @@ def find_match(typed: str, item: Findable) -> MatchQuality | None:
 
 
 def without_kind_words(typed: str, kind: FoundKind) -> str:
-    """Return the query without words that stand for a kind, to search a list that contains only this kind."""
+    """Return the query without words that name a kind, to search a list that contains only this kind."""
     names = KIND_WORDS[kind]
     return " ".join(word for word in typed.split() if not any(name.startswith(word.casefold()) for name in names))
 

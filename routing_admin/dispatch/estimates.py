@@ -139,7 +139,7 @@ def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
 
 
 def count_tokens(planned: PlannedRequest) -> int | None:
-    """Return the token count of the first candidate's provider.
+    """Return the token count from the first candidate's provider.
 
     None if that provider has no token counter, or if the counter returns no number.
     """

@@ -36,7 +36,7 @@ def endpoint_at(
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> ModelEndpoint:
-    """Return the endpoint for a model at a provider, with the capabilities of its service, otherwise for text only.
+    """Return the endpoint for a model at a provider, with its service's capabilities, or text only without a service.
 
     `content` is the route's content policy. It overrides the service's, which overrides the installation's.
     `extra_body` contains the candidate's extra body fields, which override those of the service.
@@ -148,7 +148,7 @@ def _list_endpoints(state: Snapshot, content: Mapping[str, Any]) -> dict[str, Mo
 
 @lru_cache(maxsize=2)
 def build_registry(state: Snapshot) -> LlmServiceRegistry:
-    """Return the services as an `LlmServiceRegistry`, a type defined by the requirements, without keys."""
+    """Return the services, without keys, as an `LlmServiceRegistry`, a type that the requirements define."""
     return LlmServiceRegistry(
         LlmServiceConfig(
             id=service.id,

@@ -293,7 +293,7 @@ class Previewer:
 
 def _adaptation_key(reader: Reader) -> Hashable:
     slots = reader.slots
-    # Slots contain dictionaries, which cannot be hashed, so use their items.
+    # Slots contain dictionaries, which are not hashable, so use the dictionaries' items.
     parts = (slots.name, slots.max_request_bytes, slots.tool_media, *slots.by_kind.items())
     own = (reader.policies, reader.tool_media, reader.text_limit, reader.html_source, reader.window)
     return parts, reader.capabilities, *own

@@ -242,8 +242,8 @@ class Dispatch:
 
 def find_empty_answer(failed: Failure, chat: ChatRequest) -> Answer | None:
     """Return an empty answer if Claude ended its turn without text after a tool result, otherwise None."""
-    # Anthropic documents this under handling stop reasons, empty responses: the model has nothing to add. A retry or
-    # another candidate would only cost money.
+    # Anthropic documents this under "Handling stop reasons", "Empty responses": the model has nothing to add. A retry
+    # or another candidate would only cost money.
     after_tool = bool(chat.messages) and chat.messages[-1].role is Role.TOOL
     if failed.fault is Fault.EMPTY_CONTENT and failed.code == END_OF_TURN and after_tool:
         return Answer(usage=failed.usage or Usage())

@@ -1,4 +1,4 @@
-"""Store which parameters models have refused, so that all processes know them, also after a restart.
+"""Store which parameters models have refused, so that all processes know them even after a restart.
 
 Requests never wait for this. A refusal is deleted once no configured route or service uses its model, or when the
 provider's URL changes.

@@ -1,7 +1,7 @@
-"""Rebuild logged requests, so that it can be decided again how their files are delivered.
+"""Rebuild logged requests, so that the delivery of their files can be decided again.
 
-The log contains neither text nor bytes. The properties of a file are inferred from the delivery decisions recorded for
-it, such as its width, that it was in a tool result, or that its bytes could not be read. A conversion is assumed to
+The log contains neither text nor bytes. A file's properties, such as its width, whether it was in a tool result, or
+whether its bytes could be read, are inferred from the delivery decisions recorded for it. A conversion is assumed to
 succeed unless the log says that it failed.
 """
 
@@ -65,8 +65,8 @@ class PastFile:
         return self.filename or self.mime_type
 
     def shape(self, is_small: bool) -> tuple[Any, ...]:
-        """Return a key of all properties that may affect how the file is delivered."""
-        # The exact size of a small file affects no decision, only whether it is empty. But text may be truncated
+        """Return a key made of all properties that may affect how the file is delivered."""
+        # For a small file, only whether it is empty affects decisions, not its exact size. But text may be truncated
         # according to its size.
         size = bool(self.size) if is_small and self.kind is not Kind.TEXT and self.size is not None else self.size
         known = (self.width, self.pages, self.problem, self.converts, self.has_text, self.artifact_id is None)
@@ -94,8 +94,8 @@ class PastRequest:
     def shape(self, room: int) -> tuple[Any, ...]:
         """Return a key that is equal for requests that every chain would treat in the same way.
 
-        `room` is a number of bytes on the wire that every candidate accepts. The key omits the exact sizes of files
-        that fit into it.
+        `room` is a request size in bytes that every candidate accepts. If the files fit into it, the key omits their
+        exact sizes.
         """
         is_small = sum(wire_bytes(file.size) for file in self.files) <= room
         tries = [(key, attempt.outcome, attempt.status or 0, attempt.drops) for key, attempt in self.tries.items()]

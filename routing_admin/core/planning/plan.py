@@ -44,7 +44,7 @@ Pools = Mapping[str, tuple[PoolKey, ...]]
 """The keys of each provider that has several keys, by provider name."""
 
 CannotRead = Callable[[str, str], str | None]
-"""Function that maps a provider and model to the reason for which the model cannot read the request, or None."""
+"""Function that returns why the model at this provider cannot read the request, or None if it can."""
 
 
 class NoRouteError(Exception):
@@ -306,7 +306,7 @@ def describe_route_state(configuration: Configuration) -> DescribeRouteState:
 
 
 def wants_describer_along(configuration: Configuration, route: RouteSpec) -> bool:
-    """Return whether files are described by a model for any candidate of the route.
+    """Return whether a model describes files for any candidate of the route.
 
     The route's content policy takes precedence over the service's, which takes precedence over the installation's.
     """

@@ -1,9 +1,9 @@
-"""Replay logged requests along the draft of a route.
+"""Replay logged requests along a route's draft.
 
-Nothing is called and nothing is guessed. Each request is replayed along the old and the new chain, and each candidate's
-logged attempt is repeated: it fails in the same way, is skipped because of a cooldown, or answers. If the replay
-reaches a candidate that was not called, the result is unknown. `adapt` decides how files are delivered, as for a real
-request.
+Nothing is called and nothing is guessed. Each request is replayed along the old and the new chain, and each candidate
+does what it did according to the log: it fails in the same way, is skipped because of a cooldown, or answers. If the
+replay reaches a candidate that was not called, the result is unknown. `adapt` decides how files are delivered, as for a
+real request.
 """
 
 from __future__ import annotations

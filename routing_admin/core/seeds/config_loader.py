@@ -68,7 +68,7 @@ class ConfigLoader:
 
     @staticmethod
     def validate(value: object) -> list[Problem]:
-        """Return every problem of a JSON value, or an empty list if it is valid (MMR-P3, MMR-P4)."""
+        """Return every problem in a JSON value, or an empty list if it is valid (MMR-P3, MMR-P4)."""
         return llm_routing_checks.validate(value)
 
     @staticmethod

@@ -48,7 +48,7 @@ class DescriptionCache:
         return self._conversation
 
     def plan_for(self, reader: Reader) -> PlannedRequest:
-        """Return the request with a text style that looks up the descriptions for this reader."""
+        """Return the request with a text style that takes the descriptions for this reader from this cache."""
         style = replace(self.planned.style, description_of=partial(self.find, reader))
         return replace(self.planned, style=style)
 
@@ -83,7 +83,7 @@ class DescriptionCache:
         return ModelDescription(DescriptionState.BY_MODEL, outcome.describer, text, call)
 
     def answer_id_after(self, message: int) -> str:
-        """Return the id of the conversation that continues with the first answer after a message, or "" without one."""
+        """Return the id of the conversation that includes the first answer after a message, or "" if there is none."""
         later = self.planned.chat.messages[message + 1 :]
         answer = next((later_message for later_message in later if later_message.role is Role.ASSISTANT), None)
         return self.conversation_after(answer.text, (call.id for call in answer.tool_calls)) if answer else ""

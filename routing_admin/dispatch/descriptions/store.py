@@ -18,7 +18,7 @@ ALL_CONVERSATIONS = ""
 FAILURE_LIFETIME = timedelta(minutes=5)
 """After a failure, conversations with the same opening do not ask a model again for this long."""
 USE_INTERVAL = timedelta(hours=12)
-"""Minimum time between two updates of when a description was last used."""
+"""Minimum time between two updates of the time at which a description was last used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
