@@ -41,8 +41,8 @@ class AdmittedCall:
     """A call that `principal` made to `api`, parsed and planned.
 
     `name` is the model name in the answer; if it is empty, the answer contains the answering model's name. `labels` say
-    for which team, project and user the call is made. `reservation` is the part of its limits that the call has
-    reserved.
+    for which team, project and user the call is made. `reservation` is what the call has reserved from the agent's
+    limits.
     """
 
     api: ChatApi

@@ -46,7 +46,7 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 )
 """Chat APIs by path; Gemini's paths contain the model's name and are matched separately."""
 READ_TIMEOUT_SECONDS = 60.0
-"""Maximum number of seconds for which a caller may stop reading the response."""
+"""How long a caller may stop reading the response, in seconds."""
 WATCH_AFTER_SECONDS = 0.02
 """Seconds after which a task begins to watch for the caller's disconnect. Shorter calls save the cost of the task."""
 FOREVER = float(60 * 60 * 24 * 365)

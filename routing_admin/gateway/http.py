@@ -18,7 +18,7 @@ from routing_admin.platform.server.request_id import read_request_id
 
 @dataclass(slots=True)
 class RequestBytes:
-    """A request body that can be taken only once, so that its bytes and their parsed form are not in memory together.
+    """A request body that can be taken only once, so that its bytes and their parsed form are never both in memory.
 
     `broken` means that the body ended early. `room` is the slot that reserves the body's memory.
     """

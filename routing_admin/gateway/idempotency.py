@@ -193,8 +193,8 @@ class _ActiveClaim:
         self._renewal.cancel()
         work = partial(store_outcome, self._claim, outcome) if outcome else partial(release_key, self._claim)
         try:
-            # Shield this, because a disconnect must not lose the outcome; and catch errors, because they must not lose
-            # the answer.
+            # Shield this, so that the outcome is stored even if the caller disconnects. Catch errors, so that the
+            # caller still gets the answer if storing fails.
             stored = await asyncio.shield(run_in_thread(self._call, work))
         except Exception as error:
             log.error("the outcome of request %s is not stored", self._call.request_id, exc_info=error)

@@ -35,7 +35,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """The agent of a key, the stamp at the key's look-up, and the entry's expiry by the cache's clock."""
+    """A key's agent, the stamp when the key was looked up, and the entry's expiry by the cache's clock."""
 
     principal: Principal
     stamp: int

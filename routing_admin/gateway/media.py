@@ -94,7 +94,7 @@ class References:
 
 
 def find_by_either_id(find: Callable[[str], T | None], ref: str) -> T | None:
-    """Look up a reference, if necessary without the prefix of OpenAI's file ids, which some clients require."""
+    """Look up a reference, which may have the prefix of OpenAI's file ids that some clients require."""
     row = find(ref)
     return find(ref.removeprefix(OPENAI_PREFIX)) if row is None and ref.startswith(OPENAI_PREFIX) else row
 

@@ -68,7 +68,7 @@ class OpenStreams:
         return len(self._streams)
 
     def add(self, principal: Principal, stamp: int, waiting: WaitingPeriod) -> OpenStream:
-        """Check the key of a stream in the running event loop regularly until `remove` is called."""
+        """Register a stream of the running event loop; its key is checked regularly until `remove` is called."""
         stream = OpenStream(principal, stamp, waiting, asyncio.get_running_loop())
         self._streams.add(stream)
         self._thread.demand()

@@ -95,7 +95,8 @@ class AnswerStream:
             self.ended_by = error
             yield self.events.write_error(retriable_error(error), self.request_id)
         except KeyEndedError as error:
-            # If the answer is already complete, it does not matter that its key has become invalid meanwhile.
+            # If the answer is already complete, it does not matter that the caller's key has become invalid in the
+            # meantime.
             if self.finish is None:
                 self.ended_by = error
                 yield self.events.write_error(GatewayError(error.status, error.code, error.message), self.request_id)

@@ -30,9 +30,10 @@ MAX_CACHED_QUOTAS = 1000
 """If more quotas than this are cached, quotas of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""Maximum seconds that a call waits for all its limits together. On a busy machine it may need most of this time."""
+"""How many seconds a call waits at most for all its limits together. On a busy machine it may need most of this
+time."""
 CONCURRENT_WAIT_SECONDS = 0.5
-"""Maximum seconds that a call waits for the limit on concurrent calls, if that is the only one it waits for."""
+"""How many seconds a call waits at most for the limit on concurrent calls, if it waits for no other limit."""
 
 
 class QuotaClient:

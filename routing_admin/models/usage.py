@@ -75,8 +75,8 @@ class UsageSum(UsageCounts):
 class UsageRollup(UsageCounts):
     """Totals for one hour or day, grouped by one column of `UsageSum` and by currency (`request_log.usage_rollups`).
 
-    The row with an empty dimension represents the whole hour or day. Its `value` is a random token while the other rows
-    are being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
+    The row with an empty dimension covers the whole hour or day. Its `value` is a random token while the other rows are
+    being written, and empty once all of them exist. A migration that changes `UsageSum` deletes this table's rows,
     which are then rebuilt.
 
     `latencies` are histograms of answered requests (`request_log.latencies`): the row with the empty dimension covers

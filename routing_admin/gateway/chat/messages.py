@@ -229,7 +229,7 @@ def _read_call(value: Object, path: str, inner: list[str]) -> ToolCall:
     inner += other_fields(value, KNOWN_CALL_FIELDS, path)
     inner += other_fields(call, {"name", arguments_key}, call_path)
     custom = kind == "custom"
-    # Not every protocol supports custom tools, so report this field like other fields that not every protocol supports.
+    # Not every protocol supports custom tools, so add this field to the fields that may be unsupported.
     if custom:
         inner.append(call_path)
     name = require_text(call, "name", call_path)

@@ -61,7 +61,7 @@ class CallBlock:
     checked: int = 0
 
     def is_complete(self, *, followed: bool) -> bool:
-        """Return whether the arguments are a complete JSON object, so that nothing can follow.
+        """Return whether the arguments are a complete JSON object, so that nothing more can follow.
 
         A custom tool's arguments have no recognisable end, and a tool without parameters may receive no arguments (some
         hosts send ""). Vendors send calls one after another, so these calls are complete once the arguments of a later

@@ -47,7 +47,7 @@ CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Maps types of Anthropic's citations that refer to a location in a file to the fields of the location."""
+"""Maps each type of Anthropic's citations that refer to a location in a file to the location's fields."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},

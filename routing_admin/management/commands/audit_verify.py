@@ -1,4 +1,4 @@
-"""Verify by the audit log's hash chain that no entry has been changed, removed or inserted."""
+"""Use the audit log's hash chain to verify that no entry has been changed, removed or inserted."""
 
 from __future__ import annotations
 

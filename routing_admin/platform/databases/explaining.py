@@ -143,10 +143,10 @@ LOCK_SECONDS = 0.1
 
 
 def check_writable() -> None:
-    """Insert no rows into tables of each database; except for disk space, this needs all that a real insert needs.
+    """Run an INSERT of zero rows on tables of each database.
 
-    A locked database counts as writable. Raise `DatabaseError` or `InterfaceError` for an outage, which
-    `classify_error` can classify.
+    It needs everything that a real insert needs, except disk space. A locked database counts as writable. Raise
+    `DatabaseError` or `InterfaceError` for an outage, which `classify_error` can classify.
     """
     for alias, probes in PROBES.items():
         try:

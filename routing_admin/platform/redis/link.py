@@ -155,7 +155,7 @@ class RedisLink:
         return ":".join((self.prefix, *parts))
 
     def ask(self, work: Callable[[redis.Redis], T]) -> T:
-        """Return the result of `work`, or raise `RedisUnavailableError`, immediately during an outage."""
+        """Return the result of `work`, or raise `RedisUnavailableError`; during an outage, raise it immediately."""
         if self._client is None or not self._up:
             raise RedisUnavailableError(str(self._outage.sentence) if self._outage else "Redis was not asked yet.")
         return self._try(work, self._client)

@@ -90,7 +90,7 @@ def _write(handle: int, alerts: StoredAlerts) -> bool:
 def _parse(content: bytes) -> StoredAlerts:
     try:
         rows = json.loads(content)
-    except ValueError:  # The file is empty, or another process is just writing it.
+    except ValueError:  # The file is empty, or another process is writing it at this moment.
         return {}
     found = (StoredAlert(**{name: _value(name, value) for name, value in row.items()}) for row in rows)
     return {(alert.kind, alert.subject): alert for alert in found}

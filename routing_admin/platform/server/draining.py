@@ -106,7 +106,7 @@ class Draining:
             loop.call_soon_threadsafe(period.give_up)
 
     def listen(self) -> None:
-        """Begin draining on SIGTERM and SIGINT, in addition to the server's own handlers; only for the main thread."""
+        """Begin draining on SIGTERM and SIGINT, in addition to the server's own handlers; only in the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         loop = asyncio.get_running_loop()

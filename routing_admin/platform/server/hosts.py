@@ -1,4 +1,4 @@
-"""Check the `Host` header also outside of Django, but not on paths that only health probes request."""
+"""Check the `Host` header, even outside of Django, except on paths that only health probes request."""
 
 from __future__ import annotations
 

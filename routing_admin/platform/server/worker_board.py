@@ -34,8 +34,8 @@ FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
 """Environment variable that passes the folder's path to the processes that `serve` starts."""
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
-"""Maximum age in seconds of other processes' numbers; if a process is killed, its counts of up to this time are lost.
-"""
+"""Maximum age in seconds of other processes' numbers; if a process is killed, at most the counts of this time are
+lost."""
 MAX_CPU_SHARE = 0.01
 
 

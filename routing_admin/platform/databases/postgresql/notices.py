@@ -1,4 +1,4 @@
-"""Listen for PostgreSQL notifications of configuration changes, with which processes reload sooner than by polling."""
+"""Listen for PostgreSQL notifications of configuration changes, so that processes reload sooner than by polling."""
 
 from __future__ import annotations
 

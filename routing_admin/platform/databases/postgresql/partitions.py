@@ -55,7 +55,7 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 def make_days(now: datetime) -> int:
     """Create missing partitions from yesterday to `DAYS_AHEAD` days ahead, and return their number.
 
-    Return 0 on other databases than PostgreSQL. Raise database errors.
+    Return 0 on databases other than PostgreSQL. Raise database errors.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
