@@ -121,7 +121,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "routing_admin.platform.server.static_files.StaticFilesMiddleware",
     "routing_admin.platform.server.compression.CompressionMiddleware",
-    # SessionActivityMiddleware must come before SessionMiddleware, because it needs the key of the session after the
+    # SessionActivityMiddleware must precede SessionMiddleware, because it needs the key of the session after the
     # session has been saved.
     "routing_admin.platform.auth.session_activity.SessionActivityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

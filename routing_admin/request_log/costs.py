@@ -69,7 +69,7 @@ def list_waste(
     a request's row and of the rows of its attempts.
     """
     for at, row in enumerate(attempts, 1):
-        # Only the last attempt may have produced the answer.
+        # Only the last attempt can have produced the answer.
         answer = request if request["provider"] and at == len(attempts) else {}
         spent = [(row.get(name) or 0) - (answer.get(name) or 0) for name in SPENDING_COLUMNS]
         if any(spent):

@@ -97,7 +97,7 @@ def build_entry(
     prepared: Mapping[int, Prepared] | None = None,
     chat: ChatRequest | None = None,
 ) -> Entry:
-    """Return the log entry for a request, without its text and the bytes of its files.
+    """Return the log entry for a request, without its text or its files' bytes.
 
     `prepared` is what was sent to each candidate. `chat` is the canonical request, of which digests are kept if files
     were sent.
@@ -345,7 +345,7 @@ Row = TypeVar("Row")
 
 
 def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """Yield the rows in order, in chunks of the largest size that they fill; a smaller remainder is one chunk."""
+    """Yield the rows in order, in chunks of the largest size that the rest fills; a smaller rest is one chunk."""
     at = 0
     while at < len(rows):
         left = len(rows) - at

@@ -46,7 +46,7 @@ def write(entries: Iterable[Entry]) -> None:
 def build_rows(entries: Iterable[Entry]) -> Rows:
     """Convert log entries to rows.
 
-    If a provider's values cannot be converted, the row contains only the gateway's own ones.
+    If a provider's values cannot be converted, the row contains only the gateway's own values.
     """
     return [_build_row(entry) for entry in entries]
 

@@ -36,7 +36,7 @@ from routing_admin.platform.databases.router import LOGS
 log = logging.getLogger(__name__)
 
 AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
-"""Maximum number of stored bytes for one agent's answers and again for its inputs, and for all agents together."""
+"""Maximum number of stored bytes: per agent, separately for its answers and its inputs, and for all agents together."""
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes of a stored answer or of a stored input."""
 MAX_TURNS = 100

@@ -1,4 +1,4 @@
-"""Latencies over time of the requests that a search matches.
+"""Latencies over time, for the requests that match a search.
 
 If the search is for one agent, for one route or for all requests, ended hours and days come from roll-ups. Other times
 and other searches are counted from rows, as far back as the charts of requests (`volume.bounded_start`).
@@ -76,7 +76,7 @@ def read_rows(
     latency: Latency, search: Search, times: Range, now: datetime, by_minute: bool
 ) -> dict[datetime, Histogram]:
     """Return the histograms of matching rows between two times, by minute or by hour, with one query."""
-    # Group times by the start of their text in UTC: up to the hour it has 13 characters, up to the minute 16.
+    # Group by the beginning of each time's text in UTC: 13 characters identify the hour, and 16 the minute.
     place = Left(Cast("started_at", CharField()), 16 if by_minute else 13)
     rows = filter_rows(search, now).filter(started_at__gte=times[0], started_at__lt=times[1])
     counted = select_timed(rows, latency).annotate(place=place).values_list("place", bucket_expression(latency))

@@ -1,4 +1,4 @@
-"""How much of their limits agents, keys, teams and projects have used, and calls that money budgets could not count."""
+"""How much of their limits agents, keys, teams and projects have used, and the number of calls without a known price."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def count_uncounted(
 
 
 def list_uncounted(configuration: Configuration, exchange: ExchangeTable) -> Mapping[tuple[str, Meter], int]:
-    """Return `count_uncounted` for all agents, teams and projects with a budget."""
+    """Return the counts of `count_uncounted` for all agents, teams and projects with a budget."""
     limits = {agent_holder_id(agent.id): parse_limits(agent.limits) for agent in configuration.agents}
     for label, label_limits in configuration.limits_by_label.items():
         kind, _, name = label.partition(":")

@@ -26,7 +26,7 @@ from routing_admin.platform.databases.router import LOGS
 from routing_admin.request_log.journal import journal
 
 LIFETIME = timedelta(days=1)
-"""Time after the start of the first call for which repeated calls with its key get the same outcome."""
+"""For this long after the start of the first call, repeated calls with its key get the same outcome."""
 LEASE = timedelta(seconds=60)
 """Time for which a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
@@ -88,7 +88,7 @@ def digest_parts(*parts: str) -> str:
 def claim_key(
     digest: str, fingerprint: str, request_id: str, now: datetime | None = None
 ) -> Claim | StoredOutcome | ConflictingCall:
-    """Return the right to answer the call, or the outcome of the call that holds the key, or the conflict with it.
+    """Return the right to answer the call, or else the outcome of the call that holds the key, or why they conflict.
 
     Raise database errors.
     """

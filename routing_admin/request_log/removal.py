@@ -10,7 +10,7 @@ from routing_admin.request_log.usage_sums import forget_rollups
 
 
 def remove_requests(surface: str, project: str) -> None:
-    """Remove a surface's requests, and the usage sums of a project, which must be a label of only these requests."""
+    """Remove a surface's requests and a project's usage sums; only these requests may have the project as a label."""
     requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
     with transaction.atomic(using=LOGS):
         AttemptLog.objects.filter(request__in=requests).delete()

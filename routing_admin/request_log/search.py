@@ -354,7 +354,7 @@ def _completions(word: str, values: Mapping[str, Sequence[str]]) -> Iterator[str
 
 
 def match_names(part: str, names: Sequence[str]) -> list[str]:
-    """Return the names that contain `part`, ignoring case; names that start with it come first."""
+    """Return the names that contain `part`, ignoring case; names that start with it are first."""
     needle = part.casefold()
     found = [name for name in names if needle in name.casefold()]
     return sorted(found, key=lambda name: not name.casefold().startswith(needle))

@@ -58,7 +58,7 @@ def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
 
 
 def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetime]:
-    """Yield the starts of the days or hours that overlap a range."""
+    """Yield the start times of the days or hours that overlap a range."""
     at = period_start(span, begin)
     while at < stop:
         yield at

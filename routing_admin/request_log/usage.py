@@ -191,7 +191,7 @@ def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
 SMALLEST = "provider"
 """The column with the fewest values.
 
-The sums by any column have the same total, and the sums by this column are the fewest to add up.
+Whichever column is used, the sums have the same total, but this column has the fewest sums to add up.
 """
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
@@ -203,15 +203,16 @@ UNION ALL SELECT start, NULL, currency, {by_start} FROM ({smallest}) AS rollups 
 """Query for the sums by value, and the sums by hour or day.
 
 It reads roll-ups where they exist, and the rows of all other periods once. Each of the four parts is summed separately,
-so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start may have.
-The first two parts determine the column types, because PostgreSQL would treat columns that contain only NULL as text.
+so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start time may
+have. The first two parts determine the column types, because PostgreSQL would treat columns that contain only NULL as
+text.
 """
 
 
 def _sum_up(
     times: SummedTimes, starts: Sequence[datetime], name: str, filters: Mapping[str, str], counted: Collection[str]
 ) -> tuple[dict[Any, Counts], dict[datetime, Counts]]:
-    # There may be thousands of pairs of a value and a start, so let the database add them up.
+    # There may be thousands of pairs of a value and a start time, so let the database add them up.
     is_folded = times.folded.__contains__
     rows = UsageSum.objects.filter(span=times.span, start__in=list(filterfalse(is_folded, starts)), **filters)
     rollups = UsageRollup.objects.filter(span=times.span, start__in=list(filter(is_folded, starts)))

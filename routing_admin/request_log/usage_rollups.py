@@ -48,11 +48,11 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""Query for the starts of all hours or days that have sums, each of which is found by one index lookup."""
+"""Query for the start times of all hours or days that have sums; it finds each with a single index lookup."""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return the starts of the hours or days that have sums, in order."""
+    """Return the start times of the hours or days that have sums, in order."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])

@@ -1,4 +1,7 @@
-"""Usage of a few groups over time for charts, and of the previous period, read only from sums, never from requests."""
+"""Usage over time of a few groups and of the previous period, for charts.
+
+It is read only from sums, never from requests.
+"""
 
 from __future__ import annotations
 

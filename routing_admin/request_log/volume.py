@@ -136,9 +136,9 @@ def _count_rows(
     volume = Volume(bounded_start(start, stop, now) if is_bounded else start)
     if volume.since >= stop:
         return volume
-    # Group times by the start of their text in UTC: up to the minute it has 16 characters, up to the ten minutes 15.
-    # Ten minutes fit into the hours and days of every time zone, except for offsets such as +05:45, with which a bar
-    # may be shifted by five minutes.
+    # Group by the beginning of each time's text in UTC: 16 characters identify the minute, and 15 the ten minutes. Ten
+    # minutes fit into the hours and days of every time zone, except for offsets such as +05:45, with which a bar may be
+    # shifted by five minutes.
     key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
     rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
     counted = rows.annotate(place=key).values_list("place", "ending", "fell_back").annotate(count=Count("pk"))
@@ -151,7 +151,7 @@ def _count_rows(
 
 
 def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
-    """Return a time, not before `start`, between which and `stop` at most `MAX_SCANNED` requests began."""
+    """Return a time from `start` on, so that at most `MAX_SCANNED` requests began between it and `stop`."""
     spans = [UsageSum.HOUR] if has_hours(start, now) else [UsageSum.DAY, UsageSum.HOUR]
     for span in spans if has_hours(stop, now) else [UsageSum.DAY]:
         starts = list(list_touched(span, start, stop))

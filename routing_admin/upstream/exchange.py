@@ -142,7 +142,7 @@ async def _content(request: UpstreamRequest) -> Blocks | RequestBody | None:
     body = RequestBody(pieces)
     if body.length > MAX_SINGLE_WRITE:
         return body
-    # Read files from another machine in a thread, because this would block the event loop.
+    # Read files from another machine in a thread, because reading them would block the event loop.
     return await asyncio.to_thread(body.blocks) if body.is_remote else body.blocks()
 
 
