@@ -1,4 +1,4 @@
-"""How much of their limits agents, keys, teams and projects have used, and the number of calls without a known price."""
+"""How much of their limits agents, keys, teams and projects have used, and the number of unpriced calls."""
 
 from __future__ import annotations
 
