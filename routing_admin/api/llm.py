@@ -109,7 +109,7 @@ async def send(request: HttpRequest) -> HttpResponse:
 
 
 def list_own_label_holders(principal: Principal) -> Sequence[LimitHolder]:
-    """Return the labels on the agent's key for which the current configuration has a budget."""
+    """Return those labels on the agent's key that have a budget in the current configuration."""
     return list_label_holders(snapshot.current().configuration, principal.key_owner, principal.labels)
 
 

@@ -25,7 +25,7 @@ from routing_admin.platform.databases.append_only import missing_triggers
 from routing_admin.platform.databases.router import one_moment
 
 QUEUE = 0x617564
-"""Key of the PostgreSQL advisory lock under which audit entries are appended."""
+"""Key of the PostgreSQL advisory lock that a process holds while it appends an audit entry."""
 NOTED = "audit_heads"
 """File in the data directory with one line for each recorded head of the hash chain. It reveals whether entries were
 removed from the end of the log.
@@ -69,11 +69,11 @@ def find_head() -> AuditHead | None:
 
 
 RUNS = 20
-"""Maximum number of audit entries that `list_runs` reads."""
+"""Maximum number of audit entries for `list_runs` to read."""
 
 
 def list_runs(action: str) -> list[datetime]:
-    """Return the times at which an action was performed, newest first."""
+    """Return when an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
     # A backup entry with a folder records the automatic copy before a migration, which does not count as a backup run.
     return [event.created_at for event in events if "folder" not in event.details]

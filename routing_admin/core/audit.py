@@ -14,8 +14,7 @@ from typing import Any
 START = "0" * 64
 """Value of `previous` in the first entry."""
 MAX_COMPARED = 100
-"""Maximum number of other invalid entries with which an invalid entry is compared, to find entries that were
-swapped."""
+"""To find swapped entries, each invalid entry is compared with at most this many others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditHead:
-    """Number and hash of the audit log's newest entry at the time when they were recorded elsewhere."""
+    """Number and hash that the audit log's newest entry had when they were recorded elsewhere."""
 
     number: int
     sha256: str

@@ -39,7 +39,7 @@ PATIENT_TIMEOUTS = Timeouts(connect=5, first_content=60, between=30, total=90)
 GREETING = ChatRequest((Message(Role.USER, (TextPart("Say hello."),)),), max_tokens=64)
 MAX_MODELS = 5000
 MAX_OPTIONS = 4
-"""Maximum number of quirks that a test adds after refusals before it gives up."""
+"""Maximum number of quirks that a test tries after refusals before it gives up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

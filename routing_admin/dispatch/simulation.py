@@ -244,7 +244,7 @@ TYPES: Mapping[Kind, tuple[str, str]] = {
 """MIME type and file extension for each kind of file."""
 FILLER_TEXTS = "lorem ipsum "
 BYTES_PER_LETTER = 20
-"""Size of a document file in bytes, for each character of its text."""
+"""Bytes in a document file per character of its text."""
 BLOCK = 65_536
 
 

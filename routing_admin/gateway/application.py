@@ -48,7 +48,7 @@ CHAT_APIS: Mapping[str, ChatApi] = MappingProxyType(
 READ_TIMEOUT_SECONDS = 60.0
 """How long a caller may stop reading the response, in seconds."""
 WATCH_AFTER_SECONDS = 0.02
-"""Seconds after which a task begins to watch for the caller's disconnect. Shorter calls save the cost of the task."""
+"""After this many seconds, a task starts to watch for a disconnect of the caller. Shorter calls need no such task."""
 FOREVER = float(60 * 60 * 24 * 365)
 
 Message = MutableMapping[str, Any]

@@ -27,7 +27,7 @@ from routing_admin.upstream.bodies import AnswerTooLargeError, BadEncodingError,
 PARAM_CHARS = 200
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 PACKED_BLOCK = 1024
-"""Number of compressed bytes that are processed at a time, which expand to at most 1 MiB."""
+"""Number of compressed bytes to process at a time; they expand to at most 1 MiB."""
 
 
 def is_packed(call: HttpCall) -> bool:

@@ -26,9 +26,9 @@ from routing_admin.request_log.kept_answers import Turn
 
 SSE = "text/event-stream"
 SMALL_BYTES = 2 * 1024 * 1024
-"""Maximum size in bytes of a body whose content is examined without a thread.
+"""Maximum size in bytes of a body to examine without a thread.
 
-Switching to a thread would take longer than the examination.
+For such a body, switching to a thread would take longer than examining it.
 """
 MAX_ANSWERS = 8
 """Maximum number of answers to one request. Each answer is an upstream call."""

@@ -26,9 +26,9 @@ from routing_admin.configuration.stamped_cache import OUTAGE_SECONDS, StampedCac
 from routing_admin.platform.databases.unavailable import is_unavailable
 
 ENTRY_SECONDS = 20.0
-"""Seconds for which an entry is fresh.
+"""How long an entry is fresh, in seconds.
 
-This must be less than a minute, the interval at which a key's last use is recorded.
+This must be less than a minute, because a key's last use is recorded once a minute.
 """
 MAX_ENTRIES = 1000
 
@@ -45,8 +45,8 @@ class _CachedKey:
 class KeyCache:
     """Cache of authenticated keys.
 
-    `clock` returns monotonic seconds and must be the clock that `newest` uses; `now` returns the current time, by which
-    keys expire.
+    `clock` returns monotonic seconds and must be the clock that `newest` uses; `now` returns the current time, which
+    decides whether a key has expired.
     """
 
     def __init__(

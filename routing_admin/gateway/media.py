@@ -60,7 +60,7 @@ ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024
-"""Number of base64 characters that are decoded at a time, a multiple of four."""
+"""Number of base64 characters to decode at a time, a multiple of four."""
 
 Find = Callable[[str], FilePart | None]
 """Function that returns the file for a reference visible to the agent, or None if the file never existed.
@@ -116,7 +116,7 @@ class InlineContent:
 
     @property
     def cache_key(self) -> str:
-        """Return a hash of the bytes, under which extractions are cached."""
+        """Return a hash of the bytes, which is the cache key of their extractions."""
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:

@@ -21,9 +21,9 @@ from routing_admin.platform.databases.unavailable import WAIT_SECONDS
 
 PATH = "/mcp"
 KEY = "routing_admin.mcp_caller"
-"""Key under which the ASGI scope contains the caller."""
+"""The ASGI scope's key for the caller."""
 LONG_STRINGS = "routing_admin.mcp_texts"
-"""Key under which the ASGI scope maps placeholders in the body to the long strings that they replace."""
+"""The ASGI scope's key for a mapping of placeholders in the body to the long strings that they replace."""
 
 
 @dataclass(frozen=True, slots=True)

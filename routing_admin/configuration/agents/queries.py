@@ -30,7 +30,7 @@ class CapabilityReading:
 
 
 NAMES = 5
-"""Maximum number of agents that a page names as possible recipients of a message."""
+"""Maximum number of agents to name on a page as possible recipients of a message."""
 
 
 @dataclass(frozen=True, slots=True)

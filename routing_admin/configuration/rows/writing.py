@@ -245,7 +245,7 @@ def agent_fields(spec: AgentSpec, services: Mapping[str, Service]) -> dict[str, 
 def write_key_terms(new: Configuration) -> None:
     terms_by_key = {public_id: terms for agent in new.agents for public_id, terms in agent.keys.items()}
     for row in AgentKey.objects.filter(agent__origin=Agent.Origin.ADMINISTRATOR):
-        # A key that the configuration does not mention has the terms with which it was issued.
+        # A key that the configuration does not mention keeps the terms that it was issued with.
         terms = terms_by_key.get(row.public_id, row.issued_terms)
         if not same_json(row.terms, terms):
             row.terms = terms

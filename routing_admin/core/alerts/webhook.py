@@ -34,9 +34,9 @@ from capabilities.core.providers.redaction import redact
 from capabilities.core.translatable import Translatable, translatable
 
 TEXT_BYTES = 2000
-"""Maximum length of a message in bytes, below the smallest limit of the chat services."""
+"""Maximum length of a message in bytes, just below the smallest limit of any chat service."""
 MAX_QUOTED = 300
-"""Maximum number of characters that are quoted from a chat service's error message."""
+"""Maximum number of characters to quote from a chat service's error message."""
 
 
 class ShapeName(StrEnum):

@@ -190,7 +190,7 @@ class RouteSpec:
 
 @dataclass(frozen=True, slots=True)
 class AliasSpec:
-    """An alias and the model name for which it is used (`task:…`, a service id …); the alias `*` matches every name."""
+    """An alias for a route (`task:…`), a service or another model name; the alias `*` matches every name."""
 
     name: str
     target: str

@@ -75,8 +75,8 @@ class PoolKey:
 class PlannedCandidate:
     """A provider and model in a chain; `skip` is set if it is already known that the candidate cannot be called.
 
-    `protocol` is the provider's protocol. `skip_param` is the part of the request because of which the candidate is
-    skipped. `keys` are the provider's usable keys, or empty if it has only one.
+    `protocol` is the provider's protocol. `skip_param` is the part of the request that causes the skip. `keys` are the
+    provider's usable keys, or empty if it has only one.
     """
 
     index: int
@@ -124,8 +124,8 @@ class Call:
     """Step of a run: call this candidate now.
 
     `timeouts.total` is the time left for the whole request, in seconds. `without_params` are parameters to omit.
-    `without_capabilities` are capabilities to treat as missing; `*` means all except text. `limit_name` is the name
-    under which the token limit is sent, or None for the provider's usual name. `key` is the key to use if the provider
+    `without_capabilities` are capabilities to treat as missing; `*` means all except text. `limit_name` is the
+    parameter name for the token limit, or None for the provider's usual name. `key` is the key to use if the provider
     has several.
     """
 

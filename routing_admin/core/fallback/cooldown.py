@@ -22,7 +22,7 @@ FAILURES_IN_A_ROW = 3
 STEP_SECONDS = 30.0
 MAX_COOLDOWN_SECONDS = 300.0
 DEFAULT_LIMIT_SECONDS = 60.0
-"""Cooldown in seconds after a rate limit for which the provider named no plausible wait."""
+"""Cooldown in seconds after a rate limit, if the provider did not say how long to wait or gave an implausible time."""
 PAYMENT_SECONDS = 600.0
 MAX_JITTER = 0.1
 """Maximum random extension of a cooldown, as a fraction of its length. A cooldown is never made shorter."""
@@ -59,7 +59,7 @@ class Cooldowns(Protocol):
         """Clear every failure of the candidate, and failures that concern its whole provider."""
 
     def record_failure(self, provider: str, model: str, failure: Failure, verdict: Verdict) -> None:
-        """Record the failure with which an attempt at the candidate ended."""
+        """Record the failure that ended an attempt at the candidate."""
 
     def release_probe(self, provider: str, model: str) -> None:
         """Release the probe that this request claimed, because its call had no result (such as a cancelled call)."""

@@ -20,9 +20,9 @@ from routing_admin.core.fallback.table import TABLE, Effect, Scope
 MAX_CONVERSATIONS = 10_000
 """Maximum number of conversations whose key is remembered. If there are more, the one idle longest is evicted."""
 CONVERSATION_SECONDS = 3600.0
-"""Seconds after which the key of an idle conversation is forgotten; no vendor caches prompts for longer."""
+"""How long an idle conversation's key is remembered, in seconds; no vendor caches prompts for longer."""
 REPUBLISH_SECONDS = 600.0
-"""Seconds after which other processes are notified again of the key of a conversation that continues."""
+"""While a conversation continues, other processes are notified of its key again after this many seconds."""
 
 
 @dataclass(frozen=True, slots=True)

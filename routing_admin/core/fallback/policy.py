@@ -152,7 +152,7 @@ def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait in seconds. If a provider asks for a longer wait, this one is used."""
+"""Maximum wait in seconds; if a provider asks for a longer wait, it is shortened to this."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 

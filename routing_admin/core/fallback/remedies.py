@@ -12,7 +12,7 @@ from capabilities.core.translatable import translatable
 
 
 class Remedy(StrEnum):
-    """The page on which an administrator can correct the cause; the value is the page's URL name."""
+    """The page where an administrator can correct the cause; the value is the page's URL name."""
 
     NONE = ""
     PROVIDER = "provider"
@@ -22,7 +22,7 @@ class Remedy(StrEnum):
 
 
 class Advice(NamedTuple):
-    """A sentence with the placeholders `%(provider)s` and `%(model)s`, and the page on which to act."""
+    """A sentence with the placeholders `%(provider)s` and `%(model)s`, and the page where an administrator can act."""
 
     sentence: str
     page: Remedy = Remedy.NONE

@@ -82,7 +82,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""Value of `status` with which the caller receives the status of the provider's response."""
+"""Value of `status` that passes the status of the provider's response on to the caller."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -127,7 +127,7 @@ class FaultRow:
     """HTTP status if all candidates of a chain ended with this fault: 429 for rate limits, 504 for timeouts."""
 
     groups: tuple[Group, ...] = ()
-    """Groups by which a route's rule can match this fault, in addition to its own code."""
+    """Groups that also match this fault in a route's rules, in addition to its own code."""
     is_callers: bool = False
     """Whether the request's contents cause the fault, which then says nothing about the provider's health."""
     after_content: bool = False

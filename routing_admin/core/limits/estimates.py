@@ -17,7 +17,7 @@ from capabilities.core.wire import Answer, Media, Usage
 IMAGE_TOKENS = 1290
 """Number of tokens that Gemini counts for a generated image; other vendors count about the same number."""
 SOUND_BYTES = 2000
-"""Bytes of generated audio per token: vendors count 20 to 25 tokens for one second, which has 48,000 bytes."""
+"""Bytes of generated audio per token: vendors count 20 to 25 tokens for each second, which takes 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
 """Estimated tokens of an answer if the request sets no limit."""
 

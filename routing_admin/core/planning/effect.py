@@ -15,7 +15,7 @@ from typing import Any
 from routing_admin.core.configuration.specs import CandidateSpec, Configuration
 
 MIN_REQUESTS = 20
-"""Minimum number of requests before the revision and after it; smaller samples are not compared."""
+"""Minimum number of requests, both before and after the revision; smaller samples are not compared."""
 MIN_STANDARD_ERRORS = 2.6
 """A difference counts if it is at least this many standard errors; by chance alone, this happens in one case in a
 hundred."""
@@ -25,7 +25,7 @@ MIN_RATIO = 1.1
 DESCRIPTIVE_FIELDS = frozenset(
     {"name", "display_name", "description", "price", "sources", "capability_tags", "extra", "routed"},
 )
-"""Fields of a provider or service that have no influence on requests."""
+"""Fields of a provider or service that do not affect requests."""
 
 
 @dataclass(frozen=True, slots=True)

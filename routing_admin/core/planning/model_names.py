@@ -146,7 +146,7 @@ TABLE: tuple[Callable[[Configuration, str], NamedRoute | None], ...] = (_task, _
 NOT_ALLOWED = "model_not_allowed"
 NOTHING = translatable("nothing")
 MAX_NAMES = 20
-"""Maximum number of allowed names that an error message lists."""
+"""Maximum number of allowed names to list in an error message."""
 
 
 class ModelNotAllowedError(LookupError):
@@ -163,7 +163,7 @@ class ModelNotAllowedError(LookupError):
 
 
 def check_allowed(limits: AgentLimits | None, configuration: Configuration, target: NamedRoute, name: str) -> None:
-    """Raise `ModelNotAllowedError` if the caller may not use the route or service to which `name` refers."""
+    """Raise `ModelNotAllowedError` if the caller may not use the route or service that `name` refers to."""
     if limits is None or limits.models is None:
         return
     # The candidates are not checked: permission for a route covers every model in its chain.
@@ -172,7 +172,7 @@ def check_allowed(limits: AgentLimits | None, configuration: Configuration, targ
 
 
 def target_names(configuration: Configuration, target: NamedRoute) -> tuple[str, ...]:
-    """Return the names by which limits can allow a target.
+    """Return the names that limits can use to allow a target.
 
     A provider's model without a model service has no such name.
     """

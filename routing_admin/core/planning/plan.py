@@ -263,9 +263,7 @@ def _override(base: Timeouts, own: Mapping[str, Any]) -> Timeouts:
 # A conversation is recognised by its first messages, so that it uses the same provider key in every turn.
 
 OPENING_CHARACTERS = 4096
-"""Number of characters of each text that the digest covers. Conversations that differ only after that may
-share a key.
-"""
+"""How many characters of each text the digest covers. Conversations that differ only after that may share a key."""
 
 
 def opening_text(chat: ChatRequest) -> str:

@@ -146,7 +146,7 @@ def _find_step(place: WalkCandidate, chain: WalkChain, past_try: PastTry | None)
     if past_try is None or past_try.outcome in (CANCELLED, ABORTED):
         return _Step.UNKNOWN
     if past_try.outcome == OK:
-        # The candidate answered a request from which something had been dropped; the chain may forbid that.
+        # The candidate answered a request with something dropped from it; the chain may forbid that.
         return _Step.PASSES if chain.refuses_drops and past_try.drops else _Step.ANSWERS
     if past_try.outcome in SKIPS:
         return SKIPS[past_try.outcome](place, chain)
@@ -177,9 +177,8 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
         lambda _, __: _Step.UNKNOWN,
     ),
 }
-"""Maps each reason for which a logged request skipped a candidate to a function that decides what would happen under
-the new configuration.
-"""
+"""Maps each reason why a logged request skipped a candidate to a function that decides what would happen under the new
+configuration."""
 
 
 class DifferenceKind(StrEnum):

@@ -18,7 +18,7 @@ ALL_CONVERSATIONS = ""
 FAILURE_LIFETIME = timedelta(minutes=5)
 """After a failure, conversations with the same opening do not ask a model again for this long."""
 USE_INTERVAL = timedelta(hours=12)
-"""Minimum time between two updates of the time at which a description was last used."""
+"""The time of a description's last use is updated at most once in this period."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

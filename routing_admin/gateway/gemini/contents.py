@@ -55,7 +55,7 @@ READ = frozenset({*CONTENT_FIELDS, "thought", "thoughtSignature", "partMetadata"
 STORED = "files/"
 """Prefix of file ids in Google's file store. Clients may also put it before an artifact's id."""
 ANSWERS = ("result", "output", "error")
-"""Names of the single field in which Gemini's clients wrap a function response that is not an object."""
+"""Field names that Gemini's clients use to wrap a function response that is not an object."""
 VIDEO_HOSTS = ("youtube.com", "youtu.be")
 
 

@@ -105,7 +105,7 @@ PARSED_BODY_FIELDS = frozenset(
 )
 """Fields that are parsed here; all other fields are dropped and reported as dropped."""
 REFUSED = ("cachedContent", "continuationToken")
-"""Fields that refer to content stored by Google, which are refused."""
+"""Fields that are refused because they refer to content stored by Google."""
 NOT_KEPT = translatable("%(param)s refers to something that is not stored here. Send the item itself.")
 CONFIG = "generationConfig"
 PARSED_FIELDS = frozenset(

@@ -62,11 +62,11 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
 )
 """Maps the other types of Anthropic's citations to the fields that Anthropic's clients require."""
 THREAD_REFUSED = "thread_unsupported_request"
-"""Error code after which Anthropic's clients send the whole conversation instead of a thread's id."""
+"""After this error code, Anthropic's clients send the whole conversation instead of a thread's id."""
 TIERS = ("standard", "priority", "batch")
 """Service tiers of Anthropic; other vendors' tiers are omitted from the answer."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
-"""Anthropic's stop reasons that have no canonical equivalent, but to which Anthropic's clients react."""
+"""Anthropic's stop reasons that have no canonical equivalent but matter to Anthropic's clients."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})
 """The end of a message that is not finished.
 

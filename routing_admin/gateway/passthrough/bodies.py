@@ -23,7 +23,7 @@ from routing_admin.gateway.http import HttpCall
 FORM_TYPE = "multipart/form-data"
 ANY_TYPE = "application/octet-stream"
 BLOCK = 256 * 1024
-"""Number of bytes of a file that are sent at a time."""
+"""Number of bytes of a file to send at a time."""
 
 
 class FormBody(dict[str, tuple[str | FormFile, ...]]):

@@ -33,7 +33,7 @@ from routing_admin.gateway.passthrough.bodies import FormBody, read_body
 PARSED_FIELDS = frozenset({"model", "task_type"})
 """Fields that are parsed here and not passed on; the provider gets its own model name instead."""
 FORMAT, COUNT = "response_format", "n"
-"""Fields that are also parsed, because the answer depends on them, but are passed on."""
+"""Fields that are passed on as well as parsed, because the answer depends on them."""
 
 
 def parse(operation: Operation, body: Object, find: Find) -> ChatCall:

@@ -30,11 +30,11 @@ FUNCTION_KEYS = FUNCTION_FIELDS[PROTOCOL].keys() | {"type", "name", "description
 ADDED = "additional_tools"
 """Type of an input item that adds tools during a conversation."""
 MAX_NAME_LENGTH = 64
-"""Maximum length of a tool name that every vendor accepts."""
+"""Maximum length of a tool name; every vendor accepts names of this length."""
 
 
 def join_name(namespace: str, name: str) -> str:
-    """Return the single name under which a model receives a tool in a namespace; it is the same in every turn."""
+    """Return the single name that a model receives for a tool in a namespace; it is the same in every turn."""
     joined = f"{namespace}__{name}" if namespace else name
     if len(joined) <= MAX_NAME_LENGTH:
         return joined
