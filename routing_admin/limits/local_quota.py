@@ -10,13 +10,13 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Period, Share, Window, window_at
 
 REPORT_SECONDS = 2.0
-"""Seconds between two reports of usage to the ledger. An unused share is returned to the ledger after the same time."""
+"""Seconds between two reports of usage to the ledger. An unused share is also returned to the ledger after this
+time."""
 CONCURRENT_REPORT_SECONDS = 0.1
 """The same as `REPORT_SECONDS`, but for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
 """Seconds between two renewals of an unchanged share. If the ledger does not respond for `LEASE_SECONDS`, the share is
-no longer valid.
-"""
+no longer valid."""
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
 
@@ -131,7 +131,7 @@ class LocalQuota:
     def serve(self, clock: float) -> None:
         """Grant waiting calls their amounts in order.
 
-        A call for which too little of the limit is left receives None.
+        A call receives None if too little of the limit is left for it.
         """
         waiting, self.waiters = self.waiters, []
         for waiter in waiting:

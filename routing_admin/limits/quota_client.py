@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.1
 WAITING_PAUSE_SECONDS = 0.02
 """Seconds between two rounds of the thread while calls are waiting."""
 MAX_ORDERS = 200
-"""Maximum number of orders that are sent to the ledger in one transaction."""
+"""Maximum number of orders to send to the ledger in one transaction."""
 MAX_CACHED_QUOTAS = 1000
 """If more quotas than this are cached, quotas of past windows are dropped."""
 END_SECONDS = 10

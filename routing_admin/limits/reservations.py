@@ -94,7 +94,7 @@ class Reservation:
         await self._reserve(self._entry(self._size, holders))
 
     def beside(self) -> Reservation:
-        """Return a reservation for an additional call on behalf of this one, for which only usage is counted."""
+        """Return a reservation for an additional call on behalf of this one; only the call's usage is counted."""
         return Reservation(self._holders, self._keeper)
 
     async def reserve(

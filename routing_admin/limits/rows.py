@@ -168,7 +168,7 @@ def list_used(holders: Iterable[str], now: datetime) -> Mapping[tuple[str, Meter
 # Label budgets: the budgets of a call's team and project, and the agent's budget for each end user.
 
 MAX_USERS = 10_000
-"""Maximum number of end users per agent and day that have a budget of their own. All others share one budget."""
+"""Maximum number of end users per agent and day with a budget of their own. All others share one budget."""
 OTHER_USERS = "(other)"
 
 

@@ -11,9 +11,9 @@ class FireDrill(models.Model):
     provider = models.CharField(max_length=120, db_index=True)
     actor = models.CharField(max_length=150)
     started_at = models.DateTimeField()
-    # Planned end, or the time at which the drill was stopped early.
+    # When the drill is planned to end, or when it was stopped early.
     ends_at = models.DateTimeField()
-    # Time when the drill's end was written to the audit log.
+    # When the drill's end was written to the audit log.
     noted_at = models.DateTimeField(null=True)
 
     class Meta:

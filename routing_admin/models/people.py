@@ -74,7 +74,7 @@ class SignInAttempt(models.Model):
 
 
 class LinkedIdentity(models.Model):
-    """A user's account at an identity provider, with which the user signs in."""
+    """A user's account at an identity provider, used to sign in."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="linked_identities")
     provider = models.CharField(max_length=30)

@@ -110,7 +110,7 @@ class LimitWindow(models.Model):
     window = models.CharField(max_length=20)
     drawn = models.BigIntegerField(default=0)
     ends_at = models.DateTimeField(null=True, db_index=True)
-    # Time at which a process was last refused an amount.
+    # When a process was last refused an amount.
     wanted_at = models.DateTimeField(null=True)
     wanted_by = models.CharField(max_length=32, blank=True)
 

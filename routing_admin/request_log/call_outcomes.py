@@ -101,7 +101,7 @@ def end_time(began: datetime, started_ms: float, duration_ms: float) -> datetime
 
 
 MAX_OUTCOMES = 2000
-"""Maximum number of outcomes that are kept in memory until they are processed, because callers may name any model."""
+"""Maximum number of outcomes to keep in memory until they are processed, because callers may name any model."""
 
 
 class CallOutcomes:

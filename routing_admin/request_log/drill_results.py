@@ -18,9 +18,9 @@ from routing_admin.request_log.health import quantile
 from routing_admin.request_log.time_ranges import HOUR
 
 MAX_CALLS = 5000
-"""Maximum number of attempts that are evaluated, starting with the newest."""
+"""Maximum number of attempts to evaluate, starting with the newest."""
 MAX_FAILED = 5
-"""Maximum number of unanswered requests that are listed."""
+"""Maximum number of unanswered requests to list."""
 RECENT = timedelta(minutes=10)
 
 

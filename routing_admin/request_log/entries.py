@@ -33,7 +33,7 @@ from routing_admin.request_log.sent_files import SentFile, delivery_column, sent
 
 MAX_NAMES = 100
 ERROR_BYTES = 2048
-"""Maximum number of bytes of an error message that are stored in the log."""
+"""Maximum number of bytes of an error message to store in the log."""
 
 
 @dataclass(slots=True)

@@ -25,10 +25,10 @@ from routing_admin.request_log.time_ranges import DAY, DAY_HOURS, HOUR, window_s
 BARS = DAY_HOURS + 1
 """Number of clock hours that a window of 24 hours overlaps, including the current hour."""
 BUCKETS = 12
-"""Number of five-minute buckets in the hour for which a provider's health is shown."""
+"""A provider's health is shown for an hour in this many buckets of five minutes."""
 
 MAX_SAMPLES = 5000
-"""Maximum number of attempts that are read from the last hour, starting with the newest."""
+"""Maximum number of attempts to read from the last hour, starting with the newest."""
 
 SLOW_MS = 10_000.0
 """A provider counts as slow if its median time to first content exceeds this number of milliseconds."""
@@ -44,7 +44,7 @@ NEUTRAL_OUTCOMES = frozenset(
 """Outcomes that say nothing about a provider, because it was not called or not at fault."""
 
 STREAMS_OF_AN_HOUR = 100
-"""Maximum number of streamed answers per hour whose time to first content is read, starting with the newest ones."""
+"""Maximum number of streamed answers per hour whose time to first content is read, starting with the newest."""
 
 
 @dataclass(frozen=True, slots=True)

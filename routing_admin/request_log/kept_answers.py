@@ -40,14 +40,14 @@ AGENT_BYTES, ALL_BYTES = 32 * 1024 * 1024, 512 * 1024 * 1024
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes of a stored answer or of a stored input."""
 MAX_TURNS = 100
-"""Maximum number of earlier answers to which an input refers; in a longer conversation, the next input is stored whole.
-"""
+"""Maximum number of earlier answers that an input refers to; in a longer conversation, the next input is stored
+whole."""
 WAITING_BYTES = 32 * 1024 * 1024
-"""Maximum number of bytes that are kept in memory until they are written."""
+"""Maximum number of bytes to keep in memory until they are written."""
 CHECK_SHARE = 16
 """A process checks a limit on stored bytes whenever it has written this fraction (1/16) of the limit."""
 ROWS = 200
-"""Number of rows per statement, and maximum number of expired rows that are deleted with each write."""
+"""Number of rows per statement; also the maximum number of expired rows to delete with each write."""
 
 INPUT = "input "
 """Prefix that turns an answer's key into the name of the row with the answer's input."""

@@ -64,7 +64,7 @@ def quantile(histogram: Histogram, share: float) -> float:
 
 
 def select_timed(rows: QuerySet[RequestLog], latency: Latency) -> QuerySet[RequestLog]:
-    """Return an unordered query for the answered requests for which this time was measured."""
+    """Return an unordered query for the answered requests that have a measurement of this time."""
     return rows.filter(ending=RequestEnding.ANSWERED, **{f"{latency}__isnull": False}).order_by()
 
 

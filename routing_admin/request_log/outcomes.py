@@ -28,13 +28,13 @@ from routing_admin.request_log.journal import journal
 LIFETIME = timedelta(days=1)
 """For this long after the start of the first call, repeated calls with its key get the same outcome."""
 LEASE = timedelta(seconds=60)
-"""Time for which a claim is valid without renewal."""
+"""How long a claim is valid without renewal."""
 OUTCOME_BYTES = 8 * 1024 * 1024
-"""Maximum number of bytes of a response body that is stored."""
+"""Maximum number of bytes of a response body to store."""
 MAX_ATTEMPTS = 5
 """Maximum number of attempts to claim a key while other calls claim and release it."""
 SWEEP = 100
-"""Number of expired outcomes that are deleted with each new claim, for installations that never run `prune`."""
+"""Number of expired outcomes to delete with each new claim, for installations that never run `prune`."""
 
 
 class ClaimRefusal(StrEnum):

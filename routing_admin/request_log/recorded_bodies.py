@@ -25,9 +25,9 @@ from capabilities.core.providers.redaction import name_base64, redact
 from capabilities.core.wire import Answer
 
 BODY_BYTES = 256 * 1024
-"""Maximum number of bytes of a request's text that are stored; newer messages have priority."""
+"""Maximum number of bytes of a request's text to store; newer messages have priority."""
 MESSAGE_COST = 200
-"""Number of bytes that count for each message and part in addition to its text."""
+"""How many bytes each message and part counts in addition to its text."""
 
 
 @dataclass(slots=True)
@@ -158,7 +158,7 @@ def _parameters(chat: ChatRequest) -> dict[str, Any]:
 
 DIGEST_BYTES = 8
 END_BYTES = 64
-"""Number of bytes at the start and at the end of a file in a request that, besides its size, identify the file."""
+"""A file in a request is identified by its size and by this many bytes at its start and at its end."""
 
 
 class ConversationDigest(NamedTuple):

@@ -43,9 +43,9 @@ from routing_admin.request_log.time_ranges import EVER, DayRange, back_from, on_
 
 PAGE = 50
 MAX_COUNTED = 10_000
-"""Maximum number of matches that are counted exactly; beyond it, pages only say that there are more."""
+"""Maximum number of matches to count exactly; if there are more, pages only say so."""
 MAX_NEW = 100
-"""Maximum number of new rows that are counted exactly; beyond it, pages only say that there are more."""
+"""Maximum number of new rows to count exactly; if there are more, pages only say so."""
 
 MAX_ATTEMPT_DELAY = timedelta(days=1)
 """Maximum time between the start of a request and the start of one of its attempts."""
@@ -363,7 +363,7 @@ def match_names(part: str, names: Sequence[str]) -> list[str]:
 # If a search contains a rare term, the rows with this term are collected first, and the other terms filter these rows.
 
 MAX_RARE_ROWS = 2000
-"""Maximum number of rows of one provider, model, surface or id prefix that are collected first."""
+"""Maximum number of rows of one provider, model, surface or id prefix to collect first."""
 
 
 def list_few(rows: QuerySet[Any], column: str) -> set[str] | None:

@@ -14,7 +14,7 @@ from capabilities.core.message import FilePart
 from capabilities.core.translatable import encode_text
 
 MAX_FILES = 100
-"""Maximum number of files that are logged for a candidate; `more` of the last file is the number of further files."""
+"""Maximum number of files to log for a candidate; `more` of the last file is the number of further files."""
 
 
 class SentFile(NamedTuple):

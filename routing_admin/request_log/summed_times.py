@@ -1,4 +1,4 @@
-"""Split a time range into hours and days for which sums exist, and the rest, which must be read from the log's rows."""
+"""Split a time range into hours and days that have sums, and the rest, which must be read from the log's rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 from routing_admin.request_log.usage_sums import HOUR_RETENTION, day_start
 
 HOURS_UP_TO = timedelta(days=2)
-"""Maximum length of a range that is read by hours; longer ranges are read by days."""
+"""Ranges up to this length are read by hours, longer ranges by days."""
 Range = tuple[datetime, datetime]
 Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
 

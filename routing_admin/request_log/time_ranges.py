@@ -17,7 +17,7 @@ from routing_admin.platform.databases.postgresql.partitions import existing_days
 
 Row = TypeVar("Row", bound=Model)
 FIRST, GROWTH = timedelta(days=2), 16
-"""Length of the first range, and the factor by which each range is longer than the previous one."""
+"""Length of the first range, and the factor by which the length grows from each range to the next."""
 
 
 @dataclass(frozen=True, slots=True)

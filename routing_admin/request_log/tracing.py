@@ -23,7 +23,7 @@ log = logging.getLogger("routing_admin.request_log.tracing")
 
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 FLUSH_SECONDS = 5.0
-"""Seconds for which a stopping process waits for a collector that does not respond."""
+"""How long a stopping process waits for a collector that does not respond, in seconds."""
 MISSING = (
     "no traces are sent: %s is not installed; routing-admin[otlp] brings it, in a checkout `pip install -r "
     "requirements-extras.txt`, or unset OTEL_EXPORTER_OTLP_ENDPOINT"

@@ -43,7 +43,7 @@ SERIES_COUNTS = ("requests", "failures", "prompt_tokens", "completion_tokens", "
 """Columns that are shown in charts over time."""
 NO_RATES, NO_TIME = ExchangeTable(), timedelta()
 MAX_GROUPS = 1000
-"""Maximum number of groups that are listed; totals include all groups."""
+"""Maximum number of groups to list; totals include all groups."""
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
 FOLD_DELAY = 2 * HOUR
-"""Time after the end of an hour or day until it is folded: late requests are rare by then, and clocks may differ."""
+"""How long after its end an hour or day is folded: late requests are rare by then, and clocks may differ."""
 BATCH = 500
 """Number of rows per transaction."""
 PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0

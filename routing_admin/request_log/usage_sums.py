@@ -26,13 +26,13 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 # Callers can make up labels, so only a limited number of labels get sums of their own.
 
 OTHERS = "(other)"
-"""Name under which all further labels are summed up."""
+"""Name that all further labels share in the sums."""
 MAX_USERS = 1000
 """Maximum number of an agent's end users that get sums of their own per day; further users count as `OTHERS`."""
 MAX_TEAMS = 200
 """Maximum number of pairs of team and project that get sums of their own per agent and day."""
 DAYS = 3
-"""Number of days for which labels are cached: more than one, because the journal may write requests late."""
+"""How many days' labels are cached: more than one, because the journal may write requests late."""
 LabelNames = tuple[str, str, str]
 NONE: LabelNames = ("", "", "")
 
@@ -70,7 +70,7 @@ class SumLabels:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user under which a request is summed up.
+        """Return the team, project and end user in whose sums a request is counted.
 
         This takes one query per agent and day.
         """
@@ -124,9 +124,9 @@ number."""
 CHUNKS = (20, 6, 2, 1)
 """Numbers of rows of the usage sums per statement."""
 HOUR_RETENTION = timedelta(days=7)
-"""Time for which hourly sums are kept; daily sums are kept for longer than the log."""
+"""How long hourly sums are kept; daily sums are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""Maps each span to the time after which an hour or day has ended."""
+"""Maps each span to its maximum length."""
 ROLLUP_LOCK = 0x726F6C6C7570
 """Key of the PostgreSQL advisory lock that separates late requests from folds."""
 SumKey = tuple[Any, ...]

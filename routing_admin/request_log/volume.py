@@ -28,9 +28,9 @@ from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_series import read_points
 
 MAX_SCANNED = 30_000
-"""Maximum number of requests, whether they match or not, that are read for counting."""
+"""Maximum number of requests to read for counting, whether they match or not."""
 MIN_SCANNED_TIME = timedelta(minutes=10)
-"""Length of the newest period, whose rows are all counted, so that a chart is never empty while requests arrive."""
+"""The rows of at least this newest period are all counted, so that a chart is never empty while requests arrive."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 

@@ -12,14 +12,13 @@ from capabilities.core.message import Blob
 from capabilities.core.wire import BodyPiece, MediaData, piece_length
 
 BLOCK = 3 * 64 * 1024
-"""Number of bytes of a file that are encoded at a time: a multiple of three, so that blocks need no padding."""
+"""Number of bytes of a file to encode at a time: a multiple of three, so that blocks need no padding."""
 ANSWER_BYTES = 48 * 1024 * 1024
 """Maximum size of a response in bytes: enough for text and an image of the default maximum artifact size in base64."""
 STREAM_BYTES = 64 * 1024 * 1024
 LINE_BYTES = ANSWER_BYTES
 PACKED_BLOCK = 64 * 1024
-"""Number of compressed bytes that are decompressed at a time; when a gzip member ends, the rest of the block is copied.
-"""
+"""Number of compressed bytes to decompress at a time; when a gzip member ends, the rest of the block is copied."""
 MAX_MEMBERS = 10_000
 """Maximum number of members in a gzip body: enough for files compressed in parallel, but a bound on empty members."""
 

@@ -43,7 +43,7 @@ from routing_admin.upstream.streams import Stream, event_batches, unreadable, wa
 CONNECTIONS = 1000
 KEEP_ALIVE_SECONDS = 60.0
 DNS_SECONDS = 10
-"""Seconds for which a resolved host name is cached."""
+"""How long a resolved host name is cached, in seconds."""
 RESOLVE_SECONDS = 5.0
 """Timeout in seconds for resolving a host name, in addition to the connect timeout."""
 
@@ -86,9 +86,8 @@ class CheckedResolver(AbstractResolver):
 
 
 SCHEMES = ("https", "http")
-"""Schemes for which an address may be allowed. A resolver does not know the URL's scheme, which has been checked with
-the URL.
-"""
+"""Schemes to try when checking an address. A resolver does not know the URL's scheme, which has been checked with the
+URL."""
 
 
 @cache

@@ -107,7 +107,7 @@ CODE_BYTES = 200
 MAX_SINGLE_WRITE = 4 * 1024 * 1024
 """Bodies up to this size in bytes are written at once, larger bodies block by block, which bounds memory use."""
 MIN_PROGRESS_BYTES = 1024
-"""Number of bytes that must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
+"""This many bytes must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
 
 
 async def send(

@@ -27,7 +27,7 @@ from routing_admin.platform.auth.addresses import client_address
 log = logging.getLogger(__name__)
 
 WRITE_INTERVAL = timedelta(minutes=1)
-"""Minimum interval between two recorded uses of the same session."""
+"""A session's use is recorded at most once in this period."""
 MAX_AGENT = 300
 """Maximum length of a stored user agent; longer ones are truncated."""
 

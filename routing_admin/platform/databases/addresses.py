@@ -63,7 +63,7 @@ def _sqlite_database(path: Path, synchronous: str, checkpoint_pages: int) -> dic
         "journal_mode=WAL",
         f"synchronous={synchronous}",
         "journal_size_limit=67108864",
-        # Number of pages in the write-ahead log at which a checkpoint writes them to the database file.
+        # When the write-ahead log has this many pages, a checkpoint writes them to the database file.
         f"wal_autocheckpoint={checkpoint_pages}",
         "cache_size=-8000",
     )

@@ -84,7 +84,7 @@ def explain_error(error: Exception, url: str) -> Translatable:
 def _refusal_in(error: Exception, text: str) -> str:
     import redis
 
-    # redis-py drops the first word of an error for which it has its own exception class.
+    # redis-py drops the first word of an error if it has its own exception class for the error.
     by_class: tuple[tuple[type[Exception], str], ...] = (
         (redis.exceptions.ReadOnlyError, "READONLY"),
         (redis.exceptions.OutOfMemoryError, "OOM"),

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import redis
 
 MAX_WAITING = 10_000
-"""Maximum number of subjects with queued messages; beyond it, the oldest message is dropped."""
+"""Maximum number of subjects with queued messages; if there are more, the oldest message is dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""Maximum time in milliseconds for which one read waits for messages."""
+"""How long one read waits for messages at most, in milliseconds."""
 STREAM_SECONDS = 3600
-"""Seconds after which a stream without new messages expires."""
+"""A stream without new messages expires after this many seconds."""
 BEGINNING = "0"
 
 Fields = Mapping[str, str]

@@ -22,7 +22,7 @@ HEALTH_PATHS = frozenset({"/healthz", "/readyz", "/metrics"})
 HEALTH_CONNECTIONS = 32
 """Additional connections that are accepted for health checks after the limit is reached."""
 MAX_CLOSE_CANDIDATES = 64
-"""Number of connections, oldest first, among which the server looks for one that can be closed."""
+"""How many of the oldest connections the server checks to find one that it can close."""
 WARNING_SECONDS = 60.0
 """Minimum number of seconds between log lines about refused connections."""
 
@@ -42,7 +42,7 @@ class ConnectionLimits:
     body_seconds: float = 30.0
     body_rate: int = 4 * 1024
     unread_seconds: float = 60.0
-    """Seconds for which a caller may stop reading its response before a closing connection is dropped."""
+    """How long a caller may stop reading its response before a closing connection is dropped, in seconds."""
     per_address: int = 256
     total: int = 10_000
     proxies: int = 0

@@ -20,7 +20,7 @@ SHARED = re.compile(r"/(?:v1|v1beta|mcp|api/v1(?!/docs$))(?:/.*)?", re.S)
 """Paths of the agents' APIs, except their documentation page."""
 METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 MAX_AGE = "600"
-"""Seconds for which a browser caches the response to a preflight request."""
+"""How long a browser caches the response to a preflight request, in seconds."""
 READABLE = (
     "x-request-id",
     "request-id",

@@ -28,9 +28,8 @@ from routing_admin.paths import program_version
 from routing_admin.platform.server.file_locks import hold_unless_locked
 
 END_MARGIN_SECONDS = 2.0
-"""Seconds before the server's own deadline at which the remaining requests are ended, so that their last bytes can be
-sent.
-"""
+"""The remaining requests are ended this many seconds before the server's own deadline, so that their last bytes can be
+sent."""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 

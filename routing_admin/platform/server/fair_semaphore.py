@@ -27,7 +27,7 @@ THREADS = 16
 size.
 """
 WAIT_SECONDS = 2.0
-"""Maximum time in seconds for which a request waits for a slot."""
+"""How long a request waits for a slot at most, in seconds."""
 
 
 @dataclass(slots=True)

@@ -30,9 +30,8 @@ from routing_admin.platform.server.scrapes import metrics
 log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
-"""Seconds for which a probe waits for the checks. This is less than the timeout of orchestrators, which would not name
-the cause.
-"""
+"""How long a probe waits for the checks, in seconds: less than orchestrators' timeouts, which would not name the
+cause."""
 OK, FAILED = "ok", "failed"
 
 

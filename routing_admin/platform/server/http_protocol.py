@@ -24,9 +24,8 @@ TOO_MANY = "too_many_connections"
 TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or retry in a second."
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
-"""Seconds for which idle connections of a stopping server still accept a request, because a proxy may just have sent
-one.
-"""
+"""How long idle connections of a stopping server still accept a request, in seconds, because a proxy may just have sent
+one."""
 
 
 class Part(Enum):

@@ -194,7 +194,7 @@ def limit_requests(app: App, find_agent_id: Callable[[Mapping[str, str]], str]) 
 
 
 def caller_name(scope: Any, find_agent_id: Callable[[Mapping[str, str]], str]) -> str:
-    """Return the agent or IP address to which a request is attributed."""
+    """Return the agent or IP address that a request is attributed to."""
     headers = scope_headers(scope)
     peer = (scope.get("client") or ("",))[0]
     meta = {"HTTP_X_FORWARDED_FOR": headers.get("x-forwarded-for", ""), "REMOTE_ADDR": peer}

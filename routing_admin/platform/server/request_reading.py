@@ -126,7 +126,7 @@ class RequestReader(HttpToolsProtocol):
         else:
             self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
-            # httptools turns this error into an HttpParserError, on which `data_received` rejects the request.
+            # Maps each span to its maximum length.
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
             return

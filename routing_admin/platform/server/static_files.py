@@ -26,7 +26,7 @@ from whitenoise.responders import Response
 DIGITS = 12
 """Number of hexadecimal digits in the hash of a file name."""
 MIN_COMPRESSED_BYTES = 200
-"""Minimum size in bytes of files that are compressed."""
+"""Files smaller than this many bytes are not compressed."""
 YEAR = 365 * 24 * 3600
 COMPRESSIBLE = re.compile(r"text/|application/(javascript|json)|image/svg")
 ACCEPTS_GZIP = re.compile(r"\bgzip\b")

@@ -49,7 +49,7 @@ store_monitor = owned(StoreMonitor)
 
 
 LOW_BYTES = 256 * 1024 * 1024
-"""Number of free bytes below which the dashboard shows a warning."""
+"""The dashboard shows a warning if fewer bytes than this are free."""
 
 
 def low_disk_space() -> int | None:

@@ -21,9 +21,9 @@ from routing_admin.platform.databases.explaining import is_pooled
 from routing_admin.platform.databases.lock_timeout import wait_seconds
 
 DEFAULT_WAIT_SECONDS = 5.0
-"""Seconds for which pages and commands wait for a lock or for a pooled connection."""
+"""How long pages and commands wait for a lock or for a pooled connection, in seconds."""
 REFUSED_WAIT_SECONDS = 1.0
-"""Seconds for which pages and commands wait for a pooled connection while the server accepts no connections."""
+"""How long pages and commands wait for a pooled connection while the server accepts no connections, in seconds."""
 RECONNECT_SECONDS = 5.0
 """Maximum age in seconds of connections to a read-only server, which may be the old primary after a failover."""
 READ_ONLY_STATES = ("default_transaction_read_only", "in_hot_standby")

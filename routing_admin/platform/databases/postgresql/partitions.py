@@ -17,7 +17,7 @@ from capabilities.runtime import owned
 from routing_admin.platform.databases.router import LOGS, POSTGRESQL
 
 DAYS_AHEAD = 3
-"""Number of days for which partitions are created in advance, in case a clock is wrong or the upkeep thread is late."""
+"""How many days ahead partitions are created, in case a clock is wrong or the upkeep thread is late."""
 LOCK = 0x64617973
 """Key of the advisory lock for creating and dropping partitions."""
 DAY_NAME = re.compile(r"_(\d{8})$")
