@@ -126,7 +126,7 @@ CHUNKS = (20, 6, 2, 1)
 HOUR_RETENTION = timedelta(days=7)
 """How long hourly sums are kept; daily sums are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
-"""Maps each span to its maximum length."""
+"""Maps each span to its length."""
 ROLLUP_LOCK = 0x726F6C6C7570
 """Key of the PostgreSQL advisory lock that separates late requests from folds."""
 SumKey = tuple[Any, ...]
