@@ -87,7 +87,7 @@ def answer(value: Any, status: int = 200, **headers: str) -> HttpResponse:
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """Return the body; raise `CallError` 413 if it is too large, and 415 for a content encoding."""
+    """Return the body; raise `CallError` 413 if it is too large, and 415 if it has a content encoding."""
     limit = body_limit(request.path)
     if request.headers.get("content-encoding", "identity") != "identity":
         raise CallError(415, "unsupported_encoding", "Send the body without Content-Encoding.")

@@ -42,7 +42,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "artifact_corrupt": 410,
     "unavailable": 503,
 }
-"""Maps the code of an artifact error to an HTTP status."""
+"""Maps each artifact error's code to an HTTP status."""
 
 
 def refusal(request: HttpRequest, status: int, code: str, message: str, **more: Any) -> HttpResponse:
@@ -150,7 +150,7 @@ HANDLERS: tuple[tuple[type[Exception], Callable[[HttpRequest, Any], HttpResponse
     (InterfaceError, on_database_error),
     (Exception, on_crash),
 )
-"""Maps an exception class to its handler; the most specific class applies."""
+"""Maps each exception class to its handler; the most specific class wins."""
 
 PREFIX = "/api/v1"
 DATA_PLANE_CALLS: Mapping[str, str] = {"/models": "GET /v1/models", "/files": "POST /v1/files"}
@@ -226,7 +226,8 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
         api.add_exception_handler(kind, handler)
     patterns, app, namespace = api.urls
 
-    # Build the OpenAPI document only at the first unknown call: this takes 0.3 s, which would delay the server's start.
+    # Build the OpenAPI document only when the first unknown call arrives: it takes 0.3 s, which would delay the
+    # server's start.
     @cache
     def list_calls() -> Sequence[str]:
         paths = api.get_openapi_schema(path_prefix=f"{PREFIX}/")["paths"]
@@ -245,7 +246,7 @@ def with_our_errors(api: NinjaAPI) -> tuple[list[URLPattern], str, str]:
 class Body(BaseModel):
     """A JSON request body with strict types: `false` is not 0, and `"7"` is not 7.
 
-    Unknown keys are ignored, as in configuration files. Ninja's own schemas accept any value with attributes, so that a
+    Unknown keys are ignored, as in configuration files. Ninja's own schemas accept any value with attributes, so a
     string or a list would pass as an object without fields.
     """
 

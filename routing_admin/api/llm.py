@@ -154,7 +154,7 @@ def plan_send(request: HttpRequest) -> tuple[RequestRecorder, PlannedRequest]:
     try:
         return _plan_send(request)
     finally:
-        # Sending the prompt may take minutes, during which no database connection must be occupied.
+        # Sending the prompt may take minutes and must not occupy a database connection.
         release_connections()
 
 

@@ -1,4 +1,4 @@
-"""Endpoints where agents list their own requests and read a single request with its attempts."""
+"""Endpoints for agents to list their own requests and to read a single request with its attempts."""
 
 from __future__ import annotations
 

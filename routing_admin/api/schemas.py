@@ -150,8 +150,8 @@ class UsageCostOut(CostOut):
 class UsageCountsOut(BaseModel):
     """Counts of a usage group.
 
-    `failures`, `refused` and `cancelled` are the `requests` that ended in these ways; all others were answered.
-    `attempts` is the number of candidates that were called, `unpriced` the number of requests without a known price.
+    `failures`, `refused` and `cancelled` count the `requests` that ended this way; all others were answered. `attempts`
+    is the number of candidates that were called, `unpriced` the number of requests without a known price.
     """
 
     requests: int

@@ -156,7 +156,7 @@ class RouteMessageIn(Body):
 
 
 class RequiredIn(Body):
-    """A message whose required capabilities are determined."""
+    """A message to check for the capabilities that it requires."""
 
     message: MessageIn
 

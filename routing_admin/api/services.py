@@ -1,4 +1,4 @@
-"""Endpoints with which agents look up model services and other agents."""
+"""Endpoints for agents to look up model services and other agents."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: N803 - parameters of the address are camelCase
-"""Endpoint where an agent reads its usage and cost by route, provider, model, label or day."""
+"""Endpoint for an agent to read its usage and cost by route, provider, model, label or day."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from capabilities.sentences import join_names
 
 
 def check_version(row: Any, expected: int | None) -> None:
-    """Raise `ConflictError` if the row was deleted or has another version; None accepts any version."""
+    """Raise `ConflictError` if the row was deleted or has a different version; None accepts any version."""
     if expected is None:
         return
     if row is None or row.version != expected:
@@ -33,7 +33,7 @@ def save_row(row: Any, expected: int | None) -> None:
     stored = type(row)._default_manager.filter(pk=row.pk).first()
     check_version(stored, expected)
     row.version = stored.version + 1 if stored else 0
-    # Saving must not create a deleted row again.
+    # Saving must not recreate a deleted row.
     row.save(force_update=True)
 
 
@@ -61,7 +61,7 @@ def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
 
 
 def find_refusal(check: Callable[..., None], *arguments: Any) -> str:
-    """Return the error message of a check, which explains why a button is disabled, or "" if the check passes."""
+    """Return a check's error message, to explain why a button is disabled, or "" if the check passes."""
     try:
         check(*arguments)
     except ActionError as refusal:

@@ -110,7 +110,7 @@ def artifact_store() -> list[str]:
 
 
 def artifacts() -> list[str]:
-    """Return the problems of all artifacts that are not deleted, after reading all of their bytes."""
+    """Return problems with artifacts that are not deleted, after reading all of their bytes."""
     store, found = byte_store(), artifact_store()
     if found:
         return ["cannot be checked: the store is not responding"]

@@ -1,4 +1,4 @@
-"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` equal to the newest revision.
+"""Keep both JSON files in `ROUTING_ADMIN_PUBLISH_DIR` in step with the newest revision.
 
 Each change writes the files after its commit. Server processes also write them when they start and whenever the
 configuration in the database changes. This covers changes by processes that were killed right after their commit or
@@ -45,7 +45,7 @@ class Publisher:
                 self.publish()
 
     def publish(self) -> None:
-        """Write both files as `export_config` does. A failure is logged and not raised."""
+        """Write both files as `export_config` does. A failure is logged, not raised."""
         if not settings.PUBLISH_DIR:
             return
         try:

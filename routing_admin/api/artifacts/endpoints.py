@@ -190,7 +190,7 @@ def route_message(request: HttpRequest) -> HttpResponseBase:
     openapi_extra=takes(RequiredIn),
 )
 def required_capabilities(request: HttpRequest) -> HttpResponse:
-    """Return the capabilities that a model needs for the whole message."""
+    """Return the capabilities that a model needs to read the whole message."""
     message = build_message(read_as(request, RequiredIn, any_text=True).message)
     capabilities = dict.fromkeys(["text", *(attachment.capability for attachment in message.attachments)])
     return answer(RequiredOut(capabilities=list(capabilities)))

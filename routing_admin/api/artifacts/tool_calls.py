@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from capabilities.actors import Actor
 
 PAGE = 20
-"""Default number of artifacts on a page that `list_artifacts` returns to a model."""
+"""Default number of artifacts per page of `list_artifacts`."""
 BRIEF = ("ref", "filename", "mimeType", "size", "kind", "createdAt", "type", "owner")
-"""Fields of an artifact in the list that a model receives."""
+"""Fields of each artifact in the list that a model receives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The caller of a tool, and the language in which files are described.
+    """The caller of a tool, and the language for file descriptions.
 
-    `key` is the public part of the agent's key. `base_url` is the URL at which the caller reached this server; links in
+    `key` is the public part of the agent's key. `base_url` is the URL that the caller used for this server; links in
     answers start with it.
     """
 
@@ -57,7 +57,7 @@ def choose_language(requested: str | None) -> str:
 class ReadArtifact:
     """An artifact as a model can read it.
 
-    If the model only receives a description, `readers` are the agents that can read the artifact itself.
+    If the model receives only a description, `readers` are the agents that can read the artifact itself.
     """
 
     result: ContentRouteResult
@@ -160,4 +160,4 @@ TOOLS: Mapping[str, Callable[[ToolCaller, Mapping[str, Any]], ToolAnswer]] = Map
         "list_artifacts": _list,
     }
 )
-"""Maps each tool's name to its function. The `arguments` have been checked against the tool's definition."""
+"""Maps each tool's name to its function. The `arguments` have already been checked against the tool's definition."""

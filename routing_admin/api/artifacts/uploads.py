@@ -42,7 +42,7 @@ def request_base_url(request: HttpRequest) -> str:
 
 
 def link_out(offered: OfferedUpload, base_url: str) -> UploadLinkOut:
-    """Return an upload link as JSON; `base_url` is the URL at which the agent reached this server."""
+    """Return an upload link as JSON; `base_url` is the URL that the agent used for this server."""
     return UploadLinkOut(
         uploadUrl=f"{base_url}{PATH}{offered.token}",
         method="PUT",

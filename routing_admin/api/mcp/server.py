@@ -141,7 +141,7 @@ def _find_scope(context: Context) -> Any:
 
 
 def build_result(answer: ToolAnswer) -> types.CallToolResult:
-    """Return a tool's answer in MCP's format: files as content blocks, anything else as both text and JSON object."""
+    """Return a tool's answer in MCP's format: files as content blocks, anything else as text and as a JSON object."""
     if isinstance(answer, ArtifactNotFound):
         return _error(answer.message)
     if isinstance(answer, dict):

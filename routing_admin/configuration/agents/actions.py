@@ -51,7 +51,7 @@ def put_agent(
     task_type: str | None = None,
     expires_in: float | None = None,
 ) -> Agent:
-    """Create or replace a run-time agent that belongs to the agent `owner`; repeated calls have no effect.
+    """Create or replace a run-time agent that belongs to the agent `owner`; repeating the call changes nothing.
 
     `expires_in` is in seconds. Raise `ConflictError` if someone else created the agent with this id. Raise
     `InvalidError` if both a service and a route are given, or if the given one does not exist.
@@ -85,7 +85,7 @@ def check_can_make_agent(maker: Agent) -> None:
 
 
 def find_service(service_id: str | None) -> Service | None:
-    """Return the service with this id, or None if the id is None. Raise `InvalidError` if it does not exist."""
+    """Return the service with this id, or None if the id is None. Raise `InvalidError` if there is no such service."""
     if not service_id:
         return None
     row = Service.objects.filter(service_id=service_id).first()

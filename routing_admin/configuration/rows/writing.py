@@ -132,7 +132,7 @@ def sync(model: type[M], key: str, values: Mapping[str, dict[str, Any]], *, dele
 
 def is_stored(stored: Any, value: Any) -> bool:
     is_json = isinstance(value, Mapping | list)
-    # In JSON, 1 differs from true, but Python compares them as equal.
+    # In JSON, 1 and true differ, but in Python they are equal.
     return same_json(stored, value) if is_json else bool(stored == value)
 
 
