@@ -74,8 +74,7 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    # Databases return the same whole number as int or float, so whole numbers are always written without a decimal
-    # point.
+    # A database may return a whole number as int or float, so whole numbers are always written without a decimal point.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -37,7 +37,7 @@ def switch_off(configuration: Configuration, kind: str, names: Collection[str]) 
 
 
 def keep_agents(earlier: Configuration, current: Configuration) -> Configuration:
-    """Return the earlier configuration with the agents added that exist only in the current one."""
+    """Return the earlier configuration, plus the agents that exist only in the current one."""
     known_ids = {agent.id for agent in earlier.agents}
     newer = (
         replace(
@@ -123,7 +123,7 @@ class ModelEnd:
 
 
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
-    """Return the retirements of referenced models whose date is known, the earliest first.
+    """Return the retirements of referenced models, if their date is known, earliest first.
 
     `catalogue` supplies the dates; the default is the shipped catalogue.
     """

@@ -28,7 +28,7 @@ class RouteChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteChange:
-    """One change of a route. `candidate` is empty if the change concerns the route itself; positions count from 1."""
+    """One change to a route. `candidate` is empty if the change concerns the route itself; positions count from 1."""
 
     did: RouteChangeKind
     candidate: str = ""

@@ -43,8 +43,8 @@ class KeyKind(StrEnum):
 class KeySpec:
     """Reference to a provider's key: an environment variable's name, or the ciphertext and its fingerprint.
 
-    `token` is the ciphertext. It is empty between reading a key from a file and encrypting it. `name` distinguishes a
-    provider's keys; it may be empty for the first key.
+    `token` is the ciphertext. It is empty while a key that was read from a file has not been encrypted yet. `name`
+    distinguishes a provider's keys; it may be empty for the first key.
     """
 
     kind: KeyKind = KeyKind.NONE

@@ -1,4 +1,4 @@
-"""The state of the attempt with one candidate, and the attempt that is recorded for a cooling candidate."""
+"""The state of the attempt with one candidate, and the attempt recorded for a candidate that is cooling down."""
 
 from __future__ import annotations
 

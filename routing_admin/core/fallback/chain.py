@@ -15,7 +15,7 @@ from routing_admin.core.fallback.policy import Policy
 OK = "ok"
 CANCELLED = "client_cancelled"
 ABORTED = "aborted"
-"""Outcome of an attempt that an internal error ended; for example, a file in the request could not be read."""
+"""Outcome of an attempt that ended with an internal error; for example, a file in the request could not be read."""
 
 T = TypeVar("T")
 

@@ -90,7 +90,7 @@ class AggregateRouterError(RouterError):
 
 
 class RequestNotAcceptedError(RouterError):
-    """No candidate accepts the whole request, of which nothing may be dropped.
+    """No candidate accepts the whole request, and nothing may be dropped from it.
 
     `param` is the first part that a candidate did not accept.
     """

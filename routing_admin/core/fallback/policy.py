@@ -1,6 +1,6 @@
 """Decide what to do after a failure. The route's own rule takes precedence over its preset.
 
-This includes the wait before a retry, and whether that wait is short enough to retry at all.
+For a retry, this includes how long to wait, and whether that wait is short enough to retry at all.
 """
 
 from __future__ import annotations

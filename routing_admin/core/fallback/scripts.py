@@ -63,9 +63,8 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
 """Every outcome that a user can choose for a simulation, by its name on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""Outcomes of the calls to each candidate, by the candidate's position in the chain. After the last outcome in a list,
-that outcome repeats; a candidate without a list answers with `200`.
-"""
+"""Outcomes of the calls to each candidate, by the candidate's position in the chain. The last outcome in a list
+repeats; a candidate without a list answers with `200`."""
 
 
 # In a fire drill, an administrator makes a provider fail for a short time, to test whether its routes fall back. During

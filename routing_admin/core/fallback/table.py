@@ -140,9 +140,8 @@ class FaultRow:
     alert_kind: AlertKind | None = None
 
     message: str = ""
-    """Message of a fault that the gateway itself detects; the default is `meaning`. Faults in a provider's response
-    have the provider's message.
-    """
+    """Message of a fault that the gateway itself detects; the default is `meaning`. A fault in a provider's response
+    has the provider's message instead."""
 
     @property
     def is_out_of_quota(self) -> bool:

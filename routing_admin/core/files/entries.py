@@ -1,4 +1,4 @@
-"""Read and write a single provider, service or route for scripts, by the rules for whole files.
+"""Read and write a single provider, service or route for scripts, following the rules for whole files.
 
 The name of the entry is in the URL. A provider's entry without a key leaves the stored key unchanged. A service's entry
 names its provider, has no key, and usually needs no base URL.
@@ -83,8 +83,8 @@ def merge_entry(
 
 
 def _route_entry(value: Mapping[str, Any], old: RouteSpec | None) -> dict[str, Any]:
-    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the file
-    # contained an empty one, too.
+    # Responses always contain `fallback`. If a script sends an empty `fallback` back, drop it, unless the file also
+    # contained an empty one.
     shown_only = not value.get("fallback") and not (old and "fallback" in old.extra)
     left_out = ("taskType", "fallback") if shown_only else ("taskType",)
     return {key: item for key, item in value.items() if key not in left_out}

@@ -1,6 +1,6 @@
 """Merge files into a configuration: return the result, the keys in the files, and every problem.
 
-This module stores nothing; its caller shows the difference and applies it. A single error leaves the configuration
+This module stores nothing; its caller shows the changes and applies them. A single error leaves the configuration
 unchanged (MMR-E3). Keys from files are returned in `keys`, by provider, never inside the configuration.
 """
 

@@ -1,7 +1,7 @@
 """Read and write the objects of `llm-routing.json` (seed 003).
 
 Objects must pass `llm_routing_checks.validate` before they are read. Fields that the original programs (seeds) lack are
-written only if they differ from their default, so that a file of these programs is exported unchanged.
+written only if they differ from their default, so that a file from these programs is exported unchanged.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ ROUTE_RULES = (
 
 @dataclass(frozen=True, slots=True)
 class ExistingNames:
-    """Names in the configuration into which a file is merged: providers with their `envName`, and task types.
+    """Names in the configuration that a file will be merged into: providers with their `envName`, and task types.
 
     With `may_have_no_route`, a configuration without routes is valid.
     """

@@ -1,7 +1,7 @@
 """Match services with providers: by the provider's name, otherwise by base URL and key.
 
 The first choice is a provider with the same base URL and key. The second choice is the provider that the same services
-used before, and the last a new provider, named after its host. In this way a repeated import has the same result.
+used before, and the last a new provider, named after its host. This way, repeating an import has the same result.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _are_distinct(configuration: Configuration, providers: tuple[ProviderSpec, .
 
 
 def without_stored_keys(configuration: Configuration) -> Configuration:
-    """Return the configuration as it would be imported by an installation without the stored keys."""
+    """Return the configuration as an installation without the stored keys would import it."""
     return replace(configuration, providers=tuple(map(_as_imported, configuration.providers)))
 
 
@@ -241,7 +241,7 @@ def _as_imported(provider: ProviderSpec) -> ProviderSpec:
 
 
 def write_bare(service: ServiceSpec, configuration: Configuration) -> dict[str, Any]:
-    """Return the fields of a service's entry that identify its provider, with placeholders for the others."""
+    """Return the fields of a service's entry that identify its provider, with placeholders for the other fields."""
     provider = configuration.provider(service.provider)
     assert provider is not None  # noqa: S101 - checked with every change
     names = {"id": service.id, "name": service.name, "model": service.model, "description": "", "capabilityTags": []}

@@ -21,7 +21,7 @@ from routing_admin.core.files.llmservices import SERVICE_OWN_KEYS, write_service
 from routing_admin.core.planning.plan import is_taken
 
 SEED_PROTOCOLS = ("openai", "anthropic", "gemini")
-"""Protocols for which the original programs can build requests; for Gemini, at its OpenAI-compatible URL."""
+"""Protocols that the original programs can build requests for; for Gemini, only at its OpenAI-compatible URL."""
 
 UNSUPPORTED_SERVICE_FIELDS: Mapping[str, Any] = MappingProxyType(
     {"limits": {}, "price": {}, "content": {}, "timeouts": {}, "extra_body": {}, "routed": False}

@@ -128,8 +128,8 @@ class Share:
     def extend(self) -> Share | None:
         """Return the share with an amount added without asking the ledger.
 
-        The amount is that of a regular draw, and at least that of the last draw. Return None if the share was already
-        extended since the ledger last responded, or if the share never drew anything.
+        The amount is as large as a regular draw, and at least as large as the last draw. Return None if the share was
+        already extended since the ledger last responded, or if the share never drew anything.
         """
         left = self.limit - max(self.drawn, self.granted)
         extension = min(left, max(self.last, left // GRANT_DIVISOR))

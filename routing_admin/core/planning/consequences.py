@@ -266,7 +266,7 @@ def _name(candidate: CheckedCandidate) -> str:
     return candidate.service.id if candidate.service else f"{candidate.spec.provider}/{candidate.model}"
 
 
-# The remaining functions determine how each upcoming retirement affects routes and agents, in the order of dates.
+# The remaining functions determine how each upcoming retirement affects routes and agents, in order of date.
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,8 +60,8 @@ def inject_directive(chat: ChatRequest, directive: str) -> ChatRequest:
     """
     if not directive:
         return chat
-    # Only a system message at the beginning gets the directive. A later system message may have another position in
-    # every turn.
+    # Only a system message at the beginning gets the directive. A later system message may be at a different position
+    # in every turn.
     index = find_opening_system(chat.messages)
     if index is None:
         return replace(chat, messages=(Message(Role.SYSTEM, (TextPart(directive),)), *chat.messages))

@@ -18,7 +18,7 @@ from routing_admin.core.fallback.chain import SkipReason
 from routing_admin.core.planning.plan import Unusable, disabled_service
 
 MEDIA = ("vision", "audio", "video", "file")
-"""Capabilities without which a model receives a description instead of the content itself."""
+"""A model that lacks one of these capabilities receives a description instead of the content itself."""
 NOTICE = timedelta(days=120)
 """How long before its date a model's retirement is first reported."""
 
