@@ -354,7 +354,7 @@ def cors_origins(env: environ.Env) -> tuple[str, ...]:
 
 
 def browser_origin(text: str) -> str | None:
-    """Return an origin as browsers send it: in lower case, without path and default port; None if it is not valid."""
+    """Return an origin as browsers send it: in lower case, without path or default port; None if it is not valid."""
     try:
         parts = urlsplit(text)
         host, port = (parts.hostname or "").encode("idna").decode(), parts.port

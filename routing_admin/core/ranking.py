@@ -78,7 +78,7 @@ class Ranking:
 
     @property
     def cut(self) -> dict[FoundKind, tuple[int, int]]:
-        """For each kind with matches that are not shown: the number of shown results and the number of matches."""
+        """For each kind that has more matches than are shown: the number of results shown and the number of matches."""
         shown = Counter(item.kind for item in self.shown)
         return {kind: (shown[kind], count) for kind, count in self.matches.items() if shown[kind] < count}
 

@@ -45,7 +45,7 @@ class CooldownResets:
         if state is None or state.stamp == self.stamp:
             return
         head, targets = find_head(), provider_targets(state)
-        # At the first call, this process has had no failures yet that could be reset.
+        # At the first call, this process has no failures to reset yet.
         if self.stamp is not None:
             requested = [
                 name for details in list_details_since(FRESH_START, self.number) for name in details["providers"]

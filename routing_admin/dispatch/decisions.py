@@ -97,7 +97,7 @@ class Decisions:
             extra_body=route.candidates[candidate.index].extra_body,
             content=route.content or None,
         )
-        # A describing model itself must not receive descriptions by other models.
+        # A describing model itself must not receive descriptions written by other models.
         if route.task_type == DESCRIBE_ROUTE:
             return without_describing(endpoint)
         return endpoint

@@ -28,7 +28,7 @@ from routing_admin.upstream.calls import run_sync
 
 
 def find_descriptions(chat: ChatRequest, language: str | None) -> Callable[[Reader], FindDescription]:
-    """Return a function that maps a model's reader to the lookup of descriptions for this model.
+    """Return a function that, for a model's reader, returns a function that looks up descriptions for this model.
 
     Descriptions are looked up as for a request on the default route.
     """

@@ -141,7 +141,7 @@ def first_candidate(planned: PlannedRequest) -> PlannedCandidate | None:
 def count_tokens(planned: PlannedRequest) -> int | None:
     """Return the token count from the first candidate's provider.
 
-    None if that provider has no token counter, or if the counter returns no number.
+    Return None if that provider has no token counter, or if the counter returns no number.
     """
     candidate = first_candidate(planned)
     if candidate is None or ((model_key := (candidate.provider, candidate.model)) and silent_counters().has(model_key)):

@@ -36,7 +36,7 @@ def endpoint_at(
     extra_body: Mapping[str, Any] | None = None,
     content: Mapping[str, Any] | None = None,
 ) -> ModelEndpoint:
-    """Return the endpoint for a model at a provider, with its service's capabilities, or text only without a service.
+    """Return a model's endpoint at a provider, with its service's capabilities, or only text if it has no service.
 
     `content` is the route's content policy. It overrides the service's, which overrides the installation's.
     `extra_body` contains the candidate's extra body fields, which override those of the service.

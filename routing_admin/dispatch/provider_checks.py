@@ -47,7 +47,7 @@ class CheckResult:
     """Result of a call to a provider; `fault` is empty if the provider answered, and `ms` is the duration of the call.
 
     `models` are the ids in the provider's model list, `entries` its raw entries. `quirks` are the compatibility options
-    without which the provider would not have answered.
+    that the provider needed in order to answer.
     """
 
     ms: float

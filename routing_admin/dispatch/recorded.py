@@ -66,7 +66,7 @@ def record_answer_sync(dispatch: Dispatch, recorder: RequestRecorder) -> RunResu
 
 async def _record(work: Awaitable[T], dispatch: Dispatch, recorder: RequestRecorder) -> T:
     prepared = dispatch.prepared
-    # A describing model itself must not receive descriptions by other models.
+    # A describing model itself must not receive descriptions written by other models.
     if dispatch.planned.plan.task_type != DESCRIBE_ROUTE:
         dispatch.begin_describing = partial(Describing, dispatch, recorder, record_answer)
     try:

@@ -27,7 +27,7 @@ READ_SECONDS = 5.0
 
 @dataclass(slots=True)
 class StoredRefusals:
-    """Keeps this process's `RefusalMemory` and the database rows equal; `look` is called periodically."""
+    """Keeps this process's `RefusalMemory` and the database rows in step; `look` is called periodically."""
 
     find_memory: Callable[[], RefusalMemory] = lambda: process_run_context().memory
     clock: Callable[[], float] = time.monotonic
@@ -114,6 +114,6 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
     """Send this parameter to the model again, in all processes. Raise database errors."""
-    stored_refusals().look()  # First read the rows, so that refusals stored by other processes are deleted, too.
+    stored_refusals().look()  # First read the rows, so that refusals stored by other processes are also deleted.
     process_run_context().memory.forget(provider, model, name)
     stored_refusals().look()

@@ -82,7 +82,7 @@ def is_target(configuration: Configuration, name: str) -> bool:
     """Return whether `name` may be the target of an alias: a route, a service, a provider's model, or `auto`."""
     return (
         name == AUTO
-        # Disabled routes and services are valid targets, too.
+        # Disabled routes and services are also valid targets.
         or configuration.route(name.removeprefix(TASK)) is not None
         or configuration.service(name) is not None
         or provider_and_model(configuration, name) is not None

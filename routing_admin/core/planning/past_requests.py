@@ -129,7 +129,7 @@ ROLES: Mapping[str, Role] = {
     ReasonCode.TOOL_RESULT.value: Role.TOOL,
     ReasonCode.ROLE.value: Role.SYSTEM,
 }
-"""Maps outcomes and reasons that occur only in messages with one role to that role."""
+"""Maps outcomes and reasons that occur in messages of only one role to that role."""
 
 
 def _apply_delivery(file: PastFile, delivery: Mapping[str, Any]) -> PastFile:

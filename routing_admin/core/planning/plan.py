@@ -99,7 +99,7 @@ def resolve_route(configuration: Configuration, task_type: str | None) -> tuple[
 
 
 def default_route_to(configuration: Configuration, *candidates: CandidateSpec) -> RouteSpec:
-    """Return the route `default`, or an empty route if there is none, with these candidates."""
+    """Return the route `default`, or an empty route if there is none, with its candidates replaced by these."""
     route = configuration.route(DEFAULT_ROUTE)
     return replace(route, candidates=candidates) if route else RouteSpec(DEFAULT_ROUTE, candidates)
 
