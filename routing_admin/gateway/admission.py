@@ -130,7 +130,10 @@ def endpoint(path: str, write: WriteError = error_body) -> Callable[[View], View
 
 
 def enter_limited(principal: Principal, size: int) -> Reservation | None:
-    """Reserve a call of `size` bytes in the agent's limits, from a thread; return None if the agent has no limits."""
+    """Reserve a call of `size` bytes from the agent's limits; call this in a thread.
+
+    Return None if the agent has no limits.
+    """
     reservation = make_reservation(principal.holders)
     try:
         if reservation is not None:

@@ -98,7 +98,7 @@ async def _answer_body(
 
 
 async def _read_body(scope: Mapping[str, Any], receive: Receive, limit: int, room: Slot) -> RequestBytes | None:
-    # Return None if the caller disconnected before the end of the body. Do not read a body beyond the limit to its end.
+    # Return None if the caller disconnected before the end of the body. Stop reading a body once it exceeds the limit.
     announced = announced_length(scope)
     # A large body requires a valid key, which is checked before memory is reserved for the body.
     is_known = announced > UNKNOWN_BYTES

@@ -38,7 +38,7 @@ def is_packed(call: HttpCall) -> bool:
 class _Unpacker:
     """Decompresses a gzip or deflate body, in steps and within the size limit.
 
-    It raises `BadRequestError`: 415 for another encoding, 413 for a body beyond the limit, 400 for invalid data.
+    It raises `BadRequestError`: 415 for any other encoding, 413 for a body beyond the limit, 400 for invalid data.
     """
 
     def __init__(self, call: HttpCall) -> None:

@@ -120,7 +120,7 @@ def _person(user_id: Any) -> Any:
 
 
 AFFINITY_HEADER = "x-routing-affinity"
-"""Header in which a caller names its conversation. All calls of a conversation use the same provider key."""
+"""Header that a caller uses to name its conversation. All calls of a conversation use the same provider key."""
 
 BLOCKED = TABLE[Fault.CONTENT_POLICY].code
 ONE_ANSWER = translatable("%(param)s must be 1: each request gets one answer, unless its route allows more (allowN).")
@@ -191,7 +191,8 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
     if principal is None:
         principal = await look_up_caller(call, api.path)
     recorder.add_facts(agent=principal.agent, key=principal.key)
-    # Slots for heavy work and for the extraction process are divided fairly between agents, identified by this name.
+    # Slots for heavy work and for the extraction process are divided fairly between agents; this name identifies the
+    # agent.
     requester.set(principal.key_owner)
     reservation = make_reservation(principal.holders) if principal.holders else None
     try:
@@ -226,7 +227,7 @@ async def _admit(api: ChatApi, call: HttpCall, recorder: RequestRecorder) -> Adm
 
 
 async def _read_large(api: ChatApi, call: HttpCall, name: str) -> Object:
-    # Parsing a large body takes long, so it requires a slot for heavy work.
+    # Parsing a large body takes a long time, so it requires a slot for heavy work.
     async with slot(parses(), name):
         if is_packed(call):
             await unpack(call, name)

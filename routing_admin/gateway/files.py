@@ -1,7 +1,7 @@
 """OpenAI's Files API for artifacts: upload, list, read, download and delete.
 
-A file's id is its artifact's reference, so it is valid as `file_id` in a chat request, and everywhere else where a
-reference is.
+A file's id is its artifact's reference, so it is valid as `file_id` in a chat request, and wherever else a reference is
+valid.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def upload(request: HttpRequest) -> HttpResponse:
 
 
 def list_files(request: HttpRequest) -> HttpResponse:
-    """List the agent's files, newest first, or oldest with `order=asc`; `limit`, `after` and `purpose` filter the list.
+    """List the agent's files, newest first, or oldest first with `order=asc`; filter by `limit`, `after` and `purpose`.
 
     Raise `BadRequestError` if `after` is not one of the agent's files.
     """

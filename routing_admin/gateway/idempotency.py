@@ -88,7 +88,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     recorder = RequestRecorder(call.request_id, api.surface)
     recorder.add_facts(agent=principal.agent, key=principal.key)
     try:
-        # Decompressing a body for its fingerprint is heavy work, too.
+        # Decompressing a body for its fingerprint is also heavy work.
         async with slot(parses(), principal.key_owner) if is_packed(call) else nullcontext():
             claim = await run_in_thread(call, partial(_claim, call, _call_path(call, api), principal))
         if isinstance(claim, ConflictingCall):

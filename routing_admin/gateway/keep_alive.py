@@ -1,6 +1,6 @@
 """Start a streamed answer before it has content: with status 200, then a comment every few seconds.
 
-Proxies and clients give up on a silent connection, mostly after 60 seconds, while a fallback chain may take minutes.
+Proxies and clients give up on a silent connection, usually after 60 seconds, while a fallback chain may take minutes.
 Headers that are not known at the start follow as comments before the first event. A call that is answered sooner costs
 only a timer in the event loop, not a task.
 """

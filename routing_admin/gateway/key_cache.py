@@ -1,7 +1,7 @@
 """Cache of authenticated keys, whose entries are valid until any key or agent changes.
 
 Every change to keys or agents increases the installation's stamp, a number that each snapshot also contains. An entry
-is valid for the stamp under which it was made, so a revoked key stops working when the snapshot is next checked.
+is valid only while the stamp stays the same, so a revoked key stops working when the snapshot is next checked.
 Failures, and agents that act for other agents, are never cached. While the database is unavailable, keys cannot change,
 so entries stay valid for a while. A key without an entry is then neither accepted nor reported as invalid
 (docs/faults.md).

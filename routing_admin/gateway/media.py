@@ -56,7 +56,7 @@ DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 AUDIO_TYPES = {"wav": "audio/wav", "mp3": "audio/mpeg", "m4a": "audio/mp4", "pcm16": "audio/L16"}
 ANY_IMAGE, ANY_AUDIO = FilePart(Kind.IMAGE, "image/*"), FilePart(Kind.AUDIO, "audio/*")
 ANY_VIDEO = FilePart(Kind.VIDEO, "video/*")
-"""Descriptions of files for which only the kind is known, such as video."""
+"""Descriptions of files when only the kind is known, such as video."""
 URL_CHARS = 8192
 OPENAI_PREFIX = "file-"
 CHUNK_CHARS = 4 * 1024 * 1024

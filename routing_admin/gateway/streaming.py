@@ -202,7 +202,7 @@ class AnswerStream:
 def retriable_error(error: DrainingError | OverloadedError) -> GatewayError:
     """Return a 503 that clients may retry.
 
-    Another process will accept the request, or this process will a little later.
+    Another process will accept the request, or this process will accept it a little later.
     """
     refusal = GatewayError(error.status, error.code, error.message)
     refusal.should_retry, refusal.retry_after = error.should_retry, error.retry_after

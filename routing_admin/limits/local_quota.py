@@ -38,9 +38,9 @@ class Waiter:
 class LocalQuota:
     """This process's share of one limit of a holder; `waiters` are the calls that wait for an amount.
 
-    `reported` is the committed amount that the ledger knows. `heard_at` is the time at which the ledger last responded,
-    and `taken_at` the time at which a call last used the share, both on a monotonic clock. `in_demand` says that
-    another process has too little.
+    `reported` is the committed amount that the ledger knows. `heard_at` is when the ledger last responded, and
+    `taken_at` when a call last used the share, both on a monotonic clock. `in_demand` says that another process has too
+    little.
     """
 
     holder: str

@@ -90,7 +90,7 @@ class QuotaClient:
         return waiter
 
     def wait_limit(self, waiter: Waiter) -> float:
-        """Return for how many more seconds the call should wait."""
+        """Return how many more seconds the call should wait."""
         timeout = CONCURRENT_WAIT_SECONDS if waiter.cell.is_released_at_end else WAIT_SECONDS
         return max(0.0, waiter.since + timeout - self._clock())
 
@@ -184,7 +184,7 @@ class QuotaClient:
         return cell
 
     def _drop_cells(self, now: datetime) -> None:
-        # Drop quotas of past windows. End users have quotas, too, and there may be new ones every day.
+        # Drop quotas of past windows. End users also have quotas, and there may be new ones every day.
         self._cells = {
             key: cell
             for key, cell in self._cells.items()

@@ -280,7 +280,7 @@ class Chunks:
         usage = usage_json(counted) if self.include_usage else None
         if usage is None:
             return last + DONE
-        # With include_usage, OpenAI sends the usage in a last chunk without choices; all other chunks have null.
+        # With include_usage, OpenAI sends the usage in a final chunk without choices; all other chunks have null.
         usage_chunk: dict[str, Any] = {"choices": [], "usage": usage}
         return last + write_event(self._head_json() | usage_chunk | details) + DONE
 

@@ -250,7 +250,7 @@ def _response_text(response: Object) -> tuple[str, bool]:
 
 
 def _is_user_content(content: Object) -> bool:
-    # Function responses may also have the role `user`, although they do not come from a user.
+    # Function responses may also have the role `user`, although no user wrote them.
     parts = content.get("parts")
     values = [parts] if isinstance(parts, dict) else parts if isinstance(parts, list) else []
     responses = [value for value in values if isinstance(value, dict) and not RESPONSES.isdisjoint(value)]

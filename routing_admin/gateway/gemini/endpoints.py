@@ -96,7 +96,7 @@ VERBS: Mapping[str, ChatApi] = MappingProxyType({WHOLE: GENERATE, STREAMED: LIST
 
 
 def find_gemini(path: str, query: str) -> ChatApi | None:
-    """Return the Gemini API that serves `path`, which contains the model's name, or None if none of them does."""
+    """Return the Gemini API that serves `path`, which contains the model's name, or None if there is none."""
     if not path.startswith(ROOT):
         return None
     api = VERBS.get(path.rpartition(":")[2])

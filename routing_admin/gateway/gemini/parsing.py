@@ -262,7 +262,7 @@ def _read_function(value: Object, path: str, inner: list[str]) -> Tool:
 
 
 def _read_choice(body: Object, inner: list[str], vendor: list[VendorItem]) -> tuple[Choice, str]:
-    # If only one function is allowed, force it by name, because every vendor supports this. Pass settings of Google's
+    # If only one function is allowed, force it by name, because every vendor supports this. Pass settings for Google's
     # own tools on in `vendor`.
     tool_config = read_fields(body.get("toolConfig") or {}, "toolConfig")
     vendor_settings = {

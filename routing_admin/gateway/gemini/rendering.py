@@ -48,7 +48,7 @@ def write_signature(thoughts: Sequence[ReasoningBlock], proof: str | None, origi
 
 
 def read_part_signature(text: str | None, offset: int, calls: int, *, of_call: bool) -> PartSignature:
-    """Parse our signature or Gemini's own, which follows `offset` characters of text and `calls` calls."""
+    """Parse our signature or Gemini's own; the signature follows `offset` characters of text and `calls` calls."""
     if not text:
         return PartSignature()
     format_, _, rest = decode_text(text).partition("\n")

@@ -50,7 +50,7 @@ VENDORS_OWN = (
 )
 """Types of blocks that only Anthropic understands, in addition to results of its own tools."""
 ANY_DOCUMENT = FilePart(Kind.DOCUMENT, "application/pdf")
-"""Description of a document for which only the URL is known."""
+"""Description of a document when only its URL is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ CITATION_LOCATIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "content_block_location": ("start_block_index", "end_block_index"),
     }
 )
-"""Maps each type of Anthropic's citations that refer to a location in a file to the location's fields."""
+"""Maps each of Anthropic's citation types with a location in a file to the fields of that location."""
 SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
     {
         "web_search_result_location": {"cited_text": str, "url": str, "encrypted_index": str},
@@ -64,7 +64,7 @@ SOURCES: Mapping[str, Mapping[str, type]] = MappingProxyType(
 THREAD_REFUSED = "thread_unsupported_request"
 """After this error code, Anthropic's clients send the whole conversation instead of a thread's id."""
 TIERS = ("standard", "priority", "batch")
-"""Service tiers of Anthropic; other vendors' tiers are omitted from the answer."""
+"""Anthropic's service tiers; other vendors' tiers are omitted from the answer."""
 OWN_REASONS = ("pause_turn", "compaction", "model_context_window_exceeded")
 """Anthropic's stop reasons that have no canonical equivalent but matter to Anthropic's clients."""
 NO_END: Mapping[str, Any] = MappingProxyType({"stop_reason": None, "stop_sequence": None})

@@ -81,8 +81,8 @@ class AnsweredItems:
 class ItemReader:
     """Reads one agent's items; `find` looks up artifacts visible to the agent.
 
-    `inner` collects the paths of nested fields that not every protocol supports. The first `earlier` items come from
-    the stored conversation that the request continues.
+    `inner` collects the paths of nested fields that not every protocol supports. The first `earlier` items are from the
+    stored conversation that the request continues.
     """
 
     find: Find

@@ -98,7 +98,8 @@ def parse(body: Object, find: Find) -> ChatCall:
 
 
 def _read_turn(items: Any, earlier: Earlier | None) -> Turn | None:
-    # Return the input to store with the answer, so that a later request can continue. Earlier items are already stored.
+    # Return the input to store with the answer, so that a later request can continue the conversation. Earlier items
+    # are already stored.
     if earlier is not None:
         return Turn.of(items, earlier.before, len(items) - earlier.count)
     return Turn.of([{"role": "user", "content": items}] if isinstance(items, str) else items)

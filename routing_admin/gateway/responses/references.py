@@ -25,7 +25,7 @@ REFERENCE, PREVIOUS = "item_reference", "previous_response_id"
 ITEM_ID = re.compile(r"[a-z]{2,4}_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})[0-9a-f]{2,4}")
 """Pattern of the item ids that `ResponseHead.item_id` makes.
 
-An id consists of the answer's key, which starts with the answer's creation time, and of the item's index.
+An id is made of the answer's key, which starts with the answer's creation time, and the item's index.
 """
 ANSWER_ID = re.compile(r"resp_(?P<key>(?P<second>[0-9a-f]{8})[0-9a-f]{16})")
 VENDORS_ID = re.compile(r"[A-Za-z]{1,20}_[\w-]{1,230}", re.ASCII)

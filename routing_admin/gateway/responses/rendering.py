@@ -48,7 +48,7 @@ class ResponseHead:
 
     @property
     def key(self) -> str:
-        """Return the part that the ids of the response and of its items have in common."""
+        """Return the part that the response's id and its items' ids have in common."""
         return self.id.partition("_")[2]
 
     def item_id(self, prefix: str, index: int) -> str:
@@ -239,7 +239,7 @@ def image_item(identity: str, media: Media) -> dict[str, Any]:
 
 
 def without_images(output: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the output items in the form in which they are stored.
+    """Return the output items as they are stored.
 
     Image bytes are omitted: they are stored as artifacts, and no other model receives them.
     """

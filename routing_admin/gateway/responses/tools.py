@@ -46,7 +46,7 @@ class ToolReader:
     """Reads a request's tools.
 
     `inner` collects the paths of nested fields that not every protocol supports, `namespaces` maps joined names to
-    namespace and name, and `vendor` collects OpenAI's own tools. The first `earlier` items of the input come from the
+    namespace and name, and `vendor` collects OpenAI's own tools. The first `earlier` items of the input are from the
     stored conversation that the request continues.
     """
 

@@ -57,8 +57,7 @@ def list_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price
     if yuan is not None:
         return yuan
     listed = listed_price(endpoint, model, at, tier)
-    # Service tiers and hours of the day are distinguished only by genai-prices, so other price lists are ignored for
-    # them.
+    # Only genai-prices distinguishes service tiers and hours of the day, so other price lists are ignored for them.
     is_exclusive = tier in TIERS or changes_by_hour(endpoint, model)
     return listed if is_exclusive else _weigh(endpoint, model, listed)
 

@@ -1,4 +1,4 @@
-"""Check the given configuration files or, without any, the stored configuration."""
+"""Check the given configuration files, or the stored configuration if none are given."""
 
 from __future__ import annotations
 
