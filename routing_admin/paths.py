@@ -29,7 +29,7 @@ def program_version() -> str:
 
 
 def default_data_directory() -> Path:
-    """Return `var/` in a checkout, otherwise a folder among the user's data, such as in `~/.local/share`."""
+    """Return `var/` in a checkout, otherwise a folder in the user's data directory, such as `~/.local/share`."""
     return user_data_path(PACKAGE, appauthor=False) if IS_INSTALLED else BASE_DIR / "var"
 
 

@@ -147,7 +147,7 @@ def call(name: str, arguments: Sequence[str]) -> None:
             _refuse(f"There is no command {name}. {hint}{NAME} --help lists all.")
         loaded = application if isinstance(application, BaseCommand) else load_command_class(application, command)
         loaded.run_from_argv([NAME, name, *arguments])
-    # Let Django's own commands, too, end with a one-line message if the database does not respond.
+    # Make Django's own commands also end with a one-line message if the database does not respond.
     except Exception as error:
         from routing_admin.platform.databases.explaining import explain_failure
 

@@ -30,10 +30,10 @@ MAX_CACHED_QUOTAS = 1000
 """If more quotas than this are cached, quotas of past windows are dropped."""
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
-"""How many seconds a call waits at most for all its limits together. On a busy machine it may need most of this
+"""Maximum time that a call waits for all its limits together, in seconds. On a busy machine it may need most of this
 time."""
 CONCURRENT_WAIT_SECONDS = 0.5
-"""How many seconds a call waits at most for the limit on concurrent calls, if it waits for no other limit."""
+"""Maximum time that a call waits for the limit on concurrent calls, in seconds, if it waits for no other limit."""
 
 
 class QuotaClient:

@@ -23,7 +23,7 @@ from routing_admin.platform.databases.lock_timeout import lock_timeout
 from routing_admin.platform.databases.router import LOGS, renew_connections
 
 WAIT_SECONDS = 0.2
-"""How many seconds an exchange with the ledger waits at most for locks. Calls may be waiting for the exchange."""
+"""Maximum time that an exchange with the ledger waits for locks, in seconds. Calls may be waiting for the exchange."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
 """How long a process keeps its shares if it does not renew them."""
 DEMAND_LIFETIME = timedelta(seconds=2)

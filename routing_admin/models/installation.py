@@ -1,4 +1,4 @@
-"""Installation-wide settings, languages, and budgets of labels."""
+"""Installation-wide settings, languages, and label budgets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The request log: one row per request and one per called candidate, without keys or file contents.
 
 `token_details` contains token counts by kind. `answer` contains what the provider returned in addition to the text.
-`cost_nanos` is the cost at the prices at the time of the request, in billionths of the unit of `currency`, and
+`cost_nanos` is the cost at the prices valid when the request was made, in billionths of the unit of `currency`, and
 `saved_nanos` is the amount saved by the provider's cache; both are null if unknown.
 
 `sentence` says why a request failed, in the format of `capabilities.core.translatable.encode_text`; `error` is the
@@ -81,7 +81,7 @@ class RequestLog(models.Model):
     class Meta:
         ordering = ["-started_at", "-id"]
         indexes = [
-            # Every index slows the logging of each request down, so no index is a prefix of another.
+            # Every index slows down the logging of each request, so no index is a prefix of another.
             models.Index(fields=["-started_at", "-id"], name="request_newest"),
             models.Index(fields=["task_type", "-started_at", "ending", "fell_back"], name="request_task"),
             models.Index(fields=["provider", "-started_at"], name="request_provider"),

@@ -8,7 +8,7 @@ from django.core.management.commands import makemessages
 
 
 class Command(makemessages.Command):
-    """Collect messages that are marked with `translatable("…")` as well: the `core` packages do not import Django."""
+    """Also collect messages marked with `translatable("…")`, because the `core` packages do not import Django."""
 
     xgettext_options = [*makemessages.Command.xgettext_options, "--keyword=translatable"]
 

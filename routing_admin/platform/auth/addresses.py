@@ -1,4 +1,4 @@
-"""IP addresses of clients, and the address under which a client is counted."""
+"""Clients' IP addresses, and the addresses by which clients are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def client_address(meta: Mapping[str, Any], proxies: int) -> str:
 
 
 def client_network(address: str) -> str:
-    """Return the address under which a client is counted; for IPv6 it is the /64 network of one subscriber."""
+    """Return the address by which a client is counted; for IPv6 it is the /64 network of one subscriber."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -167,7 +167,7 @@ def _probe_statement(name: str, statement: str, connection: BaseDatabaseWrapper)
 
 
 def list_missing_rights() -> list[str]:
-    """Return rights such as `INSERT ON auth_user` that the PostgreSQL user lacks because another owns the tables."""
+    """Return rights such as `INSERT ON auth_user` that the PostgreSQL user lacks because it does not own the tables."""
     connection = connections[DEFAULT_DB_ALIAS]
     if connection.vendor != POSTGRESQL:
         return []

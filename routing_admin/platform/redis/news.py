@@ -24,7 +24,7 @@ MAX_WAITING = 10_000
 """Maximum number of subjects with queued messages; if there are more, the oldest message is dropped."""
 BATCH = 500
 BLOCK_MILLISECONDS = 500
-"""How long one read waits for messages at most, in milliseconds."""
+"""Maximum time that one read waits for messages, in milliseconds."""
 STREAM_SECONDS = 3600
 """A stream without new messages expires after this many seconds."""
 BEGINNING = "0"
@@ -77,7 +77,7 @@ class News:
     def is_waiting(self, topic: str, subject: str) -> bool:
         """Return whether a message about the subject is queued.
 
-        If so, earlier messages of other processes about the subject are obsolete.
+        If so, earlier messages from other processes about the subject are obsolete.
         """
         return (topic, subject) in self._waiting
 
@@ -126,7 +126,7 @@ class News:
         for key, entries in found:
             for number, fields in entries:
                 by_key[key].read_to = number
-                # An entry is empty if the stream was trimmed meanwhile.
+                # An entry is empty if the stream was trimmed in the meantime.
                 if fields:
                     by_key[key].handle(fields, max(0.0, now - int(number.partition("-")[0]) / 1000))
         return True

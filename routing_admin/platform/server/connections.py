@@ -66,7 +66,7 @@ class Connection(Protocol):
 class Connections:
     """Open connections of this process, in total and by address, oldest first.
 
-    Behind proxies all connections come from a few addresses. In this case requests in progress are counted instead, by
+    Behind proxies all connections are from a few addresses. In this case requests in progress are counted instead, by
     the address that the outermost proxy saw.
     """
 

@@ -127,7 +127,7 @@ log = logging.getLogger(__name__)
 
 
 class ProcessMarker:
-    """File of this process, which is removed when the process shuts down.
+    """This process's file, which is removed when the process shuts down.
 
     After a crash, other processes find the file unlocked.
     """

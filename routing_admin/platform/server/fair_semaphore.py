@@ -27,7 +27,7 @@ THREADS = 16
 size.
 """
 WAIT_SECONDS = 2.0
-"""How long a request waits for a slot at most, in seconds."""
+"""Maximum time that a request waits for a slot, in seconds."""
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from routing_admin.platform.databases.outage_log import OutageLog
 log = logging.getLogger(__name__)
 
 END_SECONDS = 10
-"""How long a stopping process waits for work in progress at most, in seconds."""
+"""Maximum time that a stopping process waits for work in progress, in seconds."""
 
 
 class RepeatingThread:

@@ -126,7 +126,7 @@ class RequestReader(HttpToolsProtocol):
         else:
             self._problem = head_problem(version, method, self.headers, names)
         if self._problem or len(self.pipeline) >= MAX_PIPELINED:
-            # Maps each span to its maximum length.
+            # httptools turns this error into an HttpParserError, and `data_received` then rejects the request.
             raise ValueError("this request is not read")
         if self.parser.should_upgrade():
             return

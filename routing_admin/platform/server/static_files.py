@@ -95,11 +95,11 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]  # a pa
         return answer
 
     def add_files_from_finders(self) -> None:
-        """Register no files at the start, because checking every file would delay it."""
+        """Register no files at the start, because checking every file would delay the start."""
 
     def add_requested(self, url: str) -> None:
         """Register a file under the requested URL. A hashed URL must match the file's current content."""
-        # Accept only a file's canonical URL: there is any number of other URLs, and each would stay registered.
+        # Accept only a file's canonical URL: the number of other URLs is unlimited, and each would stay registered.
         if not self.url_is_canonical(url):
             return
         name = url.removeprefix(self.static_prefix)

@@ -130,7 +130,7 @@ def _make_day(table: DailyTable, day: date) -> None:
     bounds = [start.isoformat(), (start + timedelta(days=1)).isoformat()]
     with transaction.atomic(using=LOGS), connections[LOGS].cursor() as cursor:
         _lock(cursor)
-        # Another process may have created the partition meanwhile.
+        # Another process may have created the partition in the meantime.
         if table.part(day) in _existing_names(cursor):
             return
         # Create the partition as a separate table and then attach it, so that writers do not wait.

@@ -61,7 +61,7 @@ def _with_storable_texts(params: Any) -> Any:
 
 
 def make_private(path: str) -> None:
-    """Create a missing database file that only its owner can read; SQLite's other files inherit its mode."""
+    """Create the database file, if it is missing, readable only by its owner; SQLite's other files inherit its mode."""
     if path == ":memory:" or path.startswith("file:"):
         return
     # If the file cannot be created, it already exists, or SQLite will report the reason.
