@@ -345,7 +345,7 @@ Row = TypeVar("Row")
 
 
 def in_chunks(rows: Sequence[Row], sizes: Sequence[int]) -> Iterator[Sequence[Row]]:
-    """Yield the rows in order, in chunks of the largest size that the rest fills; a smaller rest is one chunk."""
+    """Yield the rows in order, in chunks of the largest of `sizes` that fits; a smaller remainder is one chunk."""
     at = 0
     while at < len(rows):
         left = len(rows) - at

@@ -36,7 +36,7 @@ SLOW_MS = 10_000.0
 FAILED_AFTER = 3
 """A provider counts as failed if this many calls in a row failed, or all calls if there were fewer."""
 FAILED = ("down", "rejected", "failing")
-"""Ways in which a provider fails: it does not respond, it refuses the key, or it returns errors."""
+"""How a provider can fail: it does not respond, it refuses the key, or it returns errors."""
 
 NEUTRAL_OUTCOMES = frozenset(
     {*(reason.value for reason in SkipReason), CANCELLED, ABORTED, Fault.FIRE_DRILL, *CALLERS_FAULTS}

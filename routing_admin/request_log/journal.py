@@ -91,7 +91,7 @@ class Journal:
         return self._spool
 
     def waiting_seconds(self) -> float:
-        """Return for how many seconds the oldest unwritten request has been waiting, or 0 if there is none."""
+        """Return how many seconds the oldest unwritten request has been waiting, or 0 if there is none."""
         # The writer may just have emptied the queue.
         with suppress(IndexError):
             oldest = self.waiting[0].facts
@@ -145,7 +145,7 @@ class Journal:
     def stop(self) -> None:
         """Write the queued entries and stop the writer thread."""
         self._thread.stop()
-        # Let this flush try the database once more, whatever has failed before.
+        # Let this flush try the database once more, even if earlier attempts failed.
         self._retry_at = 0.0
         self.flush()
         self.spool.close()
@@ -154,7 +154,7 @@ class Journal:
             log.error("%s requests are not logged: neither the database nor the disk takes them", len(self.waiting))
 
     def _next_batch(self) -> list[Entry]:
-        # Read entries by index, because a deque's iterator does not allow the deque to grow meanwhile.
+        # Read entries by index, because a deque must not grow while it is iterated.
         return [self.waiting[index] for index in range(min(BATCH, len(self.waiting)))]
 
     def _dequeue(self, batch: Sequence[Entry]) -> None:

@@ -1,7 +1,7 @@
 """Latencies over time, for the requests that match a search.
 
-If the search is for one agent, for one route or for all requests, ended hours and days come from roll-ups. Other times
-and other searches are counted from rows, as far back as the charts of requests (`volume.bounded_start`).
+If the search is for one agent, for one route or for all requests, ended hours and days are read from roll-ups. Other
+times and other searches are counted from rows, as far back as the charts of requests (`volume.bounded_start`).
 """
 
 from __future__ import annotations

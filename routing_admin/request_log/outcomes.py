@@ -100,7 +100,7 @@ def claim_key(
         if _insert(claim, fingerprint, request_id, now):
             return claim
         row = IdempotencyRecord.objects.filter(pk=digest).first()
-        # The key has been released meanwhile, so try again to claim it.
+        # The key has been released in the meantime, so try to claim it again.
         if row is None:
             continue
         if row.expires_at <= now:

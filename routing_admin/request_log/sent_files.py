@@ -94,7 +94,7 @@ def _description(description: ModelDescription) -> dict[str, Any]:
     return {**known, "call": made}
 
 
-# The remaining code reads the column `adaptation`: how many files of each kind the answering model received in which
+# The remaining code reads the column `adaptation`: how many files of each kind the answering model received in each
 # form.
 
 FORM_OUTCOMES: Mapping[DeliveryForm, tuple[str, ...]] = {

@@ -1,7 +1,7 @@
 """Error messages in the log, which are stored as templates with facts and rendered in the reader's language.
 
 The gateway's own messages are stored with their template (`Translatable`), so English text never has to be recognised
-(docs/decisions/0007). Any other text comes from a provider or caller and is shown unchanged.
+(docs/decisions/0007). Any other text is from a provider or caller and is shown unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LISTS = frozenset({EXHAUSTED, LONE_FAILED, OUT_OF_TIME, NOT_ACCEPTED, NOT_SUPPOR
 class RenderedSentence:
     """The gateway's own message in the reader's language, and a message that it quotes; either may be empty.
 
-    `earlier` is English text from a row that an earlier version wrote, and that does not say who wrote the text.
+    `earlier` is English text from a row of an earlier version, which did not record who wrote the text.
     """
 
     ours: str = ""
@@ -70,7 +70,7 @@ def render_logged(row: RequestLog | AttemptLog) -> RenderedSentence:
 
 
 def render_reason(data: Any) -> RenderedSentence:
-    """Return the rendered reason for the form in which a file was sent; `data` comes from a column `deliveries`."""
+    """Return the rendered reason for the form in which a file was sent; `data` is from a `deliveries` column."""
     text = decode_text(data)
     return render_sentence(text) if isinstance(text, Translatable) else RenderedSentence(earlier=text)
 

@@ -126,7 +126,7 @@ def _read(columns: dict[str, Any]) -> dict[str, Any]:
     return columns | moments
 
 
-# The remaining functions repair rows that the database rejects, so that an invalid value does not cost the whole row.
+# The remaining functions repair rows that the database rejects, so that one invalid value does not lose the whole row.
 
 MAX_COUNT, MAX_BIG = 2**31 - 1, 2**63 - 1
 """Maximum values of PostgreSQL's integer and bigint columns."""

@@ -1,6 +1,6 @@
 """Totals for the requests that a search matches: requests by ending, tokens and cost.
 
-If a search has only terms by which usage is also summed (agent and route), whole hours and days come from the usage
+If a search has only terms by which usage is also summed (agent and route), whole hours and days are read from the usage
 sums, however many requests there were. Only the incomplete hours at the ends of its period, and the oldest hour of the
 log, are counted from rows. For any other search, matching rows are counted up to `MAX_COUNTED`.
 """
@@ -70,7 +70,7 @@ def sum_matches(search: Search, now: datetime) -> Totals:
 
 
 def is_summed(search: Search) -> bool:
-    """Return whether usage is summed by every term of the search."""
+    """Return whether usage is also summed by each of the search's terms."""
     keys = {key for key, _value in search.values}
     if search.text or keys - TIMES - set(SUMMED_TERMS):
         return False

@@ -177,7 +177,7 @@ def _sum_keys(request: Columns, row: Columns, labels: LabelNames, counted: Count
 
 @lru_cache(maxsize=64)
 def _starts(minute: datetime) -> tuple[datetime, datetime]:
-    # Cache the result, because the requests of a batch come from the same few minutes.
+    # Cache the result, because the requests of a batch are from the same few minutes.
     return hour_start(minute), day_start(minute)
 
 

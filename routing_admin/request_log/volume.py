@@ -1,7 +1,7 @@
 """Count the requests that a search matches by outcome, over time.
 
-If a search has only terms by which usage is also summed (agent, route and ending), its whole hours and days come from
-the usage sums. Incomplete hours and days, and any other search, are counted from the log's rows, but only from the
+If a search has only terms by which usage is also summed (agent, route and ending), its whole hours and days are read
+from the usage sums. Incomplete hours and days, and any other search, are counted from the log's rows, but only from the
 newest `MAX_SCANNED`, because a chart is not worth reading a million rows.
 """
 
@@ -30,7 +30,7 @@ from routing_admin.request_log.usage_series import read_points
 MAX_SCANNED = 30_000
 """Maximum number of requests to read for counting, whether they match or not."""
 MIN_SCANNED_TIME = timedelta(minutes=10)
-"""The rows of at least this newest period are all counted, so that a chart is never empty while requests arrive."""
+"""All rows of the newest period of this length are counted, so that a chart is never empty while requests arrive."""
 COUNTED = ("requests", "failures", "refused", "cancelled", "fallbacks")
 
 
@@ -137,7 +137,7 @@ def _count_rows(
     if volume.since >= stop:
         return volume
     # Group by the beginning of each time's text in UTC: 16 characters identify the minute, and 15 the ten minutes. Ten
-    # minutes fit into the hours and days of every time zone, except for offsets such as +05:45, with which a bar may be
+    # minutes fit into the hours and days of every time zone, except for offsets such as +05:45, where a bar may be
     # shifted by five minutes.
     key = Left(Cast("started_at", CharField()), 16 if by_minute else 15)
     rows = filter_rows(search, now).filter(started_at__gte=volume.since, started_at__lt=stop).order_by()
@@ -151,7 +151,7 @@ def _count_rows(
 
 
 def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
-    """Return a time from `start` on, so that at most `MAX_SCANNED` requests began between it and `stop`."""
+    """Return a time, `start` or later, since which at most `MAX_SCANNED` requests began before `stop`."""
     spans = [UsageSum.HOUR] if has_hours(start, now) else [UsageSum.DAY, UsageSum.HOUR]
     for span in spans if has_hours(stop, now) else [UsageSum.DAY]:
         starts = list(list_touched(span, start, stop))

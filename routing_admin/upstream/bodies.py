@@ -69,7 +69,7 @@ class RequestBody:
 
     @property
     def is_remote(self) -> bool:
-        """Return whether any file comes from another machine, so that it must be read in a thread."""
+        """Return whether any file is stored on another machine, so that it must be read in a thread."""
         blobs = (piece.blob if isinstance(piece, MediaData) else piece for piece in self._pieces)
         return any(isinstance(blob, Blob) and blob.is_remote for blob in blobs)
 

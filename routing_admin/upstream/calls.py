@@ -180,7 +180,7 @@ class Upstream:
     async def call(
         self, request: UpstreamRequest, protocol: AnswerDecoder, timeouts: Timeouts, proxy: str = DEFAULT_PROXY
     ) -> Answer | Failure:
-        """Return the answer or the failure of a complete exchange; no behaviour of a provider raises an exception.
+        """Return the answer or the failure of a complete exchange; nothing that a provider does raises an exception.
 
         `proxy` is the provider's proxy setting: `default`, `none` or a URL. Raise `UnreadableError` if a file in the
         request cannot be read.

@@ -56,7 +56,7 @@ class PhaseTimer:
         self._other_cancellations = 0
 
     def until(self, moment: float) -> Self:
-        """Return a context manager for a wait until `moment`, a time by the event loop's clock."""
+        """Return a context manager for a wait until `moment`, in the event loop's time."""
         self._until = min(moment, self.deadline)
         return self
 

@@ -16,7 +16,7 @@ from routing_admin.upstream.faults import CLIENT_ERRORS, classify_error
 OWN_BODY_FAULTS = frozenset({Fault.BAD_HTTP, Fault.TOO_LARGE})
 """Faults of a body that are reported as they are; a body that is broken in any other way counts as truncated."""
 READ_AFTER_END = "Connection closed."
-"""Message of the plain RuntimeError that aiohttp raises when a body is read whose connection has been closed."""
+"""Message of the plain RuntimeError that aiohttp raises if a body is read after its connection has been closed."""
 
 
 class BrokenBodyError(Exception):

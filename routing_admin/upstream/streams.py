@@ -64,7 +64,7 @@ class Stream:
 
 
 async def wait_for_content(batches: AsyncGenerator[Batch, None]) -> Stream | Failure:
-    """Return the stream once it has content, or a `Failure` if the stream fails or ends before.
+    """Return the stream once it has content, or a `Failure` if the stream fails or ends before that.
 
     Reasoning is held back until then, so that another candidate can still be called if the stream fails.
     """
