@@ -48,7 +48,8 @@ READING = timedelta(minutes=10)
 """If a user views the same object several times within this period, the audit log contains only one entry for it."""
 IN_SNAPSHOT = frozenset({"agent", "installation"})
 """Kinds of objects that are in a snapshot although some of their data is not part of the configuration; for example,
-run-time agents and the setting for recording bodies."""
+run-time agents and the setting for recording bodies.
+"""
 
 FRESH_START = "provider.try_again"
 """Action that resets cooldowns in every process; the audit entry's details list the providers."""

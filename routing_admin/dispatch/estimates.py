@@ -106,7 +106,7 @@ def _list_texts(value: Any) -> Iterator[str]:
 COUNT_SECONDS = Timeouts(connect=2, first_content=4, between=2, total=5)
 """Timeouts for asking a provider for its token count, in seconds.
 
-They are short, because the request waits for the count, and an estimate would be good enough.
+They are short, because the caller waits for the count before sending a request, and an estimate would be enough.
 """
 COUNTER_RETRY_SECONDS = 60
 """After a token counter has failed to return a number, it is not called again for this many seconds."""

@@ -11,12 +11,14 @@ from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Or
 
 REPORT_SECONDS = 2.0
 """Seconds between two reports of usage to the ledger. An unused share is also returned to the ledger after this
-time."""
+time.
+"""
 CONCURRENT_REPORT_SECONDS = 0.1
 """The same as `REPORT_SECONDS`, but for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
 """Seconds between two renewals of an unchanged share. If the ledger does not respond for `LEASE_SECONDS`, the share is
-no longer valid."""
+no longer valid.
+"""
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
 

@@ -31,7 +31,8 @@ MAX_CACHED_QUOTAS = 1000
 END_SECONDS = 10
 WAIT_SECONDS = 1.0
 """Maximum time that a call waits for all its limits together, in seconds. On a busy machine it may need most of this
-time."""
+time.
+"""
 CONCURRENT_WAIT_SECONDS = 0.5
 """Maximum time that a call waits for the limit on concurrent calls, in seconds, if it waits for no other limit."""
 

@@ -1,4 +1,4 @@
-"""Evaluate a fire drill from the log: the calls that it affected, which provider answered each, and the added delay."""
+"""Evaluate a fire drill from the log: the affected calls, which provider answered each, if any, and the added delay."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ The queue fills up only if the database accepts no rows and the disk is full.
 BATCH = 200
 PAUSE_SECONDS = 0.09
 """How long the first entry of a batch waits for further entries, in seconds; it must be in the log within 0.1
-seconds."""
+seconds.
+"""
 LOCK_SECONDS = 0.1
 """Lock timeout in seconds for writing a batch; after a timeout, the batch is written to disk instead."""
 RETRY_SECONDS = 1.0

@@ -41,7 +41,8 @@ MAX_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes of a stored answer or of a stored input."""
 MAX_TURNS = 100
 """Maximum number of earlier answers that an input refers to; in a longer conversation, the next input is stored
-whole."""
+whole.
+"""
 WAITING_BYTES = 32 * 1024 * 1024
 """Maximum number of bytes to keep in memory until they are written."""
 CHECK_SHARE = 16

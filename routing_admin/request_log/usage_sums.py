@@ -120,7 +120,8 @@ COUNTS = (
 """Columns that contain summed counts or money."""
 MAX_SUM = 2**62
 """Maximum of a sum before a batch is added. A column can store twice this number, and a batch adds less than this
-number."""
+number.
+"""
 CHUNKS = (20, 6, 2, 1)
 """Numbers of rows of the usage sums per statement."""
 HOUR_RETENTION = timedelta(days=7)

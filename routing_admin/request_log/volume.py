@@ -75,7 +75,7 @@ class Volume:
 
 
 def find_range(search: Search, now: datetime) -> tuple[datetime, datetime] | None:
-    """Return the earliest and latest time of requests that a search can match, or None if there are none; one query."""
+    """Return the earliest and latest time of requests that a search can match, or None; this takes one query."""
     oldest = RequestLog.objects.order_by("started_at", "pk").values_list("started_at", flat=True).first()
     since, until = (moment(search.get(key), now) if search.get(key) else None for key in ("since", "until"))
     if oldest is None:

@@ -87,7 +87,8 @@ class CheckedResolver(AbstractResolver):
 
 SCHEMES = ("https", "http")
 """Schemes to try when checking an address. A resolver does not know the URL's scheme, which has been checked with the
-URL."""
+URL.
+"""
 
 
 @cache

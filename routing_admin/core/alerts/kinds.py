@@ -61,7 +61,8 @@ class Stage(StrEnum):
 
 STATE, EVENT, EVIDENCE = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 """How long an alert lasts after the problem was last seen: STATE is for conditions that are monitored continuously,
-EVENT for single events, and EVIDENCE for problems that only requests reveal."""
+EVENT for single events, and EVIDENCE for problems that only requests reveal.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +330,8 @@ def build_condition(
 DAY = timedelta(days=1)
 MIN_INTERVAL = timedelta(hours=6)
 """Runs that start within this time of each other count as one run, because someone may have repeated the job by
-hand."""
+hand.
+"""
 DEFAULT_INTERVAL = timedelta(days=4)
 """Assumed interval of a job that has run only once."""
 MAX_INTERVAL = 31 * DAY

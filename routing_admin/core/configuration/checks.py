@@ -112,7 +112,7 @@ MEDIA = ("vision", "audio", "video", "file")
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files sent to the describing route would be described too: the route would call itself."""
+    """Yield a problem if files sent to the describing route would first be described: the route would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(

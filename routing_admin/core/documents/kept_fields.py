@@ -71,6 +71,6 @@ def plain_number(value: Any) -> Any:
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Replace each old item by the new item with the same name, if there is one, and append the remaining new items."""
+    """Return the old items in order, with new items in place of those with the same name, then the other new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 
 VALUE_SECONDS = 3600.0
 """If a model refused only a parameter's value, the parameter is omitted for this many seconds. After that, another
-value may be accepted."""
+value may be accepted.
+"""
 MAX_PER_MODEL = 64
 MAX_MODELS = 2000
 """Maximum sizes of the cache, because callers could otherwise fill it with made-up parameter and model names. The
-oldest entries are evicted."""
+oldest entries are evicted.
+"""
 
 ModelKey = tuple[str, str]
 """The provider and model that identify a cache entry."""

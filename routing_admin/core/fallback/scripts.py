@@ -64,7 +64,8 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
 
 Script = Mapping[int, Sequence[str]]
 """Outcomes of the calls to each candidate, by the candidate's position in the chain. The last outcome in a list
-repeats; a candidate without a list answers with `200`."""
+repeats; a candidate without a list answers with `200`.
+"""
 
 
 # In a fire drill, an administrator makes a provider fail for a short time, to test whether its routes fall back. During

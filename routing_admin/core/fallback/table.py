@@ -141,7 +141,8 @@ class FaultRow:
 
     message: str = ""
     """Message of a fault that the gateway itself detects; the default is `meaning`. A fault in a provider's response
-    has the provider's message instead."""
+    has the provider's message instead.
+    """
 
     @property
     def is_out_of_quota(self) -> bool:

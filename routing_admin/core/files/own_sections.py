@@ -100,7 +100,8 @@ LIMIT_RULES = (
 RATE_FIELDS = ("currency", "into", "rate", "day", "source")
 LAST_DAY = date.max
 """Last day for which a file may contain exchange rates. Only the page can reject future days, because it knows the
-current date."""
+current date.
+"""
 
 
 def single_line(max_length: int) -> Check:

@@ -73,7 +73,8 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 GRANT_DIVISOR = 16
 """A process draws 1/16 of what is left of a limit, or more if its calls need more. This leaves enough for other
-processes. Near the limit, each process draws only what its calls need."""
+processes. Near the limit, each process draws only what its calls need.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ MIN_REQUESTS = 20
 """Minimum number of requests, both before and after the revision; smaller samples are not compared."""
 MIN_STANDARD_ERRORS = 2.6
 """A difference counts if it is at least this many standard errors; by chance alone, this happens in one case in a
-hundred."""
+hundred.
+"""
 MIN_RATIO = 1.1
 """If the ratio of two median durations is at most this, they count as equal, regardless of the number of requests."""
 

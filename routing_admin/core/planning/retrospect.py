@@ -178,7 +178,8 @@ SKIPS: Mapping[str, Callable[[WalkCandidate, WalkChain], _Step]] = {
     ),
 }
 """Maps each reason why a logged request skipped a candidate to a function that decides what would happen under the new
-configuration."""
+configuration.
+"""
 
 
 class DifferenceKind(StrEnum):

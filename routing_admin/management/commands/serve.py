@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 KEEP_ALIVE_SECONDS = 75
 """How long idle connections stay open, in seconds: longer than in nginx and load balancers (60 s), so that these close
 connections first. If the server closed a connection while a proxy was sending a request on it, the request would be
-lost, because the proxy cannot safely repeat it."""
+lost, because the proxy cannot safely repeat it.
+"""
 
 
 class Command(command.Command):

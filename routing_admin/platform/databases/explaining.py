@@ -145,7 +145,7 @@ LOCK_SECONDS = 0.1
 def check_writable() -> None:
     """Run an INSERT of zero rows on tables of each database.
 
-    It needs everything that a real insert needs, except disk space. A locked database counts as writable. Raise
+    This needs everything that a real insert needs, except disk space. A locked database counts as writable. Raise
     `DatabaseError` or `InterfaceError` for an outage, which `classify_error` can classify.
     """
     for alias, probes in PROBES.items():

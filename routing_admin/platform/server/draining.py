@@ -29,7 +29,8 @@ from routing_admin.platform.server.file_locks import hold_unless_locked
 
 END_MARGIN_SECONDS = 2.0
 """The remaining requests are ended this many seconds before the server's own deadline, so that their last bytes can be
-sent."""
+sent.
+"""
 DRAINED_MESSAGE = translatable("The server is shutting down before the answer was complete. Send the request again.")
 
 

@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 
 PROBE_SECONDS = 1.5
 """How long a probe waits for the checks, in seconds: less than orchestrators' timeouts, which would not name the
-cause."""
+cause.
+"""
 OK, FAILED = "ok", "failed"
 
 

@@ -25,7 +25,8 @@ TOO_MANY_MESSAGE = "Too many open connections from this address. Close some, or 
 FULL_MESSAGE = "This server has as many open connections as it may have. Retry in a second."
 LAST_REQUEST_SECONDS = 0.5
 """How long idle connections of a stopping server still accept a request, in seconds, because a proxy may just have sent
-one."""
+one.
+"""
 
 
 class Part(Enum):

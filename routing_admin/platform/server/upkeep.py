@@ -29,7 +29,8 @@ DAYS_SECONDS = 600.0
 """Seconds between checks whether the request log has partitions for the next days."""
 PAUSE_SECONDS = 0.4
 """Seconds between rounds. If one round cannot get a lock, the next one still checks the configuration early enough:
-changes must take effect within a second."""
+changes must take effect within a second.
+"""
 
 
 @dataclass(slots=True)

@@ -35,7 +35,8 @@ FOLDER_VARIABLE = "_ROUTING_ADMIN_WORKER_BOARD"
 PREFIX = "routing-admin-workers-"
 PUBLISH_SECONDS = 1.0
 """Maximum age in seconds of other processes' numbers; if a process is killed, at most the counts of this time are
-lost."""
+lost.
+"""
 MAX_CPU_SHARE = 0.01
 
 

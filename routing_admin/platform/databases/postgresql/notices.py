@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 CHANNEL = "routing_admin"
 WAIT_SECONDS = 1.0
 """Maximum duration of each wait for a notification in seconds; between waits, the thread checks whether it should
-stop."""
+stop.
+"""
 RECONNECT_SECONDS = 2.0
 """Seconds to wait before reconnecting."""
 
