@@ -14,7 +14,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("routing_admin.console.urls")),
 ]
 
-if settings.DJANGO_ADMIN:  # Only with this setting is Django's admin package in INSTALLED_APPS.
+if settings.DJANGO_ADMIN:  # Django's admin package is in INSTALLED_APPS only with this setting.
     from routing_admin.console.base import django_admin
 
     urlpatterns.append(path("django-admin/", django_admin.site.urls))

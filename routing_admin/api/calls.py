@@ -148,7 +148,7 @@ def parse_as(value: Any, schema: type[S]) -> S:
 
 
 def _build_problem(location: Any, kind: str, message: str) -> Problem:
-    # An empty location means the whole body.
+    # An error with an empty location concerns the whole body.
     constraint = CONSTRAINTS.get(kind) or ("type" if kind.endswith(("_type", "_parsing")) else "range")
     # Pydantic's own message would contain the name of a Python class.
     sentence = "Input should be an object" if kind == "model_type" else message

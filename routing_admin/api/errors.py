@@ -71,7 +71,7 @@ def api_name(path: str) -> str:
 
 def on_call_error(request: HttpRequest, error: CallError) -> HttpResponse:
     if error.status in (401, 403):
-        # Other statuses do not mean that the key was rejected.
+        # Count only these statuses, because any other status does not mean that the key was rejected.
         request_metrics().count_refused_key(api_name(request.path), error.code)
     response = refusal(request, error.status, error.code, str(error), **error.more)
     for name, value in error.headers.items():

@@ -75,7 +75,7 @@ RUNS = 20
 def list_runs(action: str) -> list[datetime]:
     """Return when an action was performed, newest first."""
     events = AuditEvent.objects.filter(action=action).order_by("-number")[:RUNS]
-    # A backup entry with a folder records the automatic copy before a migration, which does not count as a backup run.
+    # A backup entry with a folder is for the automatic copy before a migration, which does not count as a backup run.
     return [event.created_at for event in events if "folder" not in event.details]
 
 

@@ -221,7 +221,7 @@ def list_dropped(chat: ChatRequest, prepared: Prepared, call: Call) -> tuple[str
 def _needs_name(delivery: PartDelivery) -> bool:
     if delivery.file.artifact_id or delivery.file.content is None or delivery.file.unreadable:
         return False
-    # A description or an excerpt of a file must refer to the complete file.
+    # A description or an excerpt must refer to the complete file, which therefore needs an id.
     is_cut = delivery.delivery.loss is not None
     return delivery.delivery.outcome in (Outcome.DESCRIBED, Outcome.EXTRACTED) or is_cut
 

@@ -171,7 +171,7 @@ class ProviderChecker:
             return refused
         endpoint = endpoint_at(state, spec, spec.default_model)
         headers = dict(endpoint.protocol.encode(GREETING, endpoint.target, stream=False).headers)
-        # A GET request has no body.
+        # A GET request has no body and needs no content type.
         headers.pop("content-type", None)
         request = UpstreamRequest(models_url(spec), headers, method="GET")
         began = time.monotonic()

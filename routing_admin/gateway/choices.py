@@ -163,7 +163,7 @@ async def _interleave(
     tasks = [asyncio.ensure_future(_forward(index, stream, ready, room)) for index, stream in enumerate(streams)]
     count = len(tasks)
     try:
-        await asyncio.sleep(0)  # Afterwards every task has started, so its cleanup is certain to run.
+        await asyncio.sleep(0)  # Let every task start, so that its cleanup is certain to run.
         while count:
             index, block = await ready.get()
             room.release()

@@ -163,7 +163,7 @@ async def _answer(call: HttpCall, claim: Claim, answer: Callable[[], Awaitable[H
     active_claim = _ActiveClaim(call, claim)
     try:
         reply = await answer()
-    except BaseException:  # For example, the caller disconnected.
+    except BaseException:  # This includes a disconnect of the caller.
         await active_claim.end(None)
         raise
     if reply.blocks is not None:

@@ -214,7 +214,7 @@ def decode_base64(text: str, param: str, start: int = 0) -> bytes:
 
 def decode_chunks(text: str, start: int) -> bytes:
     """Decode strict base64 in chunks, so that a large text is not copied; raise `ValueError` if it is invalid."""
-    # Otherwise padding would be accepted at the end of any chunk.
+    # Allow padding only at the end of the text. The decoder would also accept it at the end of any chunk.
     padding = text.find("=", start)
     if padding != -1 and padding < len(text) - 2:
         raise ValueError("padding is only valid at the end")

@@ -158,7 +158,7 @@ def _insert(claim: Claim, fingerprint: str, request_id: str, now: datetime) -> b
 
 
 def _take_over(row: IdempotencyRecord, claim: Claim, request_id: str, now: datetime) -> bool:
-    # If several calls try this at the same time, the filter lets only one of them succeed.
+    # If several calls try to take over the claim at the same time, the filter lets only one of them succeed.
     abandoned = _running(Claim(row.digest, row.holder)).filter(held_until=row.held_until)
     ends = {"held_until": now + LEASE, "expires_at": now + LIFETIME}
     return bool(abandoned.update(holder=claim.holder, request_id=request_id[:64], **ends))

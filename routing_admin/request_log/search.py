@@ -300,7 +300,7 @@ def find_logged_request(key: str, *, body: bool = False) -> LoggedRequest | None
     if row is None:
         return None
     if not body:
-        row.body = None  # Otherwise the first template that uses the deferred column would fetch it.
+        row.body = None  # A template that uses the deferred column would otherwise fetch it.
     return LoggedRequest(row, tuple(row.attempts.order_by("position")))
 
 

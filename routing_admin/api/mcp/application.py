@@ -95,7 +95,7 @@ class McpApp:
 
     async def _run_server(self) -> ToolServer:
         loop = asyncio.get_running_loop()
-        # A server that was started in another event loop cannot answer.
+        # A server that was started in another event loop cannot answer here, so start a new one.
         if self._server is None or self._server.get_loop() is not loop:
             self._server, self._stop_event = loop.create_future(), asyncio.Event()
             self._task = loop.create_task(_serve(self._server, self._stop_event))

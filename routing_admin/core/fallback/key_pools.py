@@ -152,8 +152,9 @@ class KeyPools:
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
         """Return the failure to report when no key is left. A key that is refused only temporarily takes precedence."""
-        # Otherwise a single invalid key would make the request fail permanently while other keys are only rate-limited.
-        # Among rate-limited keys, the one that recovers first determines the wait.
+        # A rate-limited key takes precedence: otherwise a single invalid key would make the request fail permanently
+        # while other keys are only rate-limited. Among rate-limited keys, the one that recovers first determines the
+        # wait.
         cooldowns = [cooling for key in keys if (cooling := self.look(provider, key)) is not None]
         limited = [cooling for cooling in cooldowns if _is_limited(cooling.failure)]
         if not limited:

@@ -75,7 +75,7 @@ def further_keys_from_file(
         # Unnamed keys are numbered from 2, because the provider's first key is not in this list.
         name = entry.get("name") or str(number)
         key, plaintext = key_from_file(entry["apiKey"], endpoint, variable, by_name.get(name), fingerprint)
-        if key.kind is KeyKind.NONE:  # An additional key without a value is read from its variable.
+        if key.kind is KeyKind.NONE:  # An additional key without a value is read from its environment variable.
             key = KeySpec(KeyKind.ENV, variable)
         keys.append(replace(key, name=name, enabled=entry.get("enabled") is not False))
         plaintexts += [plaintext] if plaintext is not None else []

@@ -187,7 +187,7 @@ class Describing:
             raise LookupError("there is no route that describes")
         chat = describing_chat(file, question, language)
         if route.max_tokens or any(candidate.max_tokens for candidate in route.candidates):
-            # Otherwise the default token limit of this request would override the limits of the route and its
+            # Omit this request's default token limit, because it would override the limits of the route and its
             # candidates.
             chat = replace(chat, max_tokens=None)
         planned = plan_request(state, route, chat, agent=self.dispatch.planned.agent, direct=True)

@@ -219,7 +219,7 @@ def _read_thinking(config: Object) -> dict[str, Any]:
         if level not in EFFORTS:
             raise invalid_choice_error(EFFORTS, f"{path}.thinkingLevel")
         return {**summary, "reasoning_effort": level}
-    if budget is None or budget < 0:  # A negative budget lets the model decide.
+    if budget is None or budget < 0:  # A negative budget lets the model decide how much to think.
         return summary
     effort = (
         {"reasoning_effort": imply_effort(budget), THINKING_BUDGET: budget} if budget else {"reasoning_effort": "none"}

@@ -68,7 +68,7 @@ def _show_rows(request: HttpRequest, match: ResolverMatch) -> HttpResponseBase |
         return redirect_to_login(request.get_full_path())
     if not request.user.is_superuser:
         raise PermissionDenied
-    # A superuser may view rows and sign out, but nothing else.
+    # On Django's admin pages, a superuser may view rows and sign out, but nothing else.
     is_allowed = request.method in SAFE_METHODS or match.url_name == "logout"
     return None if is_allowed else HttpResponseNotAllowed(("GET", "HEAD"))
 

@@ -142,7 +142,7 @@ class _MigrationStatements:
         return result
 
     def measure(self) -> int:
-        # An operation may take several statements, so the count can exceed the total.
+        # Cap the count at the total, because an operation may take several statements.
         return min(self.count, self.total) if self.total else self.count
 
 

@@ -127,7 +127,7 @@ def classify_error(error: BaseException) -> DatabaseFault | None:
 
 
 def _classify_text(error: BaseException, text: str) -> DatabaseFault | None:
-    # This classifies errors without a code, or with a code that is too general.
+    # Classify errors by their message if they have no code, or a code that is too general.
     if "is full" in text or "No space left" in text:
         return DatabaseFault.FULL
     if any(phrase in text for phrase in NO_TABLE):
