@@ -73,7 +73,7 @@ def record_bodies(on: bool) -> None:
     snapshot.refresh()
 
 
-def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
+def test_link_is_shown_once_and_stored_as_a_digest(admin: Client) -> None:
     address = make_link(admin)
     row = AgentLink.objects.get()
     secret = find_secret(address.split("/")[-2])
@@ -82,7 +82,7 @@ def test_a_link_is_shown_once_and_kept_as_a_digest(admin: Client) -> None:
     assert secret not in admin.get("/agents/text-agent/").content.decode() + str(list(AgentLink.objects.values()))
 
 
-def test_making_and_revoking_a_link_is_audited_without_its_secret(admin: Client) -> None:
+def test_creating_and_revoking_a_link_is_audited_without_the_secret(admin: Client) -> None:
     secret = find_secret(make_link(admin).split("/")[-2])
     row = AgentLink.objects.get()
     admin.post(f"/links/{row.public_id}/revoke/text-agent/")
@@ -93,7 +93,9 @@ def test_making_and_revoking_a_link_is_audited_without_its_secret(admin: Client)
 
 
 @pytest.mark.parametrize(("days", "lifetime_days"), [("7", 7), ("30", 30), ("0", None)])
-def test_a_link_expires_after_the_chosen_days_or_never(admin: Client, days: str, lifetime_days: int | None) -> None:
+def test_link_expires_after_the_chosen_number_of_days_or_never(
+    admin: Client, days: str, lifetime_days: int | None
+) -> None:
     make_link(admin, **{"link-days": days})
     expires_at = AgentLink.objects.get().expires_at
     assert (expires_at is None) == (lifetime_days is None)
@@ -106,7 +108,7 @@ def test_a_link_expires_after_the_chosen_days_or_never(admin: Client, days: str,
 
 
 @pytest.mark.parametrize("is_editor", [False, True])
-def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) -> None:
+def test_only_administrators_can_create_and_see_links(admin: Client, is_editor: bool) -> None:
     make_link(admin)
     client = Client()
     client.force_login(person("walker", is_editor=is_editor))
@@ -116,7 +118,7 @@ def test_only_administrators_make_and_see_links(admin: Client, is_editor: bool) 
     assert not page.control("share")
 
 
-def test_a_link_opens_the_agents_page_without_an_account(admin: Client, settings: Any) -> None:
+def test_link_opens_the_agent_page_without_an_account(admin: Client, settings: Any) -> None:
     settings.PUBLIC_URL = "https://ra.example"
     key = create_key("text-agent")
     Agent.objects.filter(agent_id="text-agent").update(limits={"tokensPerDay": 1000})
@@ -136,14 +138,14 @@ def test_a_link_opens_the_agents_page_without_an_account(admin: Client, settings
     assert page.region("Reads").shows("forwards to multimodal-agent")
 
 
-def test_without_calls_the_page_shows_how_to_make_one(admin: Client) -> None:
+def test_agent_page_says_no_call_yet_until_the_first_call(admin: Client) -> None:
     address = make_link(admin)
     assert Page(Client().get(address)).heading("No call yet")
     log_request("r1")
     assert not Page(Client().get(address)).heading("No call yet")
 
 
-def test_a_calls_page_shows_what_each_model_received_but_no_internals(admin: Client) -> None:
+def test_call_page_shows_the_content_sent_to_each_model_but_no_internals(admin: Client) -> None:
     log_request("r1", body={"messages": "meet me at noon"})
     address = make_link(admin)
     answer = Client().get(call_page(address))
@@ -156,7 +158,7 @@ def test_a_calls_page_shows_what_each_model_received_but_no_internals(admin: Cli
         assert hidden not in answer.content.decode()
 
 
-def test_client_errors_are_shown_with_the_providers_message(admin: Client) -> None:
+def test_client_errors_are_shown_with_the_provider_message(admin: Client) -> None:
     """The caller must correct a parameter that the model rejects, so the provider's message is quoted."""
     row = log_request("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
@@ -175,7 +177,9 @@ def test_costs_are_shown_only_if_the_agent_has_a_budget(admin: Client) -> None:
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("ticked", [False, True])
-def test_recorded_messages_need_the_setting_and_the_links_option(admin: Client, recorded: bool, ticked: bool) -> None:
+def test_recorded_messages_are_shown_only_if_the_setting_and_the_link_option_are_on(
+    admin: Client, recorded: bool, ticked: bool
+) -> None:
     log_request("r1", body={"messages": "meet me at noon"})
     address = make_link(admin, **({"link-with_bodies": "on"} if ticked else {}))
     record_bodies(recorded)
@@ -185,7 +189,7 @@ def test_recorded_messages_need_the_setting_and_the_links_option(admin: Client, 
     assert readers == (["link"] if recorded and ticked else [])
 
 
-def test_calls_of_other_and_earlier_agents_are_404(admin: Client) -> None:
+def test_calls_of_other_agents_and_earlier_namesakes_return_404(admin: Client) -> None:
     log_request("other", "vision-agent")
     log_request("before", ago=60 * 24 * 31)
     address = make_link(admin)
@@ -202,7 +206,7 @@ def listed_call_ids(page: Page) -> list[str]:
     return [url.split("/")[3] for url in page.region("Recent calls").link_urls if url.startswith("/agent-page/calls/")]
 
 
-def test_calls_are_listed_newest_first_twenty_to_a_page(admin: Client) -> None:
+def test_calls_are_listed_newest_first_with_twenty_per_page(admin: Client) -> None:
     for number in range(45):
         log_request(f"r{number:02}", ago=number)
     address, ids_by_page = make_link(admin), []
@@ -240,7 +244,7 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
     assert "vision-agent" not in page
 
 
-def test_guessing_is_throttled_without_affecting_other_links(admin: Client) -> None:
+def test_guessing_a_link_secret_blocks_this_link_but_no_other_link(admin: Client) -> None:
     link, other_link = make_link(admin), make_link(admin)
     public = find_public_id(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
@@ -257,25 +261,25 @@ def guess_link(**headers: str) -> int:
     return Client(**headers).get(f"/agent-page/{make_key(LINK_KIND)[0]}/").status_code
 
 
-def test_guessed_links_block_an_address_for_links_but_not_for_signing_in(admin_account: Any) -> None:
+def test_guessing_links_blocks_an_ip_address_for_links_but_not_for_sign_in(admin_account: Any) -> None:
     assert [guess_link() for _ in range(51)] == [404] * 50 + [429]
     form = {"username": admin_account.get_username(), "password": PASSWORD}
     assert Client().post("/login/", form).status_code == 302
 
 
-def test_requests_caused_by_another_site_are_not_counted() -> None:
+def test_cross_site_requests_do_not_count_as_guesses() -> None:
     """Otherwise, a site whose pages request guessed links could lock out its visitors."""
     assert {guess_link(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
-def test_a_good_link_opens_from_another_site(admin: Client) -> None:
+def test_valid_link_opens_from_another_site(admin: Client) -> None:
     """Links are often clicked in the web pages of chat services."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make_link(admin)).status_code == 200
 
 
-def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Client) -> None:
-    """The response sets no cookie, sends no referrer and is neither stored nor indexed, even if the link is invalid."""
+def test_link_response_sets_no_cookie_or_referrer_and_is_neither_cached_nor_indexed(admin: Client) -> None:
+    """This also applies to invalid links."""
     address = make_link(admin)
     for url in (address, call_page(address, "x"), "/agent-page/nonsense/"):
         answer = Client().get(url)
@@ -286,7 +290,7 @@ def test_opening_a_link_leaves_no_trace_in_browsers_and_search_engines(admin: Cl
         assert "csrf" not in answer.content.decode()
 
 
-def test_the_pages_link_only_to_one_another_and_reject_posts(admin: Client) -> None:
+def test_public_pages_link_only_to_each_other_and_reject_posts(admin: Client) -> None:
     log_request("r1")
     address = make_link(admin)
     for url in (address, call_page(address)):
@@ -300,7 +304,7 @@ def test_the_pages_link_only_to_one_another_and_reject_posts(admin: Client) -> N
         assert Client().post(url).status_code == 405
 
 
-def test_language_and_theme_are_chosen_by_a_query_parameter(admin: Client) -> None:
+def test_query_parameters_choose_language_and_theme(admin: Client) -> None:
     address, client = make_link(admin), Client()
     answer = client.get(f"{address}?language=zh-hans")
     assert (answer.status_code, answer["Location"]) == (302, address)
@@ -312,7 +316,7 @@ def test_language_and_theme_are_chosen_by_a_query_parameter(admin: Client) -> No
     assert {"django_language", "theme"} == set(client.cookies)
 
 
-def test_a_visit_is_recorded_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
+def test_visit_is_recorded_and_signs_the_link_with_the_newest_secret(admin: Client, settings: Any) -> None:
     address = make_link(admin)
     assert AgentLink.objects.get().last_seen_at is None
     settings.SIGNING_SECRETS = ["a newer secret", *settings.SIGNING_SECRETS]
@@ -324,7 +328,7 @@ def test_a_visit_is_recorded_and_signs_the_link_with_the_newest_secret(admin: Cl
     assert Client().get(address).status_code == 200
 
 
-def test_the_command_revokes_a_link_by_its_whole_url(admin: Client, capsys: Any) -> None:
+def test_revoke_command_accepts_a_full_link_url(admin: Client, capsys: Any) -> None:
     address = make_link(admin)
     call_command("revoke_key", f"http://127.0.0.1:8000{address}")
     assert "The link for Mei to the page of text-agent" in capsys.readouterr().err
@@ -350,7 +354,7 @@ def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
 
 
 @pytest.mark.sqlite
-def test_the_list_of_calls_uses_its_index(admin: Client) -> None:
+def test_call_list_query_uses_an_index(admin: Client) -> None:
     address = make_link(admin)
     with CaptureQueriesContext(connections[LOGS]) as caught:
         Client().get(address)

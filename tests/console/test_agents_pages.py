@@ -39,7 +39,7 @@ def shown_key(answer: HttpResponse) -> str:
     return key.text
 
 
-def test_the_list_shows_what_agents_use_and_how_many_have_no_key(admin: Client) -> None:
+def test_agent_list_shows_services_and_routes_and_counts_agents_without_a_key(admin: Client) -> None:
     issue_key(admin)
     Agent.objects.filter(agent_id="vision-agent").update(service=None, task_type="design")
     page = Page(admin.get("/agents/"))
@@ -52,7 +52,7 @@ def test_the_list_shows_what_agents_use_and_how_many_have_no_key(admin: Client) 
     assert Page(admin.get("/agents/?q=multimodal")).row("multimodal-agent").shows("audio")
 
 
-def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
+def test_agent_list_shows_the_state_of_the_best_key(admin: Client) -> None:
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     steps = [
         ({"revoked_at": now}, "Key revoked", "no_key"),
@@ -68,7 +68,7 @@ def test_the_list_shows_the_state_of_an_agents_best_key(admin: Client) -> None:
         assert [badge.name for badge in badges] == [state]
 
 
-def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
+def test_key_state_column_is_visible_on_narrow_screens(admin: Client) -> None:
     """The column of states, unlike the column of last uses, has no CSS class that hides it on narrow screens."""
     now, agent = timezone.now(), Agent.objects.get(agent_id="text-agent")
     AgentKey.objects.create(agent=agent, public_id="old", digest="0", revoked_at=now)
@@ -78,7 +78,7 @@ def test_narrow_screens_keep_the_state_of_each_key(admin: Client) -> None:
     assert [cell.name.split(" until ")[0] for cell in cells] == ["Expires soon", "Revoked"]
 
 
-def test_the_names_an_agent_may_use_are_chosen_one_by_one(admin: Client) -> None:
+def test_buttons_add_and_remove_allowed_model_names_without_saving(admin: Client) -> None:
     """Buttons add or remove a model name without saving. The text area contains the names, one per line."""
     address, chosen = "/options/target/chosen/?field=models&id=id_models", "task:design\ntext-model"
     added = admin.post(address, {"models": [chosen, " echo-text "]})
@@ -93,7 +93,7 @@ def test_the_names_an_agent_may_use_are_chosen_one_by_one(admin: Client) -> None
     assert admin.post("/options/nothing/chosen/", {}).status_code == 404
 
 
-def test_chosen_names_and_a_typed_one_are_saved(admin: Client) -> None:
+def test_chosen_and_typed_model_names_are_saved(admin: Client) -> None:
     agent = Agent.objects.get(agent_id="text-agent")
     data = {"service": "text-model", "currency": "USD"}
     for models in (["task:design\r\necho-text", "text-model"], ["task:design\necho-text\ntext-model\n\necho-text"]):
@@ -103,7 +103,7 @@ def test_chosen_names_and_a_typed_one_are_saved(admin: Client) -> None:
         assert (saved.status_code, agent.limits) == (302, {"models": ["task:design", "echo-text", "text-model"]})
 
 
-def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
+def test_agent_list_can_be_sorted_by_each_column(admin: Client) -> None:
     issue_key(admin, "vision-agent")
     page = Page(admin.get("/agents/?q=agent&sort=-keys"))
     names = [control.name for control in page.controls if control.tag == "a" and control.name in NAMES]
@@ -114,7 +114,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     assert page.link("24 hours").attributes["href"] == "?q=agent&sort=-requests"
 
 
-def test_the_list_counts_the_requests_of_a_day_and_links_to_them(admin: Client) -> None:
+def test_agent_list_counts_the_requests_of_the_last_day_and_links_to_the_log(admin: Client) -> None:
     now = hour_start(timezone.now())
     for hours, count in ((0, 2), (3, 5), (30, 9)):
         start = now - timedelta(hours=hours)
@@ -130,7 +130,7 @@ def test_the_list_counts_the_requests_of_a_day_and_links_to_them(admin: Client) 
 
 
 @pytest.mark.requirement("MCR-4.4")
-def test_the_agents_page_says_who_reads_what_it_cannot(admin: Client) -> None:
+def test_agent_page_names_content_kinds_read_by_other_agents_or_by_none(admin: Client) -> None:
     page = Page(admin.get("/agents/vision-agent/"))
     reads = page.region("Reads")
     assert re.search(r"Hands over [^.]*audio to 1 agent\b", page.text)
@@ -138,12 +138,12 @@ def test_the_agents_page_says_who_reads_what_it_cannot(admin: Client) -> None:
     assert reads.shows("No agent reads: videos.")
 
 
-def test_the_dialog_says_that_keys_and_links_stop_working_with_the_agent(admin: Client) -> None:
+def test_delete_dialog_warns_that_keys_and_links_stop_working(admin: Client) -> None:
     dialog = Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?")
     assert dialog.shows("Its keys and the links to its page stop working immediately and cannot be restored.")
 
 
-def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Client) -> None:
+def test_service_and_route_of_an_agent_are_text_fields_with_suggestions(admin: Client) -> None:
     """Service and route are not drop-down lists, since an installation may have many of both."""
     page = Page(admin.get("/agents/vision-agent/"))
     field = page.field("Model service")
@@ -160,14 +160,14 @@ def test_the_agents_service_and_route_are_text_fields_with_suggestions(admin: Cl
     assert not Agent.objects.filter(agent_id="lost").exists()
 
 
-def test_a_deleted_route_is_kept_in_the_agents_field(admin: Client) -> None:
+def test_agent_form_still_shows_a_deleted_route(admin: Client) -> None:
     Agent.objects.filter(agent_id="text-agent").update(service=None, task_type="gone")
     field = Page(admin.get("/agents/text-agent/")).field("Task route")
     assert field
     assert field.attributes["value"] == "gone"
 
 
-def test_a_key_is_shown_once_and_works_immediately(admin: Client) -> None:
+def test_new_key_is_shown_once_and_works_immediately(admin: Client) -> None:
     key = issue_key(admin)
     principal = authenticate({"authorization": f"Bearer {key}"})
     assert isinstance(principal, Principal)
@@ -176,7 +176,7 @@ def test_a_key_is_shown_once_and_works_immediately(admin: Client) -> None:
     assert key not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
 
-def test_a_key_has_the_chosen_scopes_and_expiry(admin: Client) -> None:
+def test_issued_key_has_the_chosen_scopes_and_expiry(admin: Client) -> None:
     assert Page(admin.get("/agents/text-agent/")).field("route call models")
     issue_key(admin, scopes=["route"], days="30")
     row = AgentKey.objects.get()
@@ -185,7 +185,7 @@ def test_a_key_has_the_chosen_scopes_and_expiry(admin: Client) -> None:
     assert timedelta(days=29) < row.expires_at - timezone.now() < timedelta(days=31)
 
 
-def test_a_key_without_a_scope_is_not_issued(admin: Client) -> None:
+def test_issuing_a_key_without_a_scope_is_rejected(admin: Client) -> None:
     answer = admin.post("/keys/issue/text-agent/", {"label": "x"})
     assert answer.status_code == 422
     assert not AgentKey.objects.exists()
@@ -203,7 +203,7 @@ def test_rotating_issues_a_successor_while_the_old_key_still_works(admin: Client
     assert not isinstance(authenticate({"x-api-key": old}), Principal)
 
 
-def test_the_dialog_names_the_key_and_revoking_ends_it_immediately(admin: Client) -> None:
+def test_revoke_dialog_names_the_key_and_a_revoked_key_stops_working_immediately(admin: Client) -> None:
     key = issue_key(admin)
     row = AgentKey.objects.get()
     dialog = Page(admin.get("/agents/text-agent/")).region("Revoke staging?")
@@ -213,14 +213,14 @@ def test_the_dialog_names_the_key_and_revoking_ends_it_immediately(admin: Client
     assert Page(admin.get("/agents/text-agent/")).region("Keys").row("staging").shows("Revoked")
 
 
-def test_a_key_cannot_be_revoked_under_another_agents_url(admin: Client) -> None:
+def test_key_cannot_be_revoked_under_the_url_of_another_agent(admin: Client) -> None:
     key = issue_key(admin)
     public = AgentKey.objects.get().public_id
     assert admin.post(f"/keys/{public}/revoke/vision-agent/").status_code == 404
     assert isinstance(authenticate({"x-api-key": key}), Principal)
 
 
-def test_an_agents_page_shows_what_every_candidate_of_its_route_reads(admin: Client) -> None:
+def test_agent_page_shows_content_kinds_read_by_every_candidate_of_the_route(admin: Client) -> None:
     admin.post("/new/agent/", {"agent_id": "designer", "task_type": "design"})
     page = Page(admin.get("/agents/designer/"))
     assert page.shows("Uses the task route")
@@ -229,7 +229,7 @@ def test_an_agents_page_shows_what_every_candidate_of_its_route_reads(admin: Cli
     assert page.region("Use it").shows("task:design")
 
 
-def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
+def test_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     service = Agent.objects.get(agent_id="text-agent").service
     assert service is not None
     form = {"agent_id": "greedy", "task_type": "design", "service": service.service_id}
@@ -239,7 +239,7 @@ def test_an_agent_uses_a_service_or_a_route_but_not_both(admin: Client) -> None:
     assert not Agent.objects.filter(agent_id="greedy").exists()
 
 
-def test_saving_from_an_outdated_page_shows_both_versions(admin: Client) -> None:
+def test_saving_an_outdated_form_returns_409_with_both_versions(admin: Client) -> None:
     row = Agent.objects.get(agent_id="text-agent")
     form = {"name": "first", "description": "d", "service": "text-model", "version": row.version}
     assert admin.post("/agents/text-agent/", form).status_code == 302
@@ -249,7 +249,7 @@ def test_saving_from_an_outdated_page_shows_both_versions(admin: Client) -> None
     assert Agent.objects.get(agent_id="text-agent").name == "first"
 
 
-def test_the_snippets_use_the_public_url_and_the_agents_model(admin: Client, settings: object) -> None:
+def test_snippets_use_the_public_url_and_the_agent_model(admin: Client, settings: object) -> None:
     settings.PUBLIC_URL = "https://ra.example"  # type: ignore[attr-defined]
     page = Page(admin.get("/agents/text-agent/"))
     assert page.region("curl").shows("curl https://ra.example/v1/chat/completions")
@@ -258,7 +258,7 @@ def test_the_snippets_use_the_public_url_and_the_agents_model(admin: Client, set
     assert page.region("Tools").shows("get_artifact")
 
 
-def test_snippets_use_the_default_route_if_the_agents_model_cannot_answer(admin: Client) -> None:
+def test_snippets_use_the_default_route_if_the_agent_model_cannot_answer(admin: Client) -> None:
     use = Page(admin.get("/agents/text-agent/")).region("Use it")
     assert use.shows("text-model cannot answer now. example has no key")
     assert use.shows("these calls ask for auto, the default route.")
@@ -270,14 +270,14 @@ def test_snippets_use_the_default_route_if_the_agents_model_cannot_answer(admin:
     assert '"model": "text-model"' in use.region("curl").text
 
 
-def test_snippets_use_the_agents_model_if_it_can_answer(admin: Client) -> None:
+def test_snippets_use_the_agent_model_if_this_model_can_answer(admin: Client) -> None:
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="echo-text")
     use = Page(admin.get("/agents/worker-1/")).region("Use it")
     assert not use.shows("cannot answer")
     assert '"model": "echo-text"' in use.region("curl").text
 
 
-def test_the_page_of_an_agent_created_at_run_time_names_its_creator(admin: Client) -> None:
+def test_page_of_an_agent_created_at_run_time_names_the_creator(admin: Client) -> None:
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="vision-model")
     assert Page(admin.get("/agents/?state=runtime")).row("worker-1").shows("Made at run time by text-agent")
     page = Page(admin.get("/agents/worker-1/"))
@@ -292,21 +292,21 @@ def test_the_page_of_an_agent_created_at_run_time_names_its_creator(admin: Clien
     assert Page(admin.get(show.attributes["href"] or "")).link("worker-1")
 
 
-def test_deleting_an_agent_ends_its_keys(admin: Client) -> None:
+def test_deleting_an_agent_revokes_all_keys_of_the_agent(admin: Client) -> None:
     key = issue_key(admin, "vision-agent")
     assert Page(admin.get("/agents/vision-agent/")).region("Delete vision-agent?").form("/delete/agent/vision-agent/")
     admin.post("/delete/agent/vision-agent/")
     assert not isinstance(authenticate({"x-api-key": key}), Principal)
 
 
-def test_the_list_makes_the_same_queries_for_three_and_for_thirty_agents(admin: Client) -> None:
+def test_agent_list_query_count_is_the_same_for_three_and_thirty_agents(admin: Client) -> None:
     query_count = count_queries(admin, "/agents/")
     for number in range(27):
         Agent.objects.create(agent_id=f"a{number}")
     assert count_queries(admin, "/agents/") == query_count
 
 
-def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client) -> None:
+def test_viewer_can_see_agents_but_not_issue_keys(admin: Client, viewer: Client) -> None:
     issue_key(admin)
     public = AgentKey.objects.get().public_id
     page = Page(viewer.get("/agents/text-agent/"))
@@ -318,7 +318,7 @@ def test_a_viewer_reads_agents_and_issues_nothing(admin: Client, viewer: Client)
         assert viewer.post(f"{address}text-agent/").status_code == 403
 
 
-def test_five_of_many_readers_are_named_on_demand(admin, demo):
+def test_agent_page_names_five_of_many_readers_and_links_to_the_full_list(admin, demo):
     service = Service.objects.get(service_id="vision-model")
     for number in range(10):
         Agent.objects.create(agent_id=f"eye-{number}", name="Eye", service=service)
@@ -335,7 +335,7 @@ def test_five_of_many_readers_are_named_on_demand(admin, demo):
     assert listed.link("text-agent") is None
 
 
-def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: Client) -> None:
+def test_agent_list_is_paginated_and_searched_across_all_pages(admin: Client) -> None:
     for number in range(120):
         Agent.objects.create(agent_id=f"zz-{number:03}")
     snapshot.refresh()
@@ -346,7 +346,7 @@ def test_many_agents_are_listed_in_pages_and_a_search_reaches_every_one(admin: C
     assert Page(admin.get("/agents/?q=zz-119")).rows == ["zz-119"]
 
 
-def test_an_agents_limits_are_collapsed_until_one_is_set_or_rejected(admin: Client) -> None:
+def test_agent_limits_are_collapsed_until_a_limit_is_set_or_rejected(admin: Client) -> None:
 
     def is_open(answer: HttpResponse) -> bool:
         return [one.is_open for one in Page(answer).disclosures if one.control("id_tokensPerDay")] == [True]

@@ -63,7 +63,7 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
     return client.post(reverse("artifact_upload"), {"file": list(files)}, headers=headers)
 
 
-def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_rest(viewer: Client, demo: None) -> None:
+def test_scan_page_loads_previews_that_need_rendered_pages_separately(viewer: Client, demo: None) -> None:
     """Only previews for models that receive pages as images wait until the pages are rendered, on the first visit."""
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
@@ -82,14 +82,14 @@ def test_the_page_of_a_scan_shows_what_is_known_and_loads_the_rest(viewer: Clien
 
 
 @pytest.mark.requirement("ABR-1.1")
-def test_a_scripts_upload_returns_the_url_of_the_artifacts_page(admin: Client) -> None:
+def test_upload_requesting_json_returns_the_artifact_page_url(admin: Client) -> None:
     response = upload(admin, SimpleUploadedFile("a.png", png(), "image/png"), accept="application/json")
     row = Artifact.objects.get()
     assert (response.status_code, response.json()) == (201, {"url": reverse("artifact", args=[row.pk])})
     assert (row.filename, row.uploaded_by, row.kind) == ("a.png", "admin", "image")
 
 
-def test_without_javascript_all_files_are_uploaded_together(admin: Client) -> None:
+def test_several_files_are_uploaded_together_without_javascript(admin: Client) -> None:
     files = (SimpleUploadedFile("a.txt", b"one"), SimpleUploadedFile("b.txt", b"two"))
     response = upload(admin, *files)
     assert (response.status_code, response["Location"]) == (302, reverse("artifacts"))
@@ -97,19 +97,19 @@ def test_without_javascript_all_files_are_uploaded_together(admin: Client) -> No
 
 
 @override_settings(MAX_UPLOAD_BYTES=10)
-def test_a_file_over_the_limit_is_rejected_with_the_limit(admin: Client) -> None:
+def test_file_above_the_size_limit_is_rejected_and_the_limit_is_named(admin: Client) -> None:
     response = upload(admin, SimpleUploadedFile("big.bin", b"x" * 11), accept="application/json")
     assert response.status_code == 413
     assert "larger than the limit of 10" in response.json()["message"].replace("\xa0", " ")
     assert not Artifact.objects.exists()
 
 
-def test_form_without_a_file_gets_an_error(admin: Client) -> None:
+def test_upload_form_without_a_file_is_rejected_with_an_error(admin: Client) -> None:
     response = upload(admin, accept="application/json")
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
-def test_a_viewer_sees_delivery_decisions_but_never_a_files_content(admin: Client, viewer: Client, demo: None) -> None:
+def test_viewer_sees_delivery_decisions_but_no_file_content(admin: Client, viewer: Client, demo: None) -> None:
     image = store_file()
     secret = store_file("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -123,7 +123,7 @@ def test_a_viewer_sees_delivery_decisions_but_never_a_files_content(admin: Clien
 
 
 @pytest.mark.parametrize("name", ["artifact_upload", "artifacts_delete", "artifacts_restore"])
-def test_a_viewer_cannot_change_artifacts(viewer: Client, name: str) -> None:
+def test_viewer_cannot_change_artifacts(viewer: Client, name: str) -> None:
     row = store_file()
     assert viewer.post(reverse(name), {"id": [row.pk]}).status_code == 403
     assert Artifact.objects.living().filter(pk=row.pk).exists()
@@ -142,7 +142,7 @@ def test_served_bytes_cannot_run_in_the_browser(admin: Client) -> None:
         assert "sandbox" in response["Content-Security-Policy"]
 
 
-def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Client) -> None:
+def test_thumbnail_is_generated_once_and_undecodable_images_have_none(admin: Client) -> None:
     """A thumbnail is cached in the data directory, and served from there even if the original bytes are missing."""
     decodable, undecodable = store_file(), store_file("broken.png", png()[:45], "image/png")
     first = admin.get(reverse("artifact_thumbnail", args=[decodable.pk]))
@@ -154,7 +154,7 @@ def test_a_thumbnail_is_made_once_and_an_undecodable_image_has_none(admin: Clien
     assert admin.get(reverse("artifact_thumbnail", args=["unknown"])).status_code == 404
 
 
-def test_undo_restores_all_artifacts_that_one_action_deleted(admin: Client) -> None:
+def test_undo_restores_all_artifacts_deleted_by_one_action(admin: Client) -> None:
     deleted_before, first, second = store_file("0.png"), store_file("1.png"), store_file("2.png")
     admin.post(reverse("artifacts_delete"), {"id": [deleted_before.pk]})
     response = admin.post(reverse("artifacts_delete"), {"id": [first.pk, second.pk]}, follow=True)
@@ -167,7 +167,7 @@ def test_undo_restores_all_artifacts_that_one_action_deleted(admin: Client) -> N
     assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
 
 
-def test_the_list_is_filtered_by_name_and_kind(admin: Client) -> None:
+def test_artifact_list_is_filtered_by_name_and_kind(admin: Client) -> None:
     store_file("cat.png")
     store_file("notes.txt", b"words", "text/plain")
     list_page = Page(admin.get(reverse("artifacts"), {"q": "CAT"}))
@@ -178,7 +178,7 @@ def test_the_list_is_filtered_by_name_and_kind(admin: Client) -> None:
     assert Page(admin.get(reverse("artifacts"), {"kind": "nonsense"})).shows("cat.png")
 
 
-def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> None:
+def test_artifact_list_query_count_is_the_same_for_three_and_thirty_artifacts(admin: Client) -> None:
     for number in range(3):
         store_file(f"{number}.txt", f"{number}".encode(), "text/plain")
     assert count_queries(admin, reverse("artifacts")) == 6
@@ -188,7 +188,7 @@ def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client) -> Non
 
 
 @pytest.mark.requirement("ABR-8.2")
-def test_a_contradicted_declared_type_is_shown_beside_the_detected_one(admin: Client, demo: None) -> None:
+def test_contradicted_declared_type_is_shown_beside_the_detected_type(admin: Client, demo: None) -> None:
     data = b"%PDF-1.4\n" + b"1 0 obj\n<<>>\nendobj\nxref\n0 1\ntrailer\n<<>>\n%%EOF\n"
     file = artifact_page(admin, store_file("photo.png", data)).region("The file")
     assert file.fact("Declared type").code("image/png")
@@ -197,7 +197,7 @@ def test_a_contradicted_declared_type_is_shown_beside_the_detected_one(admin: Cl
 
 
 @pytest.mark.requirement("MCR-2.1", "ABR-4.1")
-def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> None:
+def test_artifact_page_groups_services_by_delivery_form(admin: Client, demo: None) -> None:
     page = artifact_page(admin, store_file(), "?language=en")
     unchanged = page.region("As it is").disclosure("vision-model")
     assert "bytes>" in unchanged.region("Payload").text
@@ -206,7 +206,7 @@ def test_services_are_grouped_by_form_of_delivery(admin: Client, demo: None) -> 
     assert described.region("What the model sees").shows("[Attachment received]")
 
 
-def test_the_texts_for_models_are_shown_in_the_requested_language(admin: Client, demo: None) -> None:
+def test_texts_for_models_are_shown_in_the_requested_language(admin: Client, demo: None) -> None:
     row = store_file()
     for query, language, words in (
         ("?language=zh", "zh-Hans", "工件ID: "),
@@ -219,13 +219,13 @@ def test_the_texts_for_models_are_shown_in_the_requested_language(admin: Client,
         assert text.attributes["lang"] == language
 
 
-def test_services_outside_every_route_can_be_left_out(admin: Client, demo: None) -> None:
+def test_services_used_by_no_route_can_be_hidden(admin: Client, demo: None) -> None:
     row = store_file()
     assert "text-model" in listed_services(artifact_page(admin, row))
     assert "text-model" not in listed_services(artifact_page(admin, row, "?routed=1"))
 
 
-def test_one_service_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
+def test_single_service_card_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
     row = store_file()
     address = reverse("artifact", args=[row.pk])
     card = Page(admin.get(address, {"service": "text-model", "fragment": "card"}))
@@ -241,7 +241,9 @@ def add_services(count: int) -> None:
         save_service(SYSTEM, row)
 
 
-def test_the_page_shows_a_few_services_of_each_form_and_finds_the_others(admin: Client, demo: None) -> None:
+def test_artifact_page_shows_few_services_per_delivery_form_and_search_finds_the_others(
+    admin: Client, demo: None
+) -> None:
     add_services(50)
     row = store_file()
     first = artifact_page(admin, row)
@@ -254,7 +256,7 @@ def test_the_page_shows_a_few_services_of_each_form_and_finds_the_others(admin: 
     assert artifact_page(admin, row, "?q=nothing-like-it").shows("No model service matches.")
 
 
-def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: None) -> None:
+def test_only_open_service_cards_contain_the_content_sent_to_the_model(admin: Client, demo: None) -> None:
     page = artifact_page(admin, store_file())
     cards = [page.disclosure(name) for name in listed_services(page)]
     assert {card.is_open for card in cards} == {True, False}
@@ -267,14 +269,14 @@ def test_only_an_open_card_contains_what_the_model_gets(admin: Client, demo: Non
     assert [name for name in listed_services(page) if page.disclosure(name).shows("Payload")] == ["text-model"]
 
 
-def test_missing_bytes_are_reported_and_not_served(admin: Client, demo: None) -> None:
+def test_artifact_with_missing_bytes_is_reported_and_its_download_returns_410(admin: Client, demo: None) -> None:
     row = store_file()
     byte_store().delete(row.sha256)
     assert "missing from the store" in artifact_page(admin, row).control("lead").text
     assert admin.get(reverse("artifact_raw", args=[row.pk])).status_code == 410
 
 
-def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, demo: None) -> None:
+def test_sending_a_file_to_a_model_shows_the_answer_in_place_and_logs_the_request(admin: Client, demo: None) -> None:
     row = store_file()
     address = reverse("artifact_send", args=[row.pk])
     response = admin.post(address, {"service": service_id_for("echo-vision")}, headers=HTMX)
@@ -286,12 +288,14 @@ def test_a_file_sent_to_a_model_is_answered_in_place_and_logged(admin: Client, d
     assert Page(admin.post(address, {"service": service_id_for("echo-vision")})).is_document
 
 
-def test_a_model_without_a_key_says_why_it_cannot_be_tried(admin: Client, demo: None) -> None:
+def test_model_without_a_key_shows_why_sending_is_impossible(admin: Client, demo: None) -> None:
     response = admin.post(reverse("artifact_send", args=[store_file().pk]), {"service": "text-model"})
     assert Page(response).shows("has no key")
 
 
-def test_a_viewer_cannot_send_and_an_unknown_service_is_404(admin: Client, viewer: Client, demo: None) -> None:
+def test_sending_returns_403_for_a_viewer_and_404_for_an_unknown_service(
+    admin: Client, viewer: Client, demo: None
+) -> None:
     address = reverse("artifact_send", args=[store_file().pk])
     assert viewer.post(address, {"service": "text-model"}).status_code == 403
     assert admin.post(address, {"service": "none"}).status_code == 404
@@ -311,11 +315,11 @@ def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
     assert (delivered.payload, delivered.bytes) == (prepared.request.elide(), prepared.request.content_length)
 
 
-def test_every_reason_of_the_detector_has_a_sentence() -> None:
+def test_every_reason_of_the_type_detector_has_a_sentence() -> None:
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
-def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
+def test_guessed_encoding_is_marked_as_a_guess(admin: Client) -> None:
     """Short text may be valid in several encodings, so the page marks the chosen one as a guess."""
     guess = store_file("note.txt", "Müller\n".encode("cp1252"), "text/plain")
     sure = store_file("note.txt", "Müller\n".encode(), "text/plain")
@@ -330,7 +334,7 @@ def test_a_guessed_encoding_is_shown_as_a_guess(admin: Client) -> None:
     assert artifact_page(admin, guess).shows("只是推测")
 
 
-def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(admin: Client, viewer: Client) -> None:
+def test_undecodable_image_is_shown_as_an_icon_instead_of_a_broken_picture(admin: Client, viewer: Client) -> None:
     """This holds even if the file's type was corrected to an image."""
     row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
@@ -345,7 +349,7 @@ def test_an_image_that_cannot_be_decoded_shows_an_icon_and_no_broken_picture(adm
 
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "audio"), ("film.webm", "video")])
-def test_audio_and_video_have_a_named_player_if_the_user_may_get_the_bytes(
+def test_audio_and_video_player_is_shown_only_to_users_who_may_download_the_file(
     admin: Client, viewer: Client, name: str, tag: str
 ) -> None:
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()

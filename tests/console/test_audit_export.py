@@ -33,7 +33,7 @@ def list_events() -> list[tuple[str, str, str]]:
     return [(event.actor, event.action, event.object_name) for event in AuditEvent.objects.order_by("number")]
 
 
-def test_the_exported_lines_verify_the_audit_chain(admin: Client) -> None:
+def test_exported_lines_pass_the_audit_chain_verification(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "文", {"scopes": ["route"]}))
     answer = admin.get(reverse("audit_export", args=["jsonl"]))
     values = [json.loads(line) for line in read_body(answer).splitlines()]
@@ -44,7 +44,7 @@ def test_the_exported_lines_verify_the_audit_chain(admin: Client) -> None:
     assert entries[-1].action == "audit.export"
 
 
-def test_the_csv_has_the_pages_filters_and_no_cell_is_a_formula(admin: Client) -> None:
+def test_csv_export_applies_the_page_filters_and_escapes_formulas(admin: Client) -> None:
     for name in ("one", "=1+1"):
         write_event(Actor("person", name), AuditedAction("user.invite", "user", name))
     query = {"action": "user.invite", "actor": "=1", "since": "2020-01-01", "until": "no day"}
@@ -58,7 +58,7 @@ def test_the_csv_has_the_pages_filters_and_no_cell_is_a_formula(admin: Client) -
     }
 
 
-def test_a_file_is_found_by_its_name(admin: Client) -> None:
+def test_audit_search_finds_events_by_file_name(admin: Client) -> None:
     """The page shows a file's name, so the search must match names as well as references."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "计划.pdf"}))
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0c2d", {"size": 3}))
@@ -66,19 +66,19 @@ def test_a_file_is_found_by_its_name(admin: Client) -> None:
         assert Page(admin.get(reverse("audit"), {"object": text})).column("What") == ["计划.pdf Reference: 0a1b"]
 
 
-def test_a_range_of_days_includes_its_last_day(admin: Client) -> None:
+def test_date_range_filter_includes_the_last_day(admin: Client) -> None:
     write_event(Actor("person", "ada"), AuditedAction("user.invite", "user", "eve"))
     today = str(AuditEvent.objects.get().created_at.date())
     assert Page(admin.get(reverse("audit"), {"since": today, "until": today})).column("What") == ["eve"]
     assert Page(admin.get(reverse("audit"), {"until": "2020-01-01"})).shows("Nothing matches these filters")
 
 
-def test_a_viewer_is_offered_no_export(viewer: Client) -> None:
+def test_viewer_is_offered_no_export(viewer: Client) -> None:
     assert not any("audit/export" in url for url in Page(viewer.get(reverse("audit"))).link_urls)
     assert viewer.get(reverse("audit_export", args=["csv"])).status_code == 403
 
 
-def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path: Path) -> None:
+def test_export_command_writes_a_private_file_and_never_overwrites_a_file(tmp_path: Path) -> None:
     write_event(Actor("person", "ada"), AuditedAction("key.issue", "agent", "one"))
     file = tmp_path / "audit.jsonl"
     call_command("audit_export", "--action", "key.issue", "--output", str(file))
@@ -88,7 +88,7 @@ def test_the_command_writes_a_private_file_and_overwrites_none(tmp_path: Path) -
         call_command("audit_export", "--output", str(file))
 
 
-def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Client) -> None:
+def test_viewing_a_file_is_audited_at_most_once_per_ten_minutes(admin: Client, viewer: Client) -> None:
     row = store_bytes(SYSTEM, b"words", filename="a.txt")
     for client in (admin, admin, viewer):
         assert client.get(reverse("artifact", args=[row.pk])).status_code == 200
@@ -96,7 +96,7 @@ def test_viewing_a_file_is_audited_once_in_ten_minutes(admin: Client, viewer: Cl
     assert [act for act in list_events() if act[1] == "artifact.read"] == [("admin", "artifact.read", row.pk)]
 
 
-def test_viewing_recorded_text_is_audited(admin: Client, viewer: Client, demo: None) -> None:
+def test_viewing_recorded_messages_is_audited(admin: Client, viewer: Client, demo: None) -> None:
     RequestLog.objects.create(pk="req_1", started_at=timezone.now(), body={"messages": []})
     RequestLog.objects.create(pk="req_2", started_at=timezone.now())
     for client in (admin, viewer):
@@ -116,7 +116,7 @@ def test_configuration_export_is_audited(admin: Client, demo: None) -> None:
     ]
 
 
-def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> None:
+def test_event_details_are_listed_item_by_item_with_masked_secrets(admin: Client) -> None:
     details = {
         "key": "ra_0a1b2c3d",
         "scopes": ["route", "registry:read"],
@@ -136,7 +136,7 @@ def test_details_are_listed_item_by_item_with_secrets_masked(admin: Client) -> N
     assert chinese.shows("密钥：ra_0a1b2c3d · 权限范围：route、registry:read")
 
 
-def test_narrow_screens_keep_the_file_of_an_event_by_its_name(admin: Client) -> None:
+def test_file_name_of_an_event_is_visible_on_narrow_screens(admin: Client) -> None:
     """On phones, the columns of objects, numbers and IP addresses are hidden, so the action's cell repeats them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls

@@ -55,7 +55,7 @@ def vision_capability() -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(side="input", name="vision")
 
 
-def test_the_page_names_sources_versions_dates_and_licences(admin: Client) -> None:
+def test_catalogue_page_lists_sources_with_versions_dates_and_licences(admin: Client) -> None:
     page = Page(admin.get(PAGE))
     editions = {"LiteLLM": "1.109.1", "models.dev": "2026-08-18", "OpenAI SDK": "3.54.0", "Anthropic SDK": "2.12.0"}
     assert {name: edition for name, edition in editions.items() if not page.row(name).shows(edition)} == {}
@@ -64,7 +64,7 @@ def test_the_page_names_sources_versions_dates_and_licences(admin: Client) -> No
     assert PAGE in Page(admin.get("/matrix/")).link_urls
 
 
-def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
+def test_catalogue_search_finds_a_model_by_name_and_host(admin: Client) -> None:
     found = Page(admin.get(PAGE, {"q": "deepseek chat"})).control("found")
     assert found.rows[0] == "deepseek-chat"
     assert re.fullmatch(r"[\d,]+", found.column("Context")[0])
@@ -73,7 +73,9 @@ def test_a_model_is_found_by_name_and_host(admin: Client) -> None:
     assert Page(admin.get(PAGE)).control("found").table_rows == []
 
 
-def test_an_uploaded_catalogue_is_previewed_without_changing_anything(admin: Client, flash_service: Service) -> None:
+def test_uploaded_catalogue_is_previewed_without_changes_to_the_configuration(
+    admin: Client, flash_service: Service
+) -> None:
     answer = upload_catalogue(admin, API)
     assert answer.status_code == 302
     page = Page(admin.get(answer.url))
@@ -87,7 +89,7 @@ def test_an_uploaded_catalogue_is_previewed_without_changing_anything(admin: Cli
     assert Page(admin.get(PAGE)).row("models.dev").shows("2026-08-18")
 
 
-def test_applying_a_catalogue_is_one_revision_that_undo_reverts(admin: Client, flash_service: Service) -> None:
+def test_applying_a_catalogue_creates_one_revision_that_undo_reverts(admin: Client, flash_service: Service) -> None:
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert vision_capability() == (False, "contested")
     url = upload_catalogue(admin, API).url
@@ -104,7 +106,7 @@ def test_applying_a_catalogue_is_one_revision_that_undo_reverts(admin: Client, f
     assert snapshot.current().catalogue.entry_at("deepseek", "https://api.deepseek.com", "deepseek-v5") is None
 
 
-def test_dropping_the_catalogue_restores_the_shipped_one(admin: Client, flash_service: Service) -> None:
+def test_discarding_the_catalogue_restores_the_shipped_catalogue(admin: Client, flash_service: Service) -> None:
     admin.post(upload_catalogue(admin, API).url)
     admin.post(PAGE, {"act": "drop"})
     assert vision_capability() == (False, "contested")
@@ -121,19 +123,19 @@ def test_another_process_uses_the_catalogue_after_its_next_refresh(admin: Client
     ("value", "error"),
     [(b"<html>", "not JSON"), ({"providers": []}, "known format"), (b"", "Choose a file.")],
 )
-def test_an_invalid_file_is_rejected_and_not_stored(admin: Client, value: Any, error: str) -> None:
+def test_invalid_catalogue_file_is_rejected_and_not_stored(admin: Client, value: Any, error: str) -> None:
     answer = upload_catalogue(admin, value)
     assert answer.status_code == 422
     assert error in Page(answer).alert
     assert not CatalogueEdition.objects.exists()
 
 
-def test_an_unknown_catalogue_version_is_404(admin: Client) -> None:
+def test_unknown_catalogue_version_returns_404(admin: Client) -> None:
     assert admin.get(f"{PAGE}987/").status_code == 404
     assert admin.post(f"{PAGE}987/").status_code == 404
 
 
-def test_the_shipped_catalogue_is_used_if_the_database_lost_the_configured_one(
+def test_shipped_catalogue_is_used_if_the_configured_version_is_missing_in_the_database(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     Installation.objects.update_or_create(id=1, defaults={"catalogue": "gone"})
@@ -163,7 +165,7 @@ def model_list_url() -> Iterator[str]:
     server.shutdown()
 
 
-def test_a_providers_own_list_is_fetched_by_a_button(admin: Client, model_list_url: str) -> None:
+def test_button_fetches_the_model_list_of_a_provider_into_the_catalogue(admin: Client, model_list_url: str) -> None:
     Provider.objects.create(name="house", endpoint=f"{model_list_url}/rich", default_model="m", key_source="none")
     snapshot.refresh()
     answer = admin.post(PAGE, {"act": "ask", "provider": "house"})
@@ -175,7 +177,7 @@ def test_a_providers_own_list_is_fetched_by_a_button(admin: Client, model_list_u
     assert entry.capabilities.input == ("text", "vision")
 
 
-def test_provider_list_without_capabilities_gets_an_error(admin: Client, model_list_url: str) -> None:
+def test_fetching_a_provider_list_without_capabilities_shows_an_error(admin: Client, model_list_url: str) -> None:
     Provider.objects.create(name="plain", endpoint=f"{model_list_url}/v1", default_model="m", key_source="none")
     Provider.objects.create(name="gone", endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -190,7 +192,7 @@ def test_provider_list_without_capabilities_gets_an_error(admin: Client, model_l
     assert not CatalogueEdition.objects.exists()
 
 
-def test_command_imports_and_lists_changes(
+def test_catalogue_command_imports_a_file_and_lists_the_changes(
     flash_service: Service, tmp_path: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "api.json"
@@ -212,6 +214,6 @@ def test_command_imports_and_lists_changes(
     [([], "Give a file"), (["x.json", "--drop"], "Give a file"), (["/no/such/file"], "No such file"),
      (["--provider", "unknown"], "no enabled provider unknown")],
 )  # fmt: skip
-def test_the_command_fails_with_one_line(arguments: list[str], error: str) -> None:
+def test_catalogue_command_fails_with_a_one_line_error(arguments: list[str], error: str) -> None:
     with pytest.raises(CommandError, match=error):
         call_command("refresh_catalogue", *arguments)

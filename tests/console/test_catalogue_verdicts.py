@@ -35,14 +35,16 @@ def find_capability(row: Service, side: str, name: str) -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(service=row, side=side, name=name)
 
 
-def test_filling_from_the_catalogue_leaves_a_contested_cell_off_and_says_so(admin: Client, flash_service: Service):
+def test_filling_from_the_catalogue_leaves_a_contested_capability_off_and_marks_it(
+    admin: Client, flash_service: Service
+):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     assert find_capability(flash_service, "input", "text") == (True, "catalogue")
     assert find_capability(flash_service, "input", "audio") == (False, "catalogue")
     assert find_capability(flash_service, "input", "vision") == (False, "contested")
 
 
-def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_service: Service):
+def test_matrix_and_service_page_name_both_sources_of_a_contested_capability(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     row = Page(admin.get("/matrix/")).row("flash")
     cells = [one for one in row.switches if one.attributes.get("data-source") == "contested"]
@@ -53,7 +55,7 @@ def test_the_matrix_and_the_services_page_name_both_sides(admin: Client, flash_s
     assert page.shows("LiteLLM 1.109.1, models.dev 2026-08-18 agree")
 
 
-def test_capability_without_a_source_stays_unknown(admin: Client):
+def test_capability_without_a_catalogue_source_stays_unknown(admin: Client):
     provider = Provider.objects.create(
         name="anthropic", endpoint="https://api.anthropic.com/v1", default_model="x", key_source="none"
     )
@@ -71,14 +73,14 @@ def test_capability_without_a_source_stays_unknown(admin: Client):
     assert find_capability(row, "input", "audio") == (False, "unknown")
 
 
-def test_an_administrators_choice_settles_a_contest(admin: Client, flash_service: Service):
+def test_administrator_choice_overrides_a_contested_capability(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
     admin.post("/catalogue/flash/")
     assert find_capability(flash_service, "input", "vision") == (True, "declared")
 
 
-def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash_service: Service):
+def test_contested_capability_is_shown_where_models_are_chosen(admin: Client, flash_service: Service):
     url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
     offer = Page(admin.post(url, {"act": "write", "names": "deepseek-v4-flash"}))
@@ -87,7 +89,7 @@ def test_a_contest_is_named_where_models_are_chosen(admin: Client, flash_service
     assert adjust.region("Models offered, with what they read and write").shows(CONTEST)
 
 
-def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash_service: Service):
+def test_adding_a_model_stores_the_contested_capability_as_contested(admin: Client, flash_service: Service):
     url = f"/providers/{flash_service.provider.name}/models/"
     Service.objects.all().delete()
     admin.post(url, {"act": "add", "names": "deepseek-v4-flash", "use": "deepseek-v4-flash"})
@@ -95,7 +97,7 @@ def test_a_model_that_is_added_keeps_its_contested_cell(admin: Client, flash_ser
     assert find_capability(row, "input", "vision") == (False, "contested")
 
 
-def test_undo_restores_a_contested_cell(admin: Client, flash_service: Service):
+def test_undo_restores_a_contested_capability(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     admin.post(f"/matrix/cell/{flash_service.pk}/?side=input&name=vision", {"on": "1"})
     assert find_capability(flash_service, "input", "vision") == (True, "declared")
@@ -103,7 +105,7 @@ def test_undo_restores_a_contested_cell(admin: Client, flash_service: Service):
     assert find_capability(flash_service, "input", "vision") == (False, "contested")
 
 
-def test_a_probe_settles_a_contest(admin: Client, flash_service: Service):
+def test_probe_resolves_a_contested_capability(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     set_cell(SYSTEM, flash_service, ("input", "vision"), supported=True, source=Source.PROBED)
     admin.post("/matrix/fill/", {"act": "catalogue"})

@@ -82,8 +82,7 @@ def admin(demo: None, admin: Client) -> Client:
     return admin
 
 
-def test_english_on_a_page_is_found() -> None:
-    """Plain sentences and labels are found, but neither code nor quotations."""
+def test_english_text_finder_reports_sentences_but_no_code_or_quotations() -> None:
     untranslated = '<p>The provider is disabled.</p><a title="There is nothing to see">x</a>'
     quiet = '<code>one two three four</code><q>one two three four</q><p lang="en">one two three four</p>'
     assert len(find_english(untranslated)) == 2
@@ -160,14 +159,14 @@ FILES = [
 @pages
 @pytest.mark.parametrize("text", FILES, ids=range(len(FILES)))
 @pytest.mark.requirement("MMR-E3")
-def test_import_problems_are_in_chinese(admin: Client, text: str) -> None:
+def test_import_problems_are_shown_in_chinese(admin: Client, text: str) -> None:
     answer = admin.post(reverse("config_import"), {"text": text, "name": "x.json"})
     assert answer.status_code in (200, 422)
     assert find_english_in(answer) == []
 
 
 @pages
-def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
+def test_seed_export_omissions_are_shown_in_chinese(admin: Client) -> None:
     """Pages show omissions in the user's language. The command always prints them in English."""
     Provider.objects.update(timeouts={"connect": 3}, proxy="none")
     snapshot.refresh()
@@ -188,7 +187,7 @@ def test_omissions_of_a_seed_export_are_in_chinese(admin: Client) -> None:
     ],
     ids=["no key", "plain http", "private address", "another port"],
 )
-def test_reasons_for_an_unusable_provider_are_in_chinese(admin: Client, changes: dict[str, str]) -> None:
+def test_reasons_for_an_unusable_provider_are_shown_in_chinese(admin: Client, changes: dict[str, str]) -> None:
     row = Provider.objects.get(name="echo")
     needs_key = "api.example.com" in changes["endpoint"] and changes["endpoint"].startswith("https")
     Provider.objects.filter(pk=row.pk).update(**changes, key_source="env" if needs_key else row.key_source)
@@ -228,7 +227,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 
 @pages
-def test_failed_request_is_in_chinese(admin: Client) -> None:
+def test_failed_request_is_shown_in_chinese(admin: Client) -> None:
     """The gateway's own log messages are translated with their values. A provider's message is quoted as it is."""
     key = logged(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
@@ -246,7 +245,7 @@ def test_failed_request_is_in_chinese(admin: Client) -> None:
 
 
 @pages
-def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
+def test_failed_demo_request_is_shown_in_chinese(admin: Client) -> None:
     key = record_demo_request()
     journal().flush()
     assert find_english_in(admin.get(reverse("request", args=[key]))) == []
@@ -254,7 +253,7 @@ def test_failed_request_of_the_demo_is_in_chinese(admin: Client) -> None:
 
 @pages
 @pytest.mark.parametrize("outcome", sorted(SCRIPTED))
-def test_simulation_is_in_chinese(admin: Client, outcome: str) -> None:
+def test_simulation_is_shown_in_chinese(admin: Client, outcome: str) -> None:
     chain = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
     data: dict[str, Any] = {"act": "simulate", "preset": "seed", "enabled": "on", "version": "1", "sim-message": "好"}
     data["card"] = ["1", "2", "3"]

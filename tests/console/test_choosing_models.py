@@ -28,14 +28,14 @@ def post(client: Client, act: str, *chosen: str, names: list[str] = NAMES, **opt
     )
 
 
-def test_a_selected_model_stays_selected_if_the_search_hides_it(admin: Client) -> None:
+def test_selected_model_stays_selected_when_hidden_by_the_search(admin: Client) -> None:
     page = Page(post(admin, "find", "model-001", data={"q": "MODEL-33"}, headers=HTMX))
     assert page.rows == [f"model-33{number}" for number in range(10)]
     assert page.hidden("use") == "model-001"
     assert page.shows("10 of 340 models")
 
 
-def test_select_all_selects_what_the_search_shows(admin: Client) -> None:
+def test_select_all_selects_only_models_shown_by_the_search(admin: Client) -> None:
     page = Page(post(admin, "all", "model-001", data={"q": "model-33"}))
     assert len(page.rows) == 10
     assert all(box.is_checked for name in page.rows if (box := page.field(name)))
@@ -44,7 +44,7 @@ def test_select_all_selects_what_the_search_shows(admin: Client) -> None:
     assert Page(post(admin, "none")).button("Add selected")
 
 
-def test_select_all_leaves_out_models_that_already_are_services(admin: Client) -> None:
+def test_select_all_skips_models_that_already_have_a_service(admin: Client) -> None:
     page = Page(post(admin, "all", names=["echo-vision", "new-one"]))
     assert page.row("echo-vision").shows("is already echo-vision")
     chosen = {name: box.is_checked for name in page.rows if (box := page.field(name))}
@@ -52,11 +52,8 @@ def test_select_all_leaves_out_models_that_already_are_services(admin: Client) -
     assert page.button("Add 1")
 
 
-def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
-    """Adding several models creates one revision.
-
-    If an id is taken, the provider's name is put in front of it.
-    """
+def test_chosen_models_are_added_as_services_in_one_revision(admin: Client) -> None:
+    """If an id is taken, the provider's name is put in front of it."""
     before = Revision.objects.count()
     response = post(admin, "add", "new-one", "echo-vision", names=["echo-vision", "new-one", "left-alone"])
     assert response["Location"] == "/matrix/?provider=echo"
@@ -66,7 +63,7 @@ def test_chosen_models_are_added_as_they_are(admin: Client) -> None:
     assert post(admin, "add").status_code == 422
 
 
-def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
+def test_chosen_models_can_be_adjusted_before_adding(admin: Client) -> None:
     page = Page(post(admin, "adjust", "model-007", data={"q": "nothing"}))
     models = [control.value for control in page.controls if control.attributes.get("name") == "model"]
     assert models == ["model-007"]
@@ -77,7 +74,7 @@ def test_chosen_models_can_be_adjusted_first(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("act", ["test", "fetch"])
-def test_a_failed_test_keeps_the_offered_models_and_the_selection(admin: Client, demo: None, act: str) -> None:
+def test_failed_connection_test_keeps_the_offered_models_and_the_selection(admin: Client, demo: None, act: str) -> None:
     chosen = {"names": "model-a\nmodel-b", "use": ["model-b"]}
     first = Page(admin.post("/providers/openai/models/", {**chosen, "act": "find"}))
     button = first.button("Test connection Testing …")

@@ -53,7 +53,7 @@ def test_differences_between_two_models_are_marked(admin: Client, row: Artifact)
         ("gemini", "inlineData"),
     ],
 )
-def test_the_place_in_the_message_is_named_in_every_protocol(
+def test_comparison_names_the_message_part_in_each_protocol(
     admin: Client, row: Artifact, protocol: str, part: str
 ) -> None:
     Provider.objects.filter(name="example").update(protocol=protocol)
@@ -62,20 +62,20 @@ def test_the_place_in_the_message_is_named_in_every_protocol(
     assert cell.row("Place in the message").shows(part)
 
 
-def test_a_model_compared_with_itself_shows_no_difference(admin: Client, row: Artifact) -> None:
+def test_comparing_a_model_with_itself_shows_no_difference(admin: Client, row: Artifact) -> None:
     page = compare(admin, row, "text-model", "text-model")
     assert differing_rows(page) == []
     assert page.shows("Both get exactly the same.")
     assert page.region("Summary").row("Tokens").shows("≈")
 
 
-def test_unknown_or_missing_names_compare_the_first_two_models(admin: Client, row: Artifact) -> None:
+def test_first_two_models_are_compared_if_names_are_unknown_or_missing(admin: Client, row: Artifact) -> None:
     first, second = (endpoint.name for endpoint in Previewer(row).endpoints[:2])
     page = compare(admin, row, "unknown", "")
     assert [page.field(name).value for name in ("First model service", "Second model service")] == [first, second]
 
 
-def test_a_viewer_compares_without_seeing_the_files_text(viewer: Client, demo: None) -> None:
+def test_viewer_can_compare_models_but_not_see_the_file_text(viewer: Client, demo: None) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="a.txt", declared="text/plain")
     address = reverse("artifact_compare", args=[row.pk])
     answer = viewer.get(address, {"a": "text-model", "b": "vision-model", "language": "en"})

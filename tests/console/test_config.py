@@ -56,7 +56,7 @@ def import_files(client: Client, *texts: str, **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["full", "seed", "gateway"])
-def test_each_mode_links_to_downloads_that_equal_the_commands_exports(admin: Client, demo: None, mode: str) -> None:
+def test_downloads_of_each_export_mode_equal_the_export_command_output(admin: Client, demo: None, mode: str) -> None:
     page = Page(admin.get(reverse("config"), {"for": mode}))
     for name in FileFormat:
         assert f"{reverse('config_export', args=[name])}?for={mode}" in page.link_urls
@@ -65,7 +65,7 @@ def test_each_mode_links_to_downloads_that_equal_the_commands_exports(admin: Cli
         assert f'filename="{name}.json"' in answer.headers["Content-Disposition"]
 
 
-def test_omissions_are_counted_by_cause_and_link_to_the_filtered_list(admin: Client, demo: None) -> None:
+def test_export_omissions_are_counted_by_cause_and_link_to_the_filtered_list(admin: Client, demo: None) -> None:
     enable_providers(ADA, Provider.objects.exclude(name="echo"), enabled=False)
     for number in range(7):
         save_alias(ADA, f"alias-{number}", "task:design")
@@ -78,7 +78,7 @@ def test_omissions_are_counted_by_cause_and_link_to_the_filtered_list(admin: Cli
     assert page.shows("alias-5") is None
 
 
-def test_stored_keys_that_no_file_contains_link_to_their_providers(admin: Client, demo: None) -> None:
+def test_stored_keys_missing_from_export_files_link_to_the_providers(admin: Client, demo: None) -> None:
     for name in ("anthropic", "openai"):
         row = Provider.objects.get(name=name)
         save_provider(ADA, row, key=KeyChange(KeyAct.SET, SECRET))
@@ -89,7 +89,7 @@ def test_stored_keys_that_no_file_contains_link_to_their_providers(admin: Client
     assert [listed.link(name) is None for name in ("anthropic", "openai", "Echo")] == [False, False, True]
 
 
-def test_every_sentence_about_an_omission_has_a_plural() -> None:
+def test_every_export_omission_message_has_a_plural_form() -> None:
     sources = "".join(
         (ROOT / "routing_admin/core/files" / name).read_text() for name in ("seed_export.py", "exporting.py")
     )
@@ -97,7 +97,7 @@ def test_every_sentence_about_an_omission_has_a_plural() -> None:
     assert written == set(PLURALS)
 
 
-def test_a_viewer_sees_the_page_but_exports_and_imports_nothing(viewer: Client, demo: None) -> None:
+def test_viewer_can_open_the_configuration_page_but_not_export_or_import(viewer: Client, demo: None) -> None:
     page = Page(viewer.get(reverse("config")))
     assert page.shows("Exports need the editor role")
     assert not [control for control in page.controls if "download" in control.attributes]
@@ -106,11 +106,11 @@ def test_a_viewer_sees_the_page_but_exports_and_imports_nothing(viewer: Client, 
 
 
 @pytest.mark.parametrize("name", ["other", "llm-routing.json"])
-def test_an_export_with_an_unknown_name_is_404(admin: Client, name: str) -> None:
+def test_export_with_an_unknown_file_name_returns_404(admin: Client, name: str) -> None:
     assert admin.get(reverse("config_export", args=[name])).status_code == 404
 
 
-def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, demo: None) -> None:
+def test_pasted_file_is_previewed_as_a_difference_without_changes(admin: Client, demo: None) -> None:
     before = newest_revision()
     page = import_files(admin, config_json())
     assert page.status_code == 200
@@ -124,14 +124,14 @@ def test_a_pasted_file_shows_its_difference_and_changes_nothing(admin: Client, d
     assert newest_revision() == before
 
 
-def test_a_key_appears_only_in_the_pasted_text(admin: Client, demo: None) -> None:
+def test_import_page_shows_a_key_only_within_the_pasted_text(admin: Client, demo: None) -> None:
     answer = import_files(admin, config_json(comment=f"Bearer {SECRET}"))
     (pasted,) = (control for control in Page(answer).controls if control.tag == "textarea")
     assert pasted.text.count(SECRET) == 2
     assert response_text(answer).count(SECRET) == 2
 
 
-def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, demo: None) -> None:
+def test_applying_an_import_creates_one_revision_with_message_and_undo(admin: Client, demo: None) -> None:
     """The form itself contains the pasted text, so the session need not store it."""
     page = import_files(admin, config_json())
     form = {"expected": Page(page).hidden("expected"), "act": "apply", "message": "deepseek joins"}
@@ -144,7 +144,7 @@ def test_applying_makes_one_revision_with_its_message_and_undo(admin: Client, de
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
-def test_replacing_removes_what_the_file_does_not_mention(admin: Client, demo: None) -> None:
+def test_replace_mode_removes_entries_missing_from_the_file(admin: Client, demo: None) -> None:
     merged, replaced = (
         [change for change in shown_changes(Page(import_files(admin, config_json(), mode=mode))) if "Removed" in change]
         for mode in ("merge", "replace")
@@ -153,7 +153,7 @@ def test_replacing_removes_what_the_file_does_not_mention(admin: Client, demo: N
     assert any(change.startswith("Removed task route planning") for change in replaced)
 
 
-def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: None) -> None:
+def test_import_problems_name_path_and_line_and_prevent_the_import(admin: Client, demo: None) -> None:
     invalid_file = config_json(routing={"default": {"provider": "gone"}, "x": {"provider": "deepseek", "maxTokens": 0}})
     page = import_files(admin, invalid_file)
     assert page.status_code == 422
@@ -169,21 +169,21 @@ def test_problems_stop_the_import_and_name_path_and_line(admin: Client, demo: No
     assert newest_revision() == before
 
 
-def test_broken_json_names_line_and_column(admin: Client) -> None:
+def test_invalid_json_error_names_line_and_column(admin: Client) -> None:
     page = import_files(admin, '{"providers": [,]}')
     assert page.status_code == 422
     assert Page(page).shows("line 1, column 16")
     assert [control.text for control in Page(page).controls if control.tag == "textarea"] == ['{"providers": [,]}']
 
 
-def test_the_encoding_of_a_file_that_is_not_utf8_is_named(admin: Client) -> None:
+def test_import_error_names_the_encoding_of_a_non_utf8_file(admin: Client) -> None:
     file = SimpleUploadedFile("llm-routing.json", '{"providers": "中文"}'.encode("gb18030"))
     page = admin.post(reverse("config_import"), {"file": file, "mode": "merge"})
     assert page.status_code == 422
     assert Page(page).shows("GB18030")
 
 
-def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
+def test_uploading_both_files_is_one_import(admin: Client, demo: None) -> None:
     texts = {name: exports.export(name).text for name in FileFormat}
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})
@@ -195,7 +195,7 @@ def test_both_files_at_once_are_one_import(admin: Client, demo: None) -> None:
     ] == []
 
 
-def test_applying_after_another_users_change_is_409_and_shows_the_new_difference(admin: Client, demo: None) -> None:
+def test_applying_after_a_concurrent_change_returns_409_with_the_new_difference(admin: Client, demo: None) -> None:
     page = import_files(admin, config_json())
     revision_shown = Page(page).hidden("expected")
     save_route(ADA, TaskRoute(task_type="meanwhile"), [CandidateSpec("echo")])
@@ -208,11 +208,8 @@ def test_applying_after_another_users_change_is_409_and_shows_the_new_difference
     assert TaskRoute.objects.filter(task_type="meanwhile").exists()
 
 
-def test_the_first_import_needs_no_configuration(admin: Client) -> None:
-    """The first import is compared with an empty configuration.
-
-    If another revision is created meanwhile, that is a conflict.
-    """
+def test_first_import_is_compared_with_an_empty_configuration(admin: Client) -> None:
+    """If another revision is created meanwhile, that is a conflict."""
     page = import_files(admin, config_json())
     assert Page(page).hidden("expected") == "0"
     assert Page(page).shows("against an empty configuration")
@@ -220,12 +217,12 @@ def test_the_first_import_needs_no_configuration(admin: Client) -> None:
     assert import_files(admin, config_json(), act="apply", expected=0).status_code == 409
 
 
-def test_an_empty_import_says_what_to_do(admin: Client) -> None:
+def test_empty_import_asks_for_a_file_or_pasted_text(admin: Client) -> None:
     answer = admin.post(reverse("config_import"), {"text": "  "}, follow=True)
     assert Page(answer).shows("Choose a file, or paste its text")
 
 
-def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None) -> None:
+def test_import_that_would_break_the_configuration_is_rejected_with_422(admin: Client, demo: None) -> None:
     """Valid files that would remove a service used by agents are rejected with 422 and a message for each agent."""
     before = newest_revision()
     answer = import_files(admin, '{"services": []}', mode="replace", act="apply", expected=before)
@@ -236,7 +233,7 @@ def test_problems_of_the_whole_configuration_are_shown(admin: Client, demo: None
 
 
 @pytest.mark.parametrize("count", [1, 37])
-def test_warnings_of_one_kind_are_one_row(admin: Client, count: int) -> None:
+def test_warnings_of_the_same_kind_are_grouped_into_one_row(admin: Client, count: int) -> None:
     providers = [
         {**FILE["providers"][0], "providerName": f"host-{number}", "apiKey": f"${{LLM_PROVIDER_{number}_API_KEY}}"}
         for number in range(count)

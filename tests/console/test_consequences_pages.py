@@ -32,7 +32,7 @@ def form_values(client: Client, url: str, form: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, False)}
 
 
-def test_disabling_a_service_asks_for_confirmation(admin: Client) -> None:
+def test_disabling_a_service_requires_confirmation(admin: Client) -> None:
     url = reverse("service", args=["echo-vision"])
     data = form_values(admin, url, "form") | {"switch": []}
     data.pop("enabled")
@@ -45,7 +45,7 @@ def test_disabling_a_service_asks_for_confirmation(admin: Client) -> None:
     assert (Revision.objects.count(), Service.objects.get(service_id="echo-vision").enabled) == (before + 1, False)
 
 
-def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None:
+def test_saving_an_enabled_service_requires_no_confirmation(admin: Client) -> None:
     url = reverse("service", args=["echo-vision"])
     assert admin.post(url, form_values(admin, url, "form") | {"name": "Eyes"}).status_code == 302
     Service.objects.filter(service_id="echo-vision").update(enabled=False)
@@ -54,7 +54,7 @@ def test_saving_a_service_that_stays_enabled_asks_nothing(admin: Client) -> None
     assert admin.post(url, data | {"name": "Shut eyes"}).status_code == 302
 
 
-def test_disabling_providers_asks_for_confirmation_on_the_page_and_in_the_list(admin: Client) -> None:
+def test_disabling_providers_requires_confirmation_on_the_page_and_in_the_list(admin: Client) -> None:
     url = reverse("provider", args=["echo"])
     data = form_values(admin, url, "form") | {"key_act": "keep"}
     data.pop("enabled")
@@ -67,7 +67,7 @@ def test_disabling_providers_asks_for_confirmation_on_the_page_and_in_the_list(a
     assert not Provider.objects.filter(name__in=["echo", "openai"], enabled=True).exists()
 
 
-def test_the_dialog_before_deleting_names_the_consequences(admin: Client) -> None:
+def test_delete_dialog_names_the_consequences(admin: Client) -> None:
     assert Page(admin.get(reverse("service", args=["echo-vision"]))).region("Delete echo-vision?").shows(LOSS)
     agent = Page(admin.get(reverse("agent", args=["text-agent"]))).region("Delete text-agent?")
     assert agent.shows("The agent text-agent is deleted, and its keys stop working.")
@@ -78,12 +78,12 @@ def test_the_dialog_before_deleting_names_the_consequences(admin: Client) -> Non
     assert provider.shows("No task route and no agent changes.")
 
 
-def test_removing_a_language_says_which_one_replaces_it(admin: Client) -> None:
+def test_removing_a_language_names_the_replacement_language(admin: Client) -> None:
     save_language(ADA, "pt", "Responda em português.")
     assert Page(admin.get(reverse("settings"))).shows("Requests in pt are answered in zh.")
 
 
-def test_removing_the_demo_lists_what_is_removed_and_what_others_lose(admin: Client) -> None:
+def test_demo_removal_dialog_lists_removed_objects_and_losses_of_other_objects(admin: Client) -> None:
     save_agent(ADA, Agent(agent_id="mine", name="mine", task_type="design"))
     save_alias(ADA, "gpt-4", "vision-model")
     for page in ("settings", "dashboard"):
@@ -94,7 +94,7 @@ def test_removing_the_demo_lists_what_is_removed_and_what_others_lose(admin: Cli
         assert not dialog.shows("vision-agent goes")
 
 
-def test_an_agent_created_at_run_time_is_listed_as_losing_its_model(text_agent: AgentProgram) -> None:
+def test_agent_created_at_run_time_is_listed_among_agents_that_lose_a_model(text_agent: AgentProgram) -> None:
     """The agent is listed although configuration files do not contain it."""
     put_agent(ADA, "text-agent", "helper", service_id="echo-text")
     assert "The agent helper no longer reaches any model." in [

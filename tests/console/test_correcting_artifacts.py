@@ -49,7 +49,7 @@ def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> 
     return client.post(reverse("artifact_correct", args=[row.pk]) + query, form, headers=HTMX, follow=True)
 
 
-def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary_file: Artifact) -> None:
+def test_correcting_the_type_updates_the_delivery_and_is_audited(admin: Client, binary_file: Artifact) -> None:
     answer = fill(admin, binary_file, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     corrected_page = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary_file.pk]) + "?language=en", 302)]
@@ -63,7 +63,7 @@ def test_page_corrects_the_type_and_updates_the_delivery(admin: Client, binary_f
     assert (event.actor, event.object_name) == ("admin", binary_file.pk)
 
 
-def test_one_button_restores_the_detected_values(admin: Client, binary_file: Artifact) -> None:
+def test_reset_button_restores_the_detected_values(admin: Client, binary_file: Artifact) -> None:
     assert page(admin, binary_file).button("Restore the detected values") is None
     fill(admin, binary_file, mime_type="text/plain")
     assert page(admin, binary_file).button("Restore the detected values")
@@ -72,7 +72,9 @@ def test_one_button_restores_the_detected_values(admin: Client, binary_file: Art
     assert (row.mime_type, row.kind, row.correction) == (binary_file.mime_type, binary_file.kind, None)
 
 
-def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guessed_file: Artifact) -> None:
+def test_guessed_encoding_can_be_confirmed_or_replaced_on_the_artifact_page(
+    admin: Client, guessed_file: Artifact
+) -> None:
     """Confirming a guessed encoding makes it certain. Choosing another one decodes the text again."""
     assert page(admin, guessed_file).button("Use this encoding")
     address = reverse("artifact_correct", args=[guessed_file.pk])
@@ -83,7 +85,7 @@ def test_a_guessed_encoding_is_corrected_where_it_is_shown(admin: Client, guesse
     assert Page(answer).control("main").shows("季度报告：收入增长百分之十二")
 
 
-def test_an_unchanged_field_is_no_correction(admin: Client, guessed_file: Artifact) -> None:
+def test_saving_unchanged_fields_records_no_correction(admin: Client, guessed_file: Artifact) -> None:
     fill(admin, guessed_file, visibility="private")
     row = Artifact.objects.get()
     assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
@@ -92,7 +94,7 @@ def test_an_unchanged_field_is_no_correction(admin: Client, guessed_file: Artifa
     assert AuditEvent.objects.count() == before
 
 
-def test_an_invalid_value_is_kept_in_its_field_with_the_reason(admin: Client, binary_file: Artifact) -> None:
+def test_invalid_value_stays_in_the_field_with_an_error(admin: Client, binary_file: Artifact) -> None:
     answer = fill(admin, binary_file, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
@@ -102,7 +104,7 @@ def test_an_invalid_value_is_kept_in_its_field_with_the_reason(admin: Client, bi
     assert Artifact.objects.get().correction is None
 
 
-def test_a_users_file_can_be_hidden_from_every_agent(admin: Client, demo: None) -> None:
+def test_user_file_can_be_hidden_from_every_agent(admin: Client, demo: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
     visibility = Page(fill(admin, row, visibility="private")).region("The file").fact("Visible to")
     assert visibility.text.startswith("no agent, only people on these pages")
@@ -113,13 +115,13 @@ def test_lossy_encoding_shows_a_warning(admin: Client, guessed_file: Artifact) -
     assert Page(fill(admin, guessed_file, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
 
 
-def test_a_viewer_sees_no_form_and_corrects_nothing(viewer: Client, guessed_file: Artifact) -> None:
+def test_viewer_sees_no_correction_form_and_cannot_correct_artifacts(viewer: Client, guessed_file: Artifact) -> None:
     viewer_page = page(viewer, guessed_file)
     assert [viewer_page.button(name) for name in ("Save", "Use this encoding", "Correct the type")] == [None] * 3
     assert fill(viewer, guessed_file, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 
 
-def test_every_offered_encoding_and_type_is_valid(db: None) -> None:
+def test_all_offered_encodings_and_types_are_valid(db: None) -> None:
     assert sorted(name for _, names in ENCODINGS for name in names) == sorted(CHOICES)
     assert [name for name in TYPES if clean_mime(name) != name] == []

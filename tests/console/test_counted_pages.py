@@ -9,7 +9,7 @@ from django.urls import resolve
 from tests.ui.test_every_page import OUTSIDE, PAGES
 
 
-def test_every_page_has_its_number_of_queries() -> None:
+def test_every_page_is_in_a_table_of_expected_query_counts() -> None:
     counted = [*test_query_counts.QUERIES, *test_routing_query_counts.QUERIES]
     names = {resolve(address.partition("?")[0].format(user=1, first=1, edition=1)).url_name for address in counted}
     assert set(PAGES) - OUTSIDE - names == set()

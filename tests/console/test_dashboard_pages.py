@@ -62,19 +62,21 @@ def make_samples(*outcomes: str, ms: float = 100) -> list[Sample]:
         (("ok", "ok"), 12_000, "slow"),
     ],
 )
-def test_a_providers_health_is_judged_by_its_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
+def test_provider_health_is_derived_from_the_newest_calls(outcomes: tuple[str, ...], ms: float, status: str) -> None:
     assert judge(make_samples(*outcomes, ms=ms), NOW).status == status
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.floats(0.01, 1))
-def test_a_quantile_is_a_value_that_occurred_and_has_its_share_below_it(values: list[float], share: float) -> None:
+def test_quantile_is_an_observed_value_with_at_least_the_given_share_at_or_below(
+    values: list[float], share: float
+) -> None:
     result = quantile(sorted(values), share)
     assert result in values
     assert sum(value <= result for value in values) >= share * len(values) - 1e-9
 
 
 @given(st.lists(st.sampled_from(["ok", "http_500"]), max_size=50))
-def test_every_call_of_the_hour_is_in_the_sparkline(outcomes: list[str]) -> None:
+def test_sparkline_contains_every_call_of_the_hour(outcomes: list[str]) -> None:
     assert sum(judge(make_samples(*outcomes), NOW).series) == len(outcomes)
 
 
@@ -92,7 +94,7 @@ def log_request(key: str, hours: float, outcome: str = "ok", **columns: Any) -> 
     return row
 
 
-def test_two_days_are_counted_by_the_hour(db: None) -> None:
+def test_requests_of_two_days_are_counted_per_hour(db: None) -> None:
     for number, hours in enumerate((0, 0, 3, 30, 60)):
         log_request(f"r{number}", hours, "http_500" if number == 2 else "ok", fell_back=number == 1)
     today, yesterday = health.two_days(timezone.now())
@@ -107,13 +109,13 @@ def test_two_days_are_counted_by_the_hour(db: None) -> None:
     [("all_providers_failed", 1), ("http_500", 1), ("stream_broken", 1), ("internal_error", 1), ("overloaded", 1),
      ("invalid_json", 0), ("model_not_found", 0), ("client_cancelled", 0), ("upstream_413", 0), ("would_drop", 0)],
 )  # fmt: skip
-def test_client_errors_are_no_failures(db: None, outcome: str, count: int) -> None:
+def test_client_errors_do_not_count_as_failures(db: None, outcome: str, count: int) -> None:
     log_request("r1", 0, outcome)
     today, _yesterday = health.two_days(timezone.now())
     assert (today.total, sum(today.failed)) == (1, count)
 
 
-def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(db: None) -> None:
+def test_time_to_first_content_is_the_median_and_95th_percentile_of_the_day(db: None) -> None:
     assert health.first_content(timezone.now()) == health.FirstContent()
     for number, ms in enumerate((100, 200, 9000, None)):
         log_request(f"r{number}", 0, first_content_ms=ms)
@@ -123,7 +125,7 @@ def test_the_time_to_first_content_is_a_median_and_a_95th_percentile_of_the_day(
     assert "95% within 9.00 s" in [figure.count for figure in build_figures(health.Day(), health.Day(), first, NOW)]
 
 
-def test_the_line_of_a_figure_ends_with_the_last_complete_hour() -> None:
+def test_sparkline_of_a_figure_ends_with_the_last_complete_hour() -> None:
     """The figure includes the current hour, but its line does not, since so few requests would look like a decline."""
     day = health.Day(requests=(5,) * 24 + (1,))
     figures = build_figures(day, health.Day(), health.FirstContent(), NOW)
@@ -136,7 +138,7 @@ def test_zero_requests_have_no_percentage(share: float | None, text: str) -> Non
     assert percent_text(share) == text
 
 
-def test_worst_provider_is_first(db: None, demo: None) -> None:
+def test_dashboard_lists_the_worst_provider_first(db: None, demo: None) -> None:
     health_by_provider = {"echo": judge(make_samples("ok"), NOW), "gemini": judge(make_samples("http_500"), NOW)}
     Provider.objects.create(name="spare", endpoint="https://spare.example/v1", default_model="m", position=0)
     snapshot.refresh()
@@ -147,7 +149,7 @@ def test_worst_provider_is_first(db: None, demo: None) -> None:
     assert names.index("openai") < names.index("echo") < names.index("spare")
 
 
-def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Client, demo: None) -> None:
+def test_only_called_or_failing_providers_have_a_tile_if_there_are_many(admin: Client, demo: None) -> None:
     for number in range(MAX_TILES):
         Provider.objects.create(name=f"idle-{number}", endpoint="https://idle.example/v1", position=100 + number)
     snapshot.refresh()
@@ -162,7 +164,7 @@ def test_of_many_providers_only_those_called_or_failing_have_a_tile(admin: Clien
     assert page.link(f"All providers, {count - 1} more")
 
 
-def test_a_provider_with_a_forbidden_address_is_not_shown_as_lacking_a_key(demo: None, settings: Any) -> None:
+def test_provider_with_a_forbidden_address_is_not_shown_as_missing_a_key(demo: None, settings: Any) -> None:
     settings.ALLOWED_ORIGINS = ""
     Provider.objects.create(name="inner", endpoint="http://10.0.0.1/v1", default_model="m", key_source="none")
     snapshot.refresh()
@@ -170,7 +172,7 @@ def test_a_provider_with_a_forbidden_address_is_not_shown_as_lacking_a_key(demo:
     assert tile.state.name == "not_allowed"
 
 
-def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: None) -> None:
+def test_test_all_button_tests_enabled_providers_in_small_batches(admin: Client, demo: None) -> None:
     url, htmx = reverse("providers_test"), {"hx-request": "true"}
     count = Provider.objects.filter(enabled=True).count()
     assert f"0 of {count} tested" in Page(admin.post(url, headers=htmx)).text
@@ -181,12 +183,12 @@ def test_every_enabled_provider_is_tested_a_few_at_a_time(admin: Client, demo: N
 
 
 @pytest.mark.parametrize("outcome", ["skipped_cooling", "client_cancelled", "http_400", "http_413", "http_400_content"])
-def test_outcomes_not_caused_by_the_provider_do_not_count(db: None, outcome: str) -> None:
+def test_outcomes_not_caused_by_the_provider_do_not_affect_provider_health(db: None, outcome: str) -> None:
     log_request("r1", 0.1, outcome)
     assert health.provider_health(timezone.now()) == {}
 
 
-def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
+def test_failures_of_unconfigured_models_do_not_affect_provider_health(db: None, demo: None) -> None:
     log_request("r1", 0.1, "http_404")
     models = list_models(snapshot.current())
     assert health.provider_health(timezone.now(), models) == {}
@@ -194,7 +196,7 @@ def test_unconfigured_model_marks_no_provider(db: None, demo: None) -> None:
     assert health.provider_health(timezone.now(), models)["echo"].status == "failing"
 
 
-def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None) -> None:
+def test_dashboard_shows_whether_every_route_can_answer(admin: Client, demo: None) -> None:
     page = Page(admin.get(reverse("dashboard")))
     assert page.shows("All 6 task routes are working. 2 of them skip candidates that cannot be called.")
     Provider.objects.filter(name="echo").update(enabled=False)
@@ -204,7 +206,7 @@ def test_the_page_says_whether_every_route_can_answer(admin: Client, demo: None)
     assert page.shows("has no key")
 
 
-def test_routes_that_cannot_answer_are_one_row_with_causes(admin: Client, demo: None) -> None:
+def test_routes_that_cannot_answer_are_grouped_into_one_row_with_causes(admin: Client, demo: None) -> None:
     echo = Provider.objects.get(name="echo")
     Provider.objects.filter(name="echo").update(enabled=False)
     for number in range(8):
@@ -227,7 +229,7 @@ def listed_routes(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize(("state", "count"), [("ready", 5), ("unable", 0), ("disabled", 1), ("", 6)])
-def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, state: str, count: int) -> None:
+def test_route_list_is_filtered_by_state(admin: Client, demo: None, state: str, count: int) -> None:
     TaskRoute.objects.filter(task_type="design").update(enabled=False)
     snapshot.refresh()
     page = Page(admin.get(reverse("routes"), {"state": state}))
@@ -235,21 +237,21 @@ def test_the_list_of_routes_is_filtered_by_state(admin: Client, demo: None, stat
     assert (len(listed_routes(page)), selected) == (count, [state] if state else [])
 
 
-def test_empty_installation_lists_what_is_missing(admin: Client) -> None:
+def test_empty_installation_shows_a_checklist_of_missing_steps(admin: Client) -> None:
     page = Page(admin.get(reverse("dashboard")))
     assert page.shows("No task route yet")
     assert page.shows("No providers yet")
 
 
 @pytest.mark.parametrize(("number", "hidden"), [(0, 0), (5, 0), (6, 0), (7, 2)])
-def test_a_single_line_is_never_hidden(number: int, hidden: int) -> None:
+def test_notice_group_never_hides_a_single_line(number: int, hidden: int) -> None:
     """A line such as "and 1 more" would take as much space as the hidden line."""
     lines = [NoticeLine(f"route-{place}", "", "no key") for place in range(number)]
     group = NoticeGroup(tone="bad", icon="stop", sentence="", url="", lines=lines)
     assert (len(group.first_lines), group.more) == (number - hidden, hidden)
 
 
-def test_a_request_and_a_changed_password_complete_steps_of_the_checklist(admin: Client, demo: None) -> None:
+def test_first_request_and_password_change_complete_checklist_steps(admin: Client, demo: None) -> None:
     assert Page(admin.get(reverse("dashboard"))).shows("0 of 7 done")
     log_request("r1", 0.1)
     assert Page(admin.get(reverse("dashboard"))).shows("1 of 7 done")
@@ -259,7 +261,7 @@ def test_a_request_and_a_changed_password_complete_steps_of_the_checklist(admin:
     assert Page(admin.get(reverse("dashboard"))).shows("2 of 7 done")
 
 
-def test_refreshing_returns_only_the_fragment(admin: Client, demo: None) -> None:
+def test_dashboard_refresh_returns_only_the_fragment(admin: Client, demo: None) -> None:
     part = Page(admin.get(reverse("dashboard"), headers={"HX-Request": "true", "HX-Target": "live"}))
     assert part.controls[0] is part.control("live")
     assert not part.is_document
@@ -274,12 +276,12 @@ def test_removing_the_demo_can_be_undone(admin: Client, demo: None) -> None:
     assert len(snapshot.current().configuration.routes) == 6
 
 
-def test_a_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
+def test_viewer_cannot_remove_the_demo(viewer: Client, demo: None) -> None:
     assert Page(viewer.get(reverse("dashboard"))).form(reverse("demo_remove")) is None
     assert viewer.post(reverse("demo_remove")).status_code == 403
 
 
-def test_query_count_is_the_same_for_three_and_thirty_requests(
+def test_dashboard_query_count_is_the_same_for_three_and_thirty_requests(
     admin: Client, demo: None, django_assert_num_queries: Any
 ) -> None:
     """The page makes five queries to the log.
@@ -309,7 +311,7 @@ def test_query_count_is_the_same_for_three_and_thirty_requests(
         ("zh-hans", "自 {since} 起无法从数据库读取配置。调用继续使用版本 {number}，之后的改动尚未生效。"),
     ],
 )
-def test_the_page_says_since_when_the_configuration_cannot_be_read(
+def test_dashboard_shows_since_when_the_configuration_is_unreadable(
     admin: Client, demo: None, language: str, sentence: str
 ) -> None:
     number = snapshot.current().revision
@@ -326,7 +328,7 @@ def test_the_page_says_since_when_the_configuration_cannot_be_read(
     assert page.shows(sentence.split("{since}")[1].split("{number}")[0].strip()) is None
 
 
-def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_low_budgets_are_shown_for_both_team_and_project_of_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
     budgets = tuple(LabelBudgetSpec(f"{kind}:atlas", {"tokensPerDay": 100}) for kind in ("team", "project"))
     uses = {("label:team=atlas", Meter.TOKENS_PER_DAY): 90, ("label:project=atlas", Meter.TOKENS_PER_DAY): 95}
     monkeypatch.setattr(queries, "find_uses", lambda _holders: uses)
@@ -342,7 +344,7 @@ def test_team_and_project_of_the_same_name_both_show_a_low_budget(monkeypatch: p
         ((94,), "1 budget is nearly used up", "warn"),
     ],
 )
-def test_used_up_budgets_are_counted_separately_from_nearly_used_up_ones(
+def test_used_up_and_nearly_used_up_budgets_are_counted_separately(
     percents: tuple[int, ...], sentence: str, tone: str
 ) -> None:
     (group,) = list_notices(
@@ -357,7 +359,7 @@ def test_used_up_budgets_are_counted_separately_from_nearly_used_up_ones(
     assert (group.sentence, group.tone) == (sentence, tone)
 
 
-def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
+def test_models_in_doubt_are_grouped_into_one_row(admin: Client, demo: None) -> None:
     services = list(Service.objects.select_related("provider").filter(service_id__in=("echo-vision", "vision-model")))
     drifts = [
         Drift.objects.create(
@@ -374,7 +376,7 @@ def test_models_in_doubt_are_one_row(admin: Client, demo: None) -> None:
     assert page.button("Probe now")
 
 
-def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
+def test_problem_kinds_without_a_problem_have_no_row(db: None) -> None:
     groups = list_notices(
         alerts={AlertKind.KEY_REFUSED: 3, AlertKind.BUDGET: 1, AlertKind.DISK: 0},
         standings=(),
@@ -390,7 +392,7 @@ def test_a_kind_without_a_problem_has_no_row(db: None) -> None:
     ]
 
 
-def test_problems_with_their_own_row_are_not_counted_among_the_alerts() -> None:
+def test_problems_with_a_separate_row_are_not_counted_among_the_alerts() -> None:
     groups = list_notices(
         alerts={AlertKind.BUDGET: 1, AlertKind.RETIRED_MODEL: 2},
         standings=(),
@@ -403,7 +405,7 @@ def test_problems_with_their_own_row_are_not_counted_among_the_alerts() -> None:
     assert [group.sentence for group in groups] == ["1 budget is nearly used up", "2 other alerts"]
 
 
-def test_up_to_three_problems_are_shown_and_more_are_collapsed() -> None:
+def test_three_problems_are_shown_and_further_problems_are_collapsed() -> None:
     groups = [
         list_notices(
             alerts={},

@@ -23,7 +23,7 @@ from tests.cast import renew
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def load_demo_with_its_day() -> None:
+def load_demo_with_requests() -> None:
     renew()
     load.load(budget=True)
     load.load_files()
@@ -34,8 +34,8 @@ def rows() -> list[dict[str, object]]:
     return list(RequestLog.objects.order_by("pk").values("pk", "started_at", "outcome", "cost_nanos", "chain"))
 
 
-def test_the_demos_day_has_every_ending_and_known_costs() -> None:
-    load_demo_with_its_day()
+def test_demo_requests_have_every_ending_and_known_costs() -> None:
+    load_demo_with_requests()
     requests, now = RequestLog.objects.all(), timezone.now()
     assert requests.count() >= 300
     assert set(requests.values_list("ending", flat=True)) == {"answered", "failed", "refused", "cancelled"}
@@ -50,8 +50,8 @@ def test_the_demos_day_has_every_ending_and_known_costs() -> None:
     assert set(requests.exclude(task_type="").values_list("task_type", flat=True)) == routes
 
 
-def test_one_budget_is_near_its_end_and_one_alert_is_over() -> None:
-    load_demo_with_its_day()
+def test_demo_has_one_nearly_used_up_budget_and_one_ended_alert() -> None:
+    load_demo_with_requests()
     (use,) = list_budget_uses(snapshot.current().configuration)
     assert 80 <= use.percent < 100
     alert = Alert.objects.get()
@@ -59,9 +59,9 @@ def test_one_budget_is_near_its_end_and_one_alert_is_over() -> None:
     assert alert.ended_at is not None
 
 
-def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_demo_requests_are_deterministic_and_log_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        load_demo_with_its_day()
+        load_demo_with_requests()
     first = rows()
     day.remove_day()
     day.load_day()
@@ -69,8 +69,8 @@ def test_the_day_is_the_same_each_time_and_logs_no_warning(caplog: pytest.LogCap
     assert [record for record in caplog.records if record.name.startswith("routing_admin")] == []
 
 
-def test_deleting_the_demo_deletes_its_requests_and_undo_restores_them() -> None:
-    load_demo_with_its_day()
+def test_deleting_the_demo_deletes_the_demo_requests_and_undo_restores_all() -> None:
+    load_demo_with_requests()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([build_entry(facts)])
     before, sums = rows(), UsageSum.objects.count()
@@ -88,7 +88,7 @@ def test_deleting_the_demo_deletes_its_requests_and_undo_restores_them() -> None
     assert len(list_budget_uses(snapshot.current().configuration)) == 1
 
 
-def test_undo_makes_no_requests_that_were_not_there() -> None:
+def test_undo_of_a_demo_removal_creates_no_requests_if_none_existed() -> None:
     renew()
     load.load()
     load.remove(SYSTEM)

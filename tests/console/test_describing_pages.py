@@ -26,7 +26,7 @@ def store_picture() -> Artifact:
     return actions.store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
 
 
-def describe_everywhere() -> None:
+def enable_description_by_models() -> None:
     set_content_policy(SYSTEM, POLICY)
     snapshot.refresh()
 
@@ -39,14 +39,14 @@ def card(client: Client, row: Artifact) -> Page:
     return Page(client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en"))
 
 
-def ask_for_description(client: Client, row: Artifact, **headers: str) -> Page:
+def request_description(client: Client, row: Artifact, **headers: str) -> Page:
     address = reverse("artifact_describe", args=[row.pk])
     return Page(client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True))
 
 
 def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
     with describing_lab() as lab:
-        describe_everywhere()
+        enable_description_by_models()
         page = card(admin, store_picture())
         assert lab.requests == []
     assert page.shows("Would be described by seer; not cached, tokens unknown")
@@ -54,11 +54,11 @@ def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
     assert page.text.count("[Here seer describes the file; it was not asked yet]") == 2
 
 
-def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
+def test_requested_description_is_shown_and_stored(admin: Client) -> None:
     with describing_lab() as lab:
-        describe_everywhere()
+        enable_description_by_models()
         row = store_picture()
-        answered = ask_for_description(admin, row, **HTMX)
+        answered = request_description(admin, row, **HTMX)
         next_card = card(admin, row)
         assert len(received_bodies(lab, "seer")) == 1
         assert received_bodies(lab, "blind") == []
@@ -71,38 +71,38 @@ def test_asking_shows_the_description_and_stores_it(admin: Client) -> None:
         assert page.button(ASK) is None
 
 
-def test_failed_describing_is_shown_and_can_be_retried(admin: Client) -> None:
+def test_failed_description_is_shown_and_can_be_retried(admin: Client) -> None:
     with describing_lab({"seer": ["http_401", f"say:{DESCRIPTION}"]}) as lab:
-        describe_everywhere()
+        enable_description_by_models()
         row = store_picture()
-        answered = ask_for_description(admin, row)
-        assert ask_for_description(admin, row, **HTMX).shows("seer described the file")
+        answered = request_description(admin, row)
+        assert request_description(admin, row, **HTMX).shows("seer described the file")
         assert len(received_bodies(lab, "seer")) == 2
     assert answered.shows("seer did not describe the file (")
     assert answered.shows("seer failed to describe the file")
     assert answered.button(ASK)
 
 
-def test_viewer_calls_no_describer_and_reads_no_description(admin: Client, viewer: Client) -> None:
+def test_viewer_cannot_request_or_read_a_description(admin: Client, viewer: Client) -> None:
     with describing_lab():
-        describe_everywhere()
+        enable_description_by_models()
         row = store_picture()
         assert card(viewer, row).button(ASK) is None
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
-        ask_for_description(admin, row)
+        request_description(admin, row)
         assert DESCRIPTION not in card(viewer, row).text
     assert FileDescription.objects.count() == 1
 
 
-def test_api_preview_agrees_with_the_page(admin: Client) -> None:
+def test_api_preview_equals_the_preview_on_the_page(admin: Client) -> None:
     with describing_lab():
-        describe_everywhere()
+        enable_description_by_models()
         row = store_picture()
         before = {
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
         }
-        ask_for_description(admin, row)
+        request_description(admin, row)
         after = {
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
@@ -113,7 +113,7 @@ def test_api_preview_agrees_with_the_page(admin: Client) -> None:
     assert after["blind"] == {"describer": "seer", "state": "by_model", "cached": True, **nobody_knows}
 
 
-def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, key: str) -> None:
+def test_request_page_shows_the_describer_call_below_the_attempt(admin: Client, key: str) -> None:
     with describing_lab():
         first = post(key, chat_body(image(), model="task:blind", language="en"))
         second = post(key, chat_body(image(), model="task:blind", language="en"))
@@ -129,7 +129,7 @@ def test_a_request_shows_the_describers_call_under_its_attempt(admin: Client, ke
     assert admin.get(reverse("request", args=[describer_call.pk])).status_code == 200
 
 
-def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: str) -> None:
+def test_attempt_rows_hide_the_same_columns_on_a_phone(admin: Client, key: str) -> None:
     """Otherwise, cells would move to a wrong column on a phone."""
     with describing_lab():
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
@@ -144,7 +144,7 @@ def test_rows_of_attempts_hide_the_same_columns_on_a_phone(admin: Client, key: s
     assert hidden[0] == hidden[1] == hidden[2]
 
 
-def test_a_failed_describer_has_a_red_row(admin: Client, key: str) -> None:
+def test_failed_describer_call_has_a_red_row(admin: Client, key: str) -> None:
     with describing_lab({"seer": "http_401"}):
         answer = post(key, chat_body(image(), model="task:blind", language="en"))
     page = Page(admin.get(reverse("request", args=[logged(answer.headers["x-request-id"]).pk])))
@@ -162,7 +162,7 @@ def test_simulation_names_the_describer_without_calling_it(admin: Client) -> Non
     assert page.shows("[Here seer describes the file; it was not asked yet]")
 
 
-def test_the_route_shows_that_the_describer_route_is_missing(admin: Client) -> None:
+def test_route_page_shows_that_the_describer_route_is_missing(admin: Client) -> None:
     with describing_lab():
         row = TaskRoute.objects.get(task_type="describe")
         row.enabled = False
@@ -177,9 +177,9 @@ def test_the_route_shows_that_the_describer_route_is_missing(admin: Client) -> N
         assert "describe" in [control.value for control in Page(admin.get(offer)).controls if control.tag == "input"]
 
 
-def test_a_preview_says_why_no_model_describes_a_file(admin: Client) -> None:
+def test_preview_names_the_reason_if_no_model_describes_a_file(admin: Client) -> None:
     with describing_lab():
-        describe_everywhere()
+        enable_description_by_models()
         row = store_picture()
         sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
         assert card(admin, sound).shows("No model describes it: The model does not support")

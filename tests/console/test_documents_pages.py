@@ -37,7 +37,7 @@ def test_every_document_has_a_page() -> None:
 
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
-def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document: Document) -> None:
+def test_every_document_link_targets_an_existing_page_and_heading(url: str, document: Document) -> None:
     anchors = {page: set(re.findall(r'id="([^"]+)"', other.html)) for page, other in PAGES}
     for href in re.findall(r'<a href="([^"]+)"', document.html):
         page, _, anchor = href.partition("#")
@@ -47,7 +47,7 @@ def test_every_link_of_a_document_leads_to_a_page_and_heading(url: str, document
 
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: Document) -> None:
+def test_documents_show_no_raw_markup_and_have_no_inline_style(url: str, document: Document) -> None:
     """HTML outside of code would be shown as text, so no document may contain HTML. Comments are not shown."""
     prose = CODE.sub("", document.html)
     assert document.title
@@ -56,26 +56,26 @@ def test_a_document_shows_no_markup_and_has_no_inline_style(url: str, document: 
     assert "<img" not in document.html
 
 
-def test_the_index_links_the_api_reference(viewer: Client) -> None:
+def test_documentation_index_links_to_the_api_reference(viewer: Client) -> None:
     link = Page(viewer.get(reverse("documents"))).link("API reference")
     assert link
     assert viewer.get(link.attributes["href"]).status_code == 200
 
 
-def test_raw_html_of_a_document_is_shown_as_text() -> None:
+def test_raw_html_in_a_document_is_shown_as_text() -> None:
     html = read("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
     assert "<script" not in html
     assert "<b " not in html
     assert "href" not in html
 
 
-def test_links_of_documents_lead_only_to_pages() -> None:
+def test_document_links_to_pages_and_websites_are_kept_and_other_links_become_text() -> None:
     assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
     html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
     assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
 
 
-def test_headings_have_githubs_anchors_and_the_title_is_separate() -> None:
+def test_headings_have_github_anchors_and_the_title_is_separate() -> None:
     document = read("# Title\n\nIntro.\n\n## Fix `it`, now\n\na\n\n### Deep\n\n## Fix it now\n\nb\n")
     assert document.title == "Title"
     assert "<h1" not in document.html
@@ -86,13 +86,13 @@ def test_headings_have_githubs_anchors_and_the_title_is_separate() -> None:
     assert [section.text for section in document.sections] == ["Intro.", "a", "", "b"]
 
 
-def test_code_has_a_copy_button_and_an_image_its_text() -> None:
+def test_code_blocks_have_a_copy_button_and_images_are_replaced_by_alt_text() -> None:
     html = read("```sh run room\ndf -h <here>\n```\n\n![A picture](a.png)\n").html
     assert re.search(r'data-copy="(code-\d+)".*<pre id="\1" tabindex="0">df -h &lt;here&gt;', html, re.DOTALL)
     assert "<p>A picture</p>" in html
 
 
-def test_a_runbook_page_has_its_sections_and_a_link_back_to_the_runbook(viewer: Client) -> None:
+def test_runbook_page_has_sections_and_a_link_back_to_the_runbook(viewer: Client) -> None:
     page = Page(viewer.get("/docs/runbook/disk-full/"))
     assert {"/docs/", "/docs/runbook/", "#fix-it"} <= set(page.link_urls)
     assert page.control("fix-it")
@@ -102,11 +102,11 @@ def test_a_runbook_page_has_its_sections_and_a_link_back_to_the_runbook(viewer: 
 
 
 @pytest.mark.parametrize("name", ["nothing", "../README", "runbook/../alerts", "runbook/README", "%2e%2e/manage.py"])
-def test_no_other_file_is_a_page(viewer: Client, name: str) -> None:
+def test_files_outside_the_documentation_return_404(viewer: Client, name: str) -> None:
     assert viewer.get(f"/docs/{name}/").status_code == 404
 
 
-def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
+def test_documentation_search_finds_sections_by_words(viewer: Client) -> None:
     found = Page(viewer.get("/docs/", {"q": "THUMBNAILS disk"})).control("main")
     first = next(item for item in found.items if item.shows("Remove thumbnails"))
     assert first.link("The disk is full / Fix it").attributes["href"] == "/docs/runbook/disk-full/#fix-it"
@@ -115,7 +115,7 @@ def test_the_documentation_is_found_by_its_words(viewer: Client) -> None:
     assert page.field("Search the documentation").value == "<q>"
 
 
-def test_the_search_has_the_sections_of_the_pages() -> None:
+def test_documentation_search_and_pages_have_the_same_sections() -> None:
     """The search and the pages parse documents differently, so their headings and anchors could differ."""
     found = [(title, url, section.heading, section.anchor) for title, url, section in list_sections()]
     assert found == [
@@ -126,11 +126,11 @@ def test_the_search_has_the_sections_of_the_pages() -> None:
     assert not [section.text for _title, _url, section in list_sections() if "](" in section.text]
 
 
-def test_a_document_is_found_by_its_title_from_every_page(viewer: Client) -> None:
+def test_find_returns_documents_by_title(viewer: Client) -> None:
     assert "/docs/runbook/disk-full/" in Page(viewer.get("/find/", {"q": "runbook disk"})).link_urls
 
 
-def test_the_page_says_in_chinese_that_the_document_is_in_english(viewer: Client) -> None:
+def test_chinese_page_says_that_the_document_is_in_english(viewer: Client) -> None:
     viewer.cookies["django_language"] = "zh-hans"
     page = Page(viewer.get("/docs/runbook/disk-full/"))
     assert page.shows("文档只有英文版")
@@ -138,13 +138,13 @@ def test_the_page_says_in_chinese_that_the_document_is_in_english(viewer: Client
 
 
 @pytest.mark.parametrize("kind", list(AlertKind))
-def test_every_page_that_an_alert_names_exists(viewer: Client, kind: AlertKind) -> None:
+def test_runbook_page_of_every_alert_kind_exists(viewer: Client, kind: AlertKind) -> None:
     url, _, anchor = document_url(KINDS[kind].page).partition("#")
     page = Page(viewer.get(url))
     assert not anchor or page.control(anchor)
 
 
-def test_examples_for_clients_use_this_installations_url(admin: Client, settings: Any) -> None:
+def test_client_examples_use_the_url_of_this_installation(admin: Client, settings: Any) -> None:
     """Documents for operators keep the example's address, because the server listens on that address."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))

@@ -58,7 +58,7 @@ def row_texts(answer: Any) -> list[str]:
     return [badge.text for badge in badges]
 
 
-def test_a_drafts_effect_on_past_requests_is_counted_and_shown(admin: Client, demo: None) -> None:
+def test_draft_comparison_counts_the_effect_on_past_requests(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "http_503"), ("echo-text", "ok"), picture=True)
     log_request("r2", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     answer = post_comparison(admin, design(2, 1, 3))
@@ -83,7 +83,7 @@ def test_a_drafts_effect_on_past_requests_is_counted_and_shown(admin: Client, de
     )
 
 
-def test_older_requests_and_those_of_another_route_are_not_counted(admin: Client, demo: None) -> None:
+def test_draft_comparison_ignores_older_requests_and_requests_to_other_routes(admin: Client, demo: None) -> None:
     log_request("old", ("echo-503", "http_503"), ("echo-vision", "ok"), at=timezone.now() - timedelta(hours=25))
     log_request("other", ("echo-text", "ok"), task_type="planning")
     answer = post_comparison(admin, design(2, 1, 3))
@@ -95,13 +95,13 @@ def test_older_requests_and_those_of_another_route_are_not_counted(admin: Client
     assert page.shows("Based on the newest 1 that reached a model.")
 
 
-def test_a_draft_without_changes_says_how_many_requests_there_were(admin: Client, demo: None) -> None:
+def test_comparison_of_an_unchanged_draft_shows_the_number_of_requests(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(post_comparison(admin, design())).shows("Change the draft")
     assert Page(post_comparison(admin, design(temperature="0.3"))).shows("nothing would have changed")
 
 
-def test_newest_requests_are_examined_and_the_total_is_shown(
+def test_draft_comparison_examines_only_the_newest_requests_and_shows_the_total(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the newest requests are compared, so that a busy day costs no more than a quiet one."""
@@ -116,7 +116,7 @@ def test_newest_requests_are_examined_and_the_total_is_shown(
     assert row_texts(answer) == ["2 go to echo/echo-vision first", "2 fewer fall back"]
 
 
-def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admin: Client, demo: None) -> None:
+def test_new_route_is_compared_with_requests_for_its_task_type_answered_by_default(admin: Client, demo: None) -> None:
     for number in range(3):
         log_request(f"r{number}", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:painting")
     log_request("other", ("echo-text", "ok"), task_type="default", matched=False, asked_model="task:singing")
@@ -129,7 +129,7 @@ def test_a_new_route_is_compared_with_requests_to_default_for_its_task_type(admi
     assert Page(response).shows("What this draft would have changed for the requests")
 
 
-def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: None) -> None:
+def test_disabled_draft_is_compared_as_using_the_default_route(admin: Client, demo: None) -> None:
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"), picture=True)
     assert (
         row_texts(post_comparison(admin, design(enabled="")))[0]
@@ -137,7 +137,7 @@ def test_a_disabled_draft_sends_its_requests_to_default(admin: Client, demo: Non
     )
 
 
-def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin: Client, demo: None) -> None:
+def test_draft_comparison_query_count_does_not_depend_on_the_number_of_requests(admin: Client, demo: None) -> None:
     counts = []
     for number in range(30):
         log_request(f"r{number}", ("echo-503", "http_503"), ("echo-vision", "ok"))
@@ -147,7 +147,7 @@ def test_the_comparison_makes_as_many_queries_for_one_request_as_for_many(admin:
     assert counts == [4, 4]
 
 
-def test_viewer_cannot_evaluate_a_draft(viewer: Client, demo: None) -> None:
+def test_viewer_cannot_compare_a_draft(viewer: Client, demo: None) -> None:
     assert not Page(viewer.get(reverse("route", args=["design"]))).control("past")
     log_request("r1", ("echo-503", "http_503"), ("echo-vision", "ok"))
     assert Page(post_comparison(viewer, design(2, 1, 3))).shows("Change the draft")

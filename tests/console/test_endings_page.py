@@ -24,7 +24,7 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 
 
 @pytest.fixture
-def ending_model(monkeypatch: pytest.MonkeyPatch) -> Any:
+def retiring_model(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A route whose only model that reads images is retired in ten days."""
     retirement = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert retirement is not None
@@ -45,45 +45,49 @@ def ending_model(monkeypatch: pytest.MonkeyPatch) -> Any:
     return retirement
 
 
-def test_the_dashboard_says_what_a_route_loses_and_when(admin: Client, viewer: Client, ending_model: Any) -> None:
+def test_dashboard_shows_capabilities_a_route_loses_by_a_model_retirement(
+    admin: Client, viewer: Client, retiring_model: Any
+) -> None:
     retired = Page(admin.get("/")).region("Models being retired")
     assert retired.code(f"claude/{MODEL}")
-    assert retired.shows(f"served until {ending_model.day}")
+    assert retired.shows(f"served until {retiring_model.day}")
     assert retired.shows("pictures loses its last model that reads images")
-    assert retired.button(f"Use {ending_model.successor} instead")
-    assert not Page(viewer.get("/")).button(f"Use {ending_model.successor} instead")
+    assert retired.button(f"Use {retiring_model.successor} instead")
+    assert not Page(viewer.get("/")).button(f"Use {retiring_model.successor} instead")
 
 
-def test_chain_and_service_show_the_retirement(admin: Client, ending_model: Any) -> None:
-    assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {ending_model.successor} instead.")
-    assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {ending_model.day}")
+def test_route_and_service_pages_show_the_model_retirement(admin: Client, retiring_model: Any) -> None:
+    assert Page(admin.get("/routes/pictures/")).shows(f"Its vendor recommends {retiring_model.successor} instead.")
+    assert Page(admin.get("/routes/")).row("pictures").shows(f"{MODEL} is served until {retiring_model.day}")
     retirement = Page(admin.get("/services/sonnet/")).region("Retirement")
-    assert retirement.shows(f"The vendor serves this model until {ending_model.day}")
+    assert retirement.shows(f"The vendor serves this model until {retiring_model.day}")
 
 
-def test_loss_and_successor_are_shown_beside_the_model(admin: Client, ending_model: Any) -> None:
+def test_route_and_service_pages_show_losses_and_successor_of_a_retiring_model(
+    admin: Client, retiring_model: Any
+) -> None:
     for address, kind in (("/routes/pictures/", "route"), ("/services/sonnet/", "service")):
         page = Page(admin.get(address))
         assert page.shows("pictures loses its last model that reads images")
-        assert page.button(f"Use {ending_model.successor} instead")
+        assert page.button(f"Use {retiring_model.successor} instead")
         form = {"model": MODEL, "successor": "another", kind: address.split("/")[2]}
         assert admin.post("/successor/claude/", form)["Location"] == address
 
 
-def test_a_route_that_loses_nothing_shows_no_loss(admin: Client, ending_model: Any) -> None:
+def test_route_unaffected_by_a_model_retirement_shows_no_notice(admin: Client, retiring_model: Any) -> None:
     assert not Page(admin.get("/routes/planning/")).shows("Models being retired")
 
 
-def test_the_successor_is_one_click_and_an_undo_away(admin: Client, ending_model: Any) -> None:
+def test_button_replaces_a_retired_model_by_its_successor_and_can_be_undone(admin: Client, retiring_model: Any) -> None:
     """Replacing a retired model changes services, candidates and the provider's default.
 
     Declared capabilities are kept, while probed capabilities and the price are removed. Undo restores all of this.
     """
-    answer = admin.post("/successor/claude/", {"model": MODEL, "successor": ending_model.successor})
+    answer = admin.post("/successor/claude/", {"model": MODEL, "successor": retiring_model.successor})
     number = offered_undo(admin, answer)
     service = Service.objects.get(service_id="sonnet")
     models = (service.model, Candidate.objects.get(route__task_type="pictures", position=1).model)
-    assert (*models, Provider.objects.get(name="claude").default_model) == (ending_model.successor,) * 3
+    assert (*models, Provider.objects.get(name="claude").default_model) == (retiring_model.successor,) * 3
     sources = {cell.name: cell.source for cell in service.capabilities.filter(side="input")}
     assert (sources["vision"], sources.get("video") == "probed") == ("declared", False)
     assert service.price == {}
@@ -97,8 +101,8 @@ def test_the_successor_is_one_click_and_an_undo_away(admin: Client, ending_model
 @pytest.mark.parametrize(
     "form", [{"model": MODEL, "successor": "my-own"}, {"model": "other", "successor": "x"}, {"model": MODEL}]
 )
-def test_the_button_accepts_only_the_catalogues_successor(
-    admin: Client, ending_model: Any, form: dict[str, str]
+def test_replacing_a_model_by_anything_but_the_catalogue_successor_is_rejected(
+    admin: Client, retiring_model: Any, form: dict[str, str]
 ) -> None:
     page = Page(admin.post("/successor/claude/", form, follow=True))
     assert "The catalogue does not name this successor." in page.status

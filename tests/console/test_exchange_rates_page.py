@@ -48,7 +48,7 @@ def priced_requests() -> datetime:
     return now
 
 
-def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
+def test_setting_an_exchange_rate_creates_one_revision_with_undo(admin: Client) -> None:
     rate = Page(set_rate(admin)).region("Exchange rates").row("1 USD = 7.1 CNY")
     assert rate.shows("our bank")
     number = Revision.objects.latest("number").number
@@ -57,7 +57,7 @@ def test_a_rate_is_one_revision_with_undo(admin: Client) -> None:
     assert snapshot.current().exchange.rates == ()
 
 
-def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
+def test_exchange_rate_can_be_replaced_and_removed(admin: Client) -> None:
     set_rate(admin)
     set_rate(admin, rate="7.2", day="2026-11-21")
     assert [str(rate) for rate in snapshot.current().exchange.rates] == ["1 USD = 7.2 CNY"]
@@ -66,14 +66,14 @@ def test_a_rate_is_replaced_and_removed(admin: Client) -> None:
     assert admin.post(reverse("settings_rate_remove"), {"currency": "USD"}).status_code == 404
 
 
-def test_invalid_rate_shows_an_error_at_its_field(admin: Client) -> None:
+def test_invalid_exchange_rate_shows_an_error_at_the_field(admin: Client) -> None:
     answer = set_rate(admin, rate="much")
     assert answer.status_code == 422
     assert "The rate must be a number above 0" in Page(answer).error("Rate")
     assert snapshot.current().exchange.rates == ()
 
 
-def test_usage_has_a_total_by_the_rate(admin: Client, priced_requests: datetime) -> None:
+def test_usage_total_is_converted_with_the_exchange_rate(admin: Client, priced_requests: datetime) -> None:
     page = Page(admin.get("/usage/", {"by": "agent"}))
     assert page.row("text-agent").shows("1.00 USD")
     assert not page.shows("9.10 CNY")
@@ -88,7 +88,7 @@ def test_usage_has_a_total_by_the_rate(admin: Client, priced_requests: datetime)
         assert page.shows(expected)
 
 
-def test_savings_have_a_total_with_their_currencies_below(admin: Client, priced_requests: datetime) -> None:
+def test_savings_are_shown_as_a_total_with_the_amount_per_currency(admin: Client, priced_requests: datetime) -> None:
     set_rate(admin)
     UsageSum.objects.filter(currency="USD").update(saved_nanos=NANO)
     UsageSum.objects.filter(currency="CNY").update(saved_nanos=3 * NANO)
@@ -97,7 +97,7 @@ def test_savings_have_a_total_with_their_currencies_below(admin: Client, priced_
     assert page.shows("3.00 CNY + 1.00 USD")
 
 
-def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_requests: datetime) -> None:
+def test_no_total_is_shown_if_a_currency_has_no_exchange_rate(admin: Client, priced_requests: datetime) -> None:
     """A total of only the other currencies would be wrong."""
     set_rate(admin, currency="EUR")
     page = Page(admin.get("/usage/"))
@@ -105,7 +105,7 @@ def test_a_currency_without_a_rate_leaves_no_total(admin: Client, priced_request
     assert page.shows("no total, because a currency has no exchange rate")
 
 
-def test_groups_are_ordered_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
+def test_usage_groups_are_sorted_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
     """A dollar is worth more than two yuan, so its group comes first."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
@@ -115,7 +115,7 @@ def test_groups_are_ordered_by_converted_cost(admin: Client, priced_requests: da
     ]
 
 
-def test_the_api_has_the_total_and_its_rates(
+def test_usage_api_returns_the_total_and_the_exchange_rates(
     admin: Client, text_agent: AgentProgram, priced_requests: datetime
 ) -> None:
     assert text_agent.get("/usage").json()["total"]["cost"] is None

@@ -48,7 +48,7 @@ def log_request(key: str) -> RequestLog:
     return RequestLog.objects.create(id=key, started_at=timezone.now(), surface="v1", outcome="ok", task_type="design")
 
 
-def test_results_are_ranked_by_kind_of_match() -> None:
+def test_find_ranks_results_by_kind_of_match() -> None:
     findables = [
         findable("my-flashlight"),
         findable("aflash"),
@@ -59,7 +59,7 @@ def test_results_are_ranked_by_kind_of_match() -> None:
     assert labels_found("FLASH", *findables) == ["flash", "Flash-lite", "my-flashlight", "gemini-flash", "aflash"]
 
 
-def test_every_query_word_must_match_a_name_or_kind() -> None:
+def test_find_requires_every_query_word_to_match_a_name_or_kind() -> None:
     findables = [
         findable("deepseek", FoundKind.PROVIDER),
         findable("deepseek-chat"),
@@ -69,14 +69,14 @@ def test_every_query_word_must_match_a_name_or_kind() -> None:
     assert labels_found("deep nothing", *findables) == labels_found("  ", *findables) == []
 
 
-def test_number_of_results_per_kind_is_limited() -> None:
+def test_find_limits_the_number_of_results_per_kind() -> None:
     """Otherwise, a thousand services could hide the only matching route."""
     findables = [*(findable(f"echo-{number}") for number in range(1000)), findable("my echo", FoundKind.ROUTE)]
     assert len(labels_found("echo", *findables)) == MAX_OF_KIND + 1
     assert labels_found("echo", *findables)[-1] == "my echo"
 
 
-def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Client) -> None:
+def test_find_returns_configured_entries_artifacts_requests_and_actions(demo: None, admin: Client) -> None:
     file = store_bytes(SYSTEM, b"a plan", filename="Quarter plan.txt")
     log_request("req_6741a2b3c4d5e6f7")
     for query, address in {
@@ -95,7 +95,7 @@ def test_find_finds_entries_artifacts_requests_and_actions(demo: None, admin: Cl
         assert address in find(admin, query).link_urls, query
 
 
-def test_exact_id_is_first(demo: None, admin: Client) -> None:
+def test_find_lists_the_exact_id_first(demo: None, admin: Client) -> None:
     """A user who pastes an id and presses Enter wants to open that request."""
     log_request("req_6741a2b3c4d5e6f7")
     log_request("req_6741a2b3c4d5e6f7b")
@@ -105,12 +105,14 @@ def test_exact_id_is_first(demo: None, admin: Client) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 @pytest.mark.parametrize("query", ["渠道", "提供商", "providers", "Vendors"])
-def test_providers_are_found_by_every_name_they_have(demo: None, admin: Client, query: str, language: str) -> None:
+def test_find_returns_providers_by_each_of_the_provider_names(
+    demo: None, admin: Client, query: str, language: str
+) -> None:
     answer = admin.get("/find/", {"q": query}, headers=LIST | {"Accept-Language": language})
     assert "/providers/" in Page(answer).link_urls
 
 
-def test_only_permitted_actions_are_offered(demo: None) -> None:
+def test_find_offers_only_permitted_actions(demo: None) -> None:
     acts = {"/routes/new/", "/new/provider/", "/providers/#test-all", "/config/#in", "/users/#invite", "/tokens/"}
     queries = ("new route", "provider", "test all", "import", "invite", "token", "issue")
     offered = {}
@@ -122,7 +124,7 @@ def test_only_permitted_actions_are_offered(demo: None) -> None:
     assert offered == {"viewer": set(), "editor": {"/routes/new/"}, "administrator": acts}
 
 
-def test_without_results_the_dialog_offers_other_searches(demo: None, admin: Client) -> None:
+def test_find_without_results_offers_other_searches(demo: None, admin: Client) -> None:
     """The first suggested search is selected, so pressing Enter continues the search there."""
     page = find(admin, "nothing <is> called so")
     assert "No match for “nothing <is> called so”" in page.text
@@ -140,13 +142,13 @@ def test_without_results_the_dialog_offers_other_searches(demo: None, admin: Cli
         ("status:429 since:1h", "status%3A429+since%3A1h"),
     ],
 )
-def test_the_link_to_the_log_searches_by_the_key_for_the_typed_kind(
+def test_find_links_to_a_log_search_with_the_key_for_the_matching_kind(
     demo: None, admin: Client, query: str, expected: str
 ) -> None:
     assert f"/requests/?q={expected}" in find(admin, query).link_urls
 
 
-def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
+def test_find_works_as_a_page_without_javascript(demo: None, admin: Client) -> None:
     page = Page(admin.get("/find/?q=echo"))
     assert page.heading("Find")
     assert "/providers/echo/" in page.link_urls
@@ -155,17 +157,17 @@ def test_find_is_a_page_without_scripts(demo: None, admin: Client) -> None:
 
 
 @pytest.mark.parametrize("query", ["\0", "%", "ra_", "a" * 5000, "'", "\U0010ffff", "req_\0", "artifact:"])
-def test_any_query_gets_a_response(demo: None, admin: Client, query: str) -> None:
+def test_find_accepts_any_query(demo: None, admin: Client, query: str) -> None:
     assert admin.get("/find/", {"q": query}, headers=LIST).status_code == 200
 
 
-def test_a_pasted_key_finds_its_agent(demo: None, admin: Client) -> None:
+def test_find_returns_the_agent_of_a_pasted_key(demo: None, admin: Client) -> None:
     key = create_key("text-agent")
     assert "/agents/text-agent/#keys" in find(admin, key).link_urls
 
 
 @pytest.mark.skipif(is_postgresql(), reason="plans are read as SQLite writes them")
-def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
+def test_find_queries_requests_and_artifacts_through_an_index(demo: None) -> None:
     reads = {LOGS: lambda: find_requests("req_6741"), "default": lambda: find_artifacts_beginning("abcd")}
     for alias, run_queries in reads.items():
         with_plans = connections[alias]
@@ -183,13 +185,13 @@ def test_requests_and_artifacts_are_found_through_an_index(demo: None) -> None:
             assert not re.search("SCAN|TEMP B-TREE", plan), plan
 
 
-def test_names_in_other_scripts_are_found_in_any_case(demo: None) -> None:
+def test_find_ignores_case_in_non_latin_scripts(demo: None) -> None:
     """Only the database decides which letters are compared without regard to case."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 
 
-def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admin: Client) -> None:
+def test_shortened_result_list_shows_the_total_and_links_to_the_rest(demo: None, admin: Client) -> None:
     Provider.objects.bulk_create(
         Provider(name=f"farm-{number}", endpoint="echo://local", protocol="echo", default_model="m", key_source="none")
         for number in range(MAX_OF_KIND + 4)
@@ -203,7 +205,7 @@ def test_a_shortened_list_shows_its_total_and_links_to_the_rest(demo: None, admi
     assert not find(admin, "farm-3").shows(" of ")
 
 
-def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None, admin: Client) -> None:
+def test_find_shows_a_plus_sign_if_more_requests_match_than_are_read(demo: None, admin: Client) -> None:
     """Requests are not counted: if there are more than are shown, the total has a plus sign."""
     for number in range(MAX_OF_KIND + 3):
         log_request(f"req_6741a2b3c4d5e6f{number}")
@@ -211,12 +213,12 @@ def test_stored_rows_beyond_the_few_that_are_read_are_counted_as_more(demo: None
     assert not find(admin, "req_6741a2b3c4d5e6f1").shows(" of ")
 
 
-def test_the_name_of_a_kind_is_not_searched_for_in_its_own_list() -> None:
+def test_kind_name_is_removed_from_the_query_for_the_list_of_this_kind() -> None:
     assert without_kind_words("Provider vllm", FoundKind.PROVIDER) == "vllm"
     assert without_kind_words("渠道", FoundKind.PROVIDER) == ""
 
 
-def test_the_404_page_offers_the_search_to_signed_in_users(admin: Client) -> None:
+def test_not_found_page_offers_the_search_to_signed_in_users(admin: Client) -> None:
     answer = admin.get("/no-such-page/")
     assert answer.status_code == 404
     link = Page(answer).link("Find it by its name")

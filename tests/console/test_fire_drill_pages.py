@@ -51,7 +51,7 @@ def end_drill(drill: FireDrill) -> FireDrill:
     return drill
 
 
-def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> None:
+def test_drill_page_lists_routes_without_a_fallback(admin: Client) -> None:
     """The page also shows recently answered calls, and 60 seconds as the default duration."""
     log_calls(FireDrill(started_at=timezone.now()))
     page = Page(admin.get(PAGE))
@@ -62,7 +62,7 @@ def test_page_lists_routes_without_a_fallback_before_a_drill(admin: Client) -> N
     assert not page.heading("Fire drills so far")
 
 
-def test_drill_is_shown_on_every_page_until_it_ends(admin: Client) -> None:
+def test_active_drill_is_shown_on_every_page(admin: Client) -> None:
     assert admin.post(PAGE, {"seconds": "30"}).status_code == 302
     for url in ("/", "/routes/", "/providers/echo/"):
         page = Page(admin.get(url))
@@ -73,7 +73,7 @@ def test_drill_is_shown_on_every_page_until_it_ends(admin: Client) -> None:
     assert not Page(admin.get("/")).shows("fails on purpose")
 
 
-def test_a_viewer_sees_a_drill_and_can_neither_start_nor_end_one(viewer: Client) -> None:
+def test_viewer_sees_a_drill_but_can_neither_start_nor_end_one(viewer: Client) -> None:
     assert viewer.post(PAGE, {"seconds": "30"}).status_code == 403
     start_drill(SYSTEM, "echo", 60)
     assert "Fire drill by" in Page(viewer.get("/drill/")).status
@@ -88,14 +88,14 @@ def test_start_and_end_of_a_drill_are_audited(admin: Client) -> None:
     assert list(acts)[-2:] == [("provider.drill", "admin", "echo"), ("provider.drill_stop", "admin", "echo")]
 
 
-def test_drill_is_no_revision_and_not_in_the_configuration(admin: Client) -> None:
+def test_drill_creates_no_revision_and_is_not_part_of_the_configuration(admin: Client) -> None:
     before = Revision.objects.count()
     start_drill(SYSTEM, "echo", 60)
     stop_drill(SYSTEM)
     assert Revision.objects.count() == before
 
 
-def test_a_second_drill_is_rejected(admin: Client) -> None:
+def test_second_simultaneous_drill_is_rejected(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 60)
     toast = Page(admin.post("/providers/openai/drill/", {"seconds": "30"}, follow=True)).status
     assert "is running a fire drill of echo until" in toast
@@ -103,17 +103,17 @@ def test_a_second_drill_is_rejected(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["7", "½"])
-def test_a_drill_of_another_duration_is_rejected(admin: Client, seconds: str) -> None:
+def test_drill_with_an_unoffered_duration_is_rejected(admin: Client, seconds: str) -> None:
     assert "lasts 30, 60 or 300 seconds" in Page(admin.post(PAGE, {"seconds": seconds}, follow=True)).status
 
 
-def test_a_drill_of_a_disabled_provider_is_rejected(admin: Client) -> None:
+def test_drill_of_a_disabled_provider_is_rejected(admin: Client) -> None:
     admin.post("/switch/providers/", {"name": "openai", "enabled": "0", "confirmed": "1"})
     with pytest.raises(DrillRefusedError, match="openai is disabled"):
         start_drill(SYSTEM, "openai", 60)
 
 
-def test_without_a_drill_there_is_none_to_stop() -> None:
+def test_stopping_without_an_active_drill_is_not_found() -> None:
     with pytest.raises(NotFoundError):
         stop_drill(SYSTEM)
 
@@ -125,7 +125,7 @@ def ended_drill(demo: None) -> None:
 
 
 @pytest.mark.usefixtures("ended_drill")
-def test_the_result_of_a_drill_is_on_the_providers_page(admin: Client) -> None:
+def test_provider_page_shows_the_result_of_a_drill(admin: Client) -> None:
     (result,) = Page(admin.get(PAGE)).region("Fire drills so far").items
     for expected in (
         "5 calls were affected.",
@@ -141,7 +141,7 @@ def test_the_result_of_a_drill_is_on_the_providers_page(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("ended_drill")
-def test_the_end_of_a_drill_is_audited_once_with_its_result(admin: Client) -> None:
+def test_end_of_a_drill_is_audited_once_with_the_result(admin: Client) -> None:
     for _ in range(2):
         record_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")
@@ -151,7 +151,7 @@ def test_the_end_of_a_drill_is_audited_once_with_its_result(admin: Client) -> No
     assert snapshot.current().drill is None
 
 
-def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
+def test_calls_during_a_drill_do_not_affect_provider_health() -> None:
     """The provider is not called during a drill, so these calls say nothing about its health."""
     drill = FireDrill(provider="echo", started_at=timezone.now() - timedelta(seconds=30))
     log_calls(drill)
@@ -159,14 +159,14 @@ def test_calls_of_a_drill_do_not_affect_provider_health() -> None:
     assert (health.status, health.calls) == ("ok", 1)
 
 
-def test_a_drill_without_calls_says_so(admin: Client) -> None:
+def test_result_of_a_drill_without_calls_says_that_no_call_was_affected(admin: Client) -> None:
     start_drill(SYSTEM, "echo", 30)
     drill: Any = FireDrill.objects.get()
     assert find_result("echo", drill.started_at, drill.ends_at).met == 0
     assert Page(admin.get(PAGE)).region("Fire drills so far").shows("No call was affected.")
 
 
-def test_an_unknown_provider_has_no_drill(admin: Client) -> None:
+def test_drill_of_an_unknown_provider_is_not_found(admin: Client) -> None:
     assert admin.get("/providers/unknown/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider unknown"):
         start_drill(SYSTEM, "unknown", 60)

@@ -37,7 +37,7 @@ def key() -> str:
     return create_key("text-agent")
 
 
-def panel(client: Client, key: str, **query: Any) -> Any:
+def get_panel(client: Client, key: str, **query: Any) -> Any:
     journal().flush()
     rejected_calls().write()
     return client.get(f"/first-call/{key[3:11]}/text-agent/", query)
@@ -49,19 +49,19 @@ def send_call(key: str, model: str = "task:planning", path: str = CHAT) -> int:
     return int(Client().post(path, body, content_type="application/json", headers=headers).status_code)
 
 
-def test_page_polls_until_the_first_call(admin: Client, key: str) -> None:
+def test_agent_page_polls_until_the_first_call(admin: Client, key: str) -> None:
     """If nothing has changed, a poll returns 204, so that screen readers announce nothing twice."""
-    page = Page(panel(admin, key))
+    page = Page(get_panel(admin, key))
     assert page.heading("Waiting for the first call")
     assert page.code("http://127.0.0.1:8000/v1")
     (poll_url,) = page.polled_urls
     assert admin.get(poll_url).status_code == 204
 
 
-def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, key: str) -> None:
+def test_answered_first_call_is_shown_with_the_model(admin: Client, viewer: Client, key: str) -> None:
     assert send_call(key) == 200
     for client in (admin, viewer):
-        page = Page(panel(client, key, mark="old"))
+        page = Page(get_panel(client, key, mark="old"))
         assert page.heading("The first call arrived and was answered")
         assert page.fact("Asked for").text == "task:planning"
         assert page.fact("Answered by").text == "echo/echo-text"
@@ -73,33 +73,33 @@ def test_answered_call_is_shown_with_its_model(admin: Client, viewer: Client, ke
         assert page.polled_urls == []
 
 
-def test_an_answered_call_for_an_unknown_route_says_that_there_is_none(admin: Client, key: str) -> None:
+def test_answered_call_for_an_unknown_route_is_shown_with_a_note(admin: Client, key: str) -> None:
     assert send_call(key, "task:planing") == 200
-    assert Page(panel(admin, key)).shows("There is no route for task:planing")
+    assert Page(get_panel(admin, key)).shows("There is no route for task:planing")
 
 
-def test_a_call_with_an_unknown_model_is_explained_and_the_panel_waits_on(admin: Client, key: str) -> None:
+def test_call_with_an_unknown_model_is_explained_and_polling_continues(admin: Client, key: str) -> None:
     assert send_call(key, "text-modle") == 404
-    page = Page(panel(admin, key))
+    page = Page(get_panel(admin, key))
     assert page.heading("A call arrived and got no answer")
     assert page.shows("An alias can map it to one.")
     assert page.code("text-model")
     assert len(page.polled_urls) == 1
     assert send_call(key) == 200
-    assert Page(panel(admin, key)).heading("The first call arrived and was answered")
+    assert Page(get_panel(admin, key)).heading("The first call arrived and was answered")
 
 
-def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> None:
+def test_failed_call_with_the_new_key_is_explained(admin: Client, key: str) -> None:
     assert send_call(key, path="/v1/v1/chat/completions") == 404
     assert send_call(key[:30]) == 401
-    page = Page(panel(admin, key))
+    page = Page(get_panel(admin, key))
     assert page.shows("with this key went to /v1/v1/chat/completions, which does not exist here. The base URL is")
     assert page.shows("It may have been cut off when copied")
     assert not page.shows("Other calls arrived in the meantime")
     narrow = create_key("text-agent", scopes=["registry:read"])
     renew(rejected_calls)
     assert send_call(narrow) == 403
-    assert Page(panel(admin, narrow)).shows("for which the key lacks the scope")
+    assert Page(get_panel(admin, narrow)).shows("for which the key lacks the scope")
 
 
 @pytest.mark.parametrize(
@@ -112,27 +112,26 @@ def test_a_failed_call_with_the_key_is_explained(admin: Client, key: str) -> Non
         ("something", "not a key of this installation"),
     ],
 )
-def test_unattributable_call_is_shown_as_such(admin: Client, key: str, key_sent: str, expected: str) -> None:
-    """A rejected call that did not name this key is shown with the kind of text that was sent as its key.
-
-    Earlier calls are not shown.
-    """
+def test_call_without_the_new_key_is_shown_with_the_kind_of_credential_sent(
+    admin: Client, key: str, key_sent: str, expected: str
+) -> None:
+    """Earlier calls are not shown."""
     assert send_call(key_sent) == 401
     since = int(timezone.now().timestamp()) - 60
-    page = Page(panel(admin, key, since=since))
+    page = Page(get_panel(admin, key, since=since))
     assert page.shows("Other calls arrived in the meantime")
     assert page.shows(expected)
     assert not page.shows("proj")
     RejectedCall.objects.update(at=timezone.now() - timedelta(minutes=2))
-    assert not Page(panel(admin, key, since=since)).shows(expected)
+    assert not Page(get_panel(admin, key, since=since)).shows(expected)
 
 
 def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
-    page = Page(panel(admin, key, since=int(timezone.now().timestamp()) - 400))
+    page = Page(get_panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert page.button("Keep waiting")
     assert page.polled_urls == []
     for since in ("x", "99999999999999999999", "-5", "²"):
-        assert Page(panel(admin, key, since=since)).polled_urls
+        assert Page(get_panel(admin, key, since=since)).polled_urls
 
 
 def issue_new_key(admin: Client) -> tuple[Any, str]:
@@ -155,7 +154,7 @@ def test_snippets_contain_a_key_only_right_after_it_was_issued(admin: Client, vi
         assert issued not in response_text(answer)
 
 
-def test_the_panel_is_shown_until_the_keys_first_call(admin: Client, viewer: Client) -> None:
+def test_panel_is_shown_until_the_first_call_with_the_key(admin: Client, viewer: Client) -> None:
     answer, issued = issue_new_key(admin)
     for page in (Page(answer), *(Page(client.get("/agents/text-agent/")) for client in (admin, viewer))):
         assert page.region("First call").polled_urls[0].startswith(f"/first-call/{issued[3:11]}/text-agent/")
@@ -163,11 +162,11 @@ def test_the_panel_is_shown_until_the_keys_first_call(admin: Client, viewer: Cli
     assert Page(admin.get("/agents/text-agent/")).polled_urls == ["/drill/"]
 
 
-def test_the_panel_of_an_unknown_key_is_404(admin: Client, key: str) -> None:
+def test_panel_for_an_unknown_key_returns_404(admin: Client, key: str) -> None:
     assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 
-def test_number_of_recorded_calls_is_limited() -> None:
+def test_number_of_recorded_rejected_calls_is_limited() -> None:
     """A flood of rejected calls writes five rows every two seconds and keeps 200, without secrets or query strings."""
     moments = iter(range(0, 1000, 3))
     noted = RejectedCalls(lambda: float(next(moments)))

@@ -30,7 +30,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("address", FORMS)
-def test_required_fields_are_marked_and_the_mark_is_explained_once(admin: Client, address: str) -> None:
+def test_required_fields_are_marked_and_the_mark_is_explained(admin: Client, address: str) -> None:
     """The attribute `required` is for screen readers.
 
     For other users, the stylesheet adds a mark, which a sentence explains.
@@ -82,7 +82,7 @@ DJANGO_MESSAGES = re.compile(
 
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
-def test_every_problem_is_shown_at_its_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
+def test_every_problem_is_shown_at_the_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
     address, data, labels = EMPTY[name]
     admin.cookies["django_language"] = language
     answer = admin.post(address, data)
@@ -119,7 +119,7 @@ def form_values(admin: Client, address: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("address", SAVED)
-def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, address: str) -> None:
+def test_save_bar_names_the_changed_fields_without_saving(admin: Client, address: str) -> None:
     before, data = Revision.objects.count(), form_values(admin, address)
     changed, labels = SAVED[address]
     quiet = Page(admin.post(address, {**data, "act": "changes"}))
@@ -131,7 +131,7 @@ def test_the_save_bar_names_what_has_changed_and_saves_nothing(admin: Client, ad
 
 
 @pytest.mark.parametrize("address", [*SAVED, "/routes/design/"])
-def test_every_page_that_edits_something_has_one_save_bar(admin: Client, viewer: Client, address: str) -> None:
+def test_every_editing_page_has_exactly_one_save_bar(admin: Client, viewer: Client, address: str) -> None:
     page = Page(admin.get(address))
     save, discard = page.control("save"), page.control("discard")
     assert save
@@ -145,7 +145,7 @@ def test_every_page_that_edits_something_has_one_save_bar(admin: Client, viewer:
     assert Page(viewer.get(address)).control("savebar") is None
 
 
-def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: Client) -> None:
+def test_save_bar_of_the_route_editor_reports_an_invalid_number(admin: Client) -> None:
     version = TaskRoute.objects.get(task_type="design").version
     data = {"card": "1", "c-1-provider": "echo", "c-1-temperature": "hot", "deadline": "x", "preset": "seed"}
     for act in ("changes", "save"):
@@ -161,12 +161,12 @@ def test_an_invalid_number_needs_attention_in_the_save_bar_of_the_editor(admin: 
 
 
 @pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
-def test_no_id_is_on_a_page_twice(admin: Client, address: str) -> None:
+def test_element_ids_are_unique_on_every_page(admin: Client, address: str) -> None:
     ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
     assert [name for name, count in ids.items() if count > 1] == []
 
 
-def test_a_rejected_change_of_a_budget_is_shown_in_the_dialog_of_that_budget(admin: Client) -> None:
+def test_rejected_budget_change_is_shown_in_the_dialog_of_this_budget(admin: Client) -> None:
     for name in ("search", "support"):
         admin.post("/usage/budgets/save/", {"kind": "team", "name": name, "tokensPerDay": "9"})
     wrong = {"kind": "team", "name": "support", "edit": "1", "tokensPerDay": "many", "requestsPerMinute": "4"}

@@ -37,7 +37,7 @@ def set_alias(name: str, target: str = "task:default") -> int:
     return newest_revision()
 
 
-def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
+def test_history_shows_author_and_changes_of_each_revision(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     page = Page(admin.get(reverse("history")))
     assert page.shows(f"Revision {newest_revision()} is in use")
@@ -47,7 +47,7 @@ def test_list_shows_who_changed_what(admin: Client, demo: None) -> None:
     assert page.shows("more")
 
 
-def test_the_list_makes_the_same_queries_for_three_and_for_thirty_revisions(admin: Client) -> None:
+def test_history_query_count_is_the_same_for_three_and_thirty_revisions(admin: Client) -> None:
     counts = []
     for names in (range(3), range(3, 30)):
         for name in names:
@@ -56,7 +56,7 @@ def test_the_list_makes_the_same_queries_for_three_and_for_thirty_revisions(admi
     assert counts[0] == counts[1]
 
 
-def test_the_rows_of_the_history_share_one_form(admin: Client) -> None:
+def test_history_rows_share_one_form(admin: Client) -> None:
     """If each row had its own form, the forms would take up space below the list."""
     counts = []
     for name in range(4):
@@ -76,7 +76,7 @@ def add_revisions(number_from: int, count: int) -> None:
     )
 
 
-def test_paging_through_the_history_shows_each_revision_once(admin: Client) -> None:
+def test_history_pages_contain_each_revision_exactly_once(admin: Client) -> None:
     add_revisions(1, 2 * PAGE + 5)
     page = Page(admin.get(reverse("history")))
     numbers = [int(name) for name in page.rows]
@@ -91,7 +91,7 @@ def test_paging_through_the_history_shows_each_revision_once(admin: Client) -> N
     assert [int(name) for name in newer_page.rows] == numbers[PAGE : 2 * PAGE]
 
 
-def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None) -> None:
+def test_revision_page_shows_every_change_with_old_and_new_text(admin: Client, demo: None) -> None:
     row = TaskRoute.objects.get(task_type="design")
     row.retries = 5
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -104,7 +104,7 @@ def test_a_revision_shows_every_change_and_both_texts(admin: Client, demo: None)
     assert admin.get(reverse("revision", args=[10**12])).status_code == 404
 
 
-def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo: None) -> None:
+def test_any_two_revisions_can_be_compared_in_either_direction(admin: Client, demo: None) -> None:
     first, second = set_alias("one"), set_alias("two")
     forward = Page(admin.get(reverse("compare"), {"a": first, "b": second}))
     assert shown_changes(forward) == ["New alias two → task:default"]
@@ -115,7 +115,7 @@ def test_any_two_revisions_are_compared_in_either_direction(admin: Client, demo:
     assert admin.get(reverse("compare"), {"a": 0, "b": first}).status_code == 200
 
 
-def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None) -> None:
+def test_comparison_with_an_unknown_revision_shows_an_error_at_the_field(admin: Client, demo: None) -> None:
     number = set_alias("one")
     for text in (str(10**12), "yesterday", "9" * 30):
         answer = admin.get(reverse("compare"), {"a": text, "b": number})
@@ -124,7 +124,7 @@ def test_an_unknown_revision_is_reported_at_its_field(admin: Client, demo: None)
         assert "identical" not in Page(answer).text
 
 
-def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client, demo: None) -> None:
+def test_compared_revision_can_be_chosen_by_number_author_or_description(admin: Client, demo: None) -> None:
     numbers = [set_alias("one"), set_alias("two")]
     url = reverse("options", args=["revision"])
     offered = {
@@ -135,13 +135,13 @@ def test_a_revision_is_chosen_by_its_number_author_or_description(admin: Client,
     assert re.match(r"Alias set · ada · \d{4}-", offered[""][str(numbers[1])])
 
 
-def test_the_compared_revisions_are_described(admin: Client, demo: None) -> None:
+def test_comparison_shows_description_author_and_time_of_both_revisions(admin: Client, demo: None) -> None:
     page = Page(admin.get(reverse("compare"), {"a": "0", "b": set_alias("one")}))
     assert page.shows("The empty configuration before the first revision")
     assert page.shows("Alias set · ada · just now")
 
 
-def test_restoring_previews_the_change_and_can_be_undone(admin: Client, demo: None) -> None:
+def test_restoring_a_revision_previews_the_change_and_can_be_undone(admin: Client, demo: None) -> None:
     before = newest_revision()
     set_alias("gpt-4o")
     assert Page(admin.get(reverse("history"))).link("Restore")
@@ -158,7 +158,7 @@ def test_restoring_previews_the_change_and_can_be_undone(admin: Client, demo: No
     assert "gpt-4o" in {change["name"] for change in Revision.objects.get(number=newest_revision()).changes}
 
 
-def test_restoring_the_newest_revision_would_change_nothing(admin: Client, demo: None) -> None:
+def test_restoring_the_newest_revision_is_reported_as_no_change(admin: Client, demo: None) -> None:
     page = Page(admin.get(reverse("restore", args=[newest_revision()])))
     assert page.shows("Nothing to restore")
     assert page.hidden("seen") == ""
@@ -168,7 +168,7 @@ def button_names(answer: Any) -> list[str]:
     return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
 
 
-def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> None:
+def test_undo_offers_redo_and_redo_offers_undo(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     undone = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
     assert "Undone: " in Page(undone).status
@@ -181,7 +181,7 @@ def test_undo_offers_redo_which_offers_undo_again(admin: Client, demo: None) -> 
     assert Alias.objects.filter(name="gpt-4o").exists()
 
 
-def test_restoring_names_its_consequences_and_keeps_newer_agents(admin: Client, demo: None) -> None:
+def test_restoring_a_revision_names_consequences_and_keeps_newer_agents(admin: Client, demo: None) -> None:
     """Agents created since the restored revision are kept with their keys.
 
     If an agent's route no longer exists, it is cleared.
@@ -214,7 +214,7 @@ def test_undoing_the_creation_of_an_agent_that_created_others_is_rejected(admin:
     assert Agent.objects.filter(agent_id="made").exists()
 
 
-def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None) -> None:
+def test_viewer_can_read_the_history_but_not_restore_revisions(viewer: Client, demo: None) -> None:
     set_alias("gpt-4o")
     first = Revision.objects.last()
     assert first is not None
@@ -224,7 +224,7 @@ def test_a_viewer_reads_history_and_restores_nothing(viewer: Client, demo: None)
     assert viewer.post(reverse("restore", args=[first.number])).status_code == 403
 
 
-def test_the_audit_log_is_filtered_by_action_actor_and_object(admin: Client, demo: None) -> None:
+def test_audit_log_is_filtered_by_action_actor_and_object(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     page = Page(admin.get(reverse("audit"), {"action": "alias.change", "actor": "ADA", "object": "gpt"}))
     assert page.column("What") == ["gpt-4o"]
@@ -246,7 +246,7 @@ def test_each_filter_of_the_audit_log_has_a_chip_that_removes_it(admin: Client) 
     assert len(Page(admin.get(reverse("audit"), {"revision": "seven"})).table_rows) == 2
 
 
-def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
+def test_successive_sign_ins_of_a_user_are_grouped_into_one_line(admin: Client) -> None:
     """The line shows each sign-in with its number and time.
 
     After another event, or with another user, a new line begins.
@@ -262,7 +262,7 @@ def test_successive_sign_ins_of_a_user_are_one_line(admin: Client) -> None:
     assert page.shows("6 events, newest first")
 
 
-def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
+def test_audit_event_shows_the_number_of_changed_entries(admin: Client) -> None:
     names = ("a", "b", "b")
     changes = [{"kind": "provider", "name": name, "field": "endpoint", "action": "changed"} for name in names]
     row = Revision.objects.create(actor="ada", message="many", changes=changes, snapshot={}, sha256="x")
@@ -272,7 +272,7 @@ def test_an_event_of_several_entries_says_how_many(admin: Client) -> None:
     assert page.link("2 entries")
 
 
-def test_revisions_are_found_by_change_and_author(admin: Client, demo: None) -> None:
+def test_history_search_finds_revisions_by_change_and_author(admin: Client, demo: None) -> None:
     set_alias("gpt-4o")
     set_alias("代码")
     add_revisions(newest_revision() + 1, PAGE + 1)
@@ -283,7 +283,7 @@ def test_revisions_are_found_by_change_and_author(admin: Client, demo: None) -> 
     assert "q=ada" in (older.attributes["href"] or "")
 
 
-def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
+def test_audit_log_pagination_keeps_the_filters(admin: Client) -> None:
     for action in ["key.issue"] * (PAGE + 3) + ["key.revoke"] * 5:
         write_event(Actor("person", "ada"), AuditedAction(action))
     first = Page(admin.get(reverse("audit"), {"action": "key.issue"}))
@@ -294,7 +294,7 @@ def test_pages_of_the_audit_log_keep_its_filters(admin: Client) -> None:
     assert all(row.link("Agent key issued") for row in second.table_rows)
 
 
-def test_a_secret_in_an_unknown_field_of_a_change_is_masked() -> None:
+def test_secret_in_an_unknown_field_of_a_change_is_masked() -> None:
     change = Change(
         action=ChangeKind.ADDED,
         kind="provider",
@@ -316,13 +316,13 @@ def test_numbers_in_sentences_about_changes_are_rounded() -> None:
 
 
 @pytest.mark.parametrize("path", [*(f"limits.{meter}" for meter in Meter), "limits.models", "timeouts.firstContent"])
-def test_a_limit_in_a_change_is_named_in_the_readers_language(path: str) -> None:
+def test_limits_in_a_change_are_named_in_the_language_of_the_reader(path: str) -> None:
     with override("zh-hans"):
         assert not re.search("[A-Za-z]", field_name(path).replace("Token", ""))
     assert field_name(path).isascii()
 
 
-def test_an_empty_history_links_to_the_import(admin: Client) -> None:
+def test_empty_history_links_to_the_import_page(admin: Client) -> None:
     assert any(url.startswith(reverse("config")) for url in Page(admin.get(reverse("history"))).link_urls)
 
 
@@ -337,7 +337,7 @@ def edit_cells(client: Client, *names: str) -> None:
         client.post(reverse("matrix_cell", args=[pk]) + f"?side=input&name={name}", {"on": "1"})
 
 
-def test_a_users_matrix_edits_within_five_minutes_are_one_line(admin: Client, demo: None) -> None:
+def test_matrix_edits_of_a_user_within_five_minutes_are_grouped_into_one_line(admin: Client, demo: None) -> None:
     """Each of these edits can still be viewed and restored. Other actions have lines of their own."""
     before = newest_revision()
     edit_cells(admin, "vision", "audio", "video")
@@ -349,7 +349,7 @@ def test_a_users_matrix_edits_within_five_minutes_are_one_line(admin: Client, de
     assert reverse("restore", args=[before + 1]) in edits.link_urls
 
 
-def test_edits_of_two_users_or_of_two_hours_are_separate_lines(admin: Client, demo: None) -> None:
+def test_matrix_edits_of_different_users_or_hours_are_separate_lines(admin: Client, demo: None) -> None:
     edit_cells(admin, "vision", "audio", "video")
     newest = newest_revision()
     Revision.objects.filter(number=newest).update(actor="eve")

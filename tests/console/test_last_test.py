@@ -50,7 +50,7 @@ def listed_providers(page: Page) -> list[str]:
     return [url.split("/")[2] for url in page.link_urls if re.fullmatch(r"/providers/[\w-]+/", url)]
 
 
-def test_test_result_is_stored(admin: Client) -> None:
+def test_connection_test_result_is_stored(admin: Client) -> None:
     admin.post("/providers/echo/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
     admin.post("/providers/openai/test/", headers=HTMX)
@@ -63,7 +63,7 @@ def test_test_result_is_stored(admin: Client) -> None:
     assert Page(admin.get("/providers/echo/")).shows("Last test:")
 
 
-def test_worst_provider_is_first(admin: Client) -> None:
+def test_provider_list_begins_with_the_worst_provider(admin: Client) -> None:
     add_provider("off", enabled=False)
     add_provider("works")
     add_provider("fails", fault="http_401")
@@ -90,7 +90,7 @@ def test_worst_provider_is_first(admin: Client) -> None:
         ("", "Ready", "ok"),
     ],
 )
-def test_a_provider_has_one_state_that_agrees_with_its_last_test(
+def test_provider_state_follows_the_last_test_on_all_pages_and_in_the_api(
     admin: Client, fault: str, word: str, state: str
 ) -> None:
     """A test that failed because there was no key is ignored once a key has been entered."""
@@ -115,7 +115,7 @@ def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     return word, state
 
 
-def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Client) -> None:
+def test_provider_with_all_models_in_cooldown_is_shown_as_cooling_everywhere(admin: Client) -> None:
     """Cooldowns take precedence over tests and calls, unless a route can call another model of the provider."""
     add_provider("two", fault="http_401")
     route, provider = TaskRoute.objects.create(task_type="new", position=90), Provider.objects.get(name="two")
@@ -129,14 +129,14 @@ def test_a_provider_whose_models_all_cool_down_is_cooling_everywhere(admin: Clie
     assert read_state_everywhere(admin, "two") == ("Key rejected", "rejected")
 
 
-def test_an_address_that_is_not_allowed_has_its_own_state(admin: Client, settings: Any) -> None:
+def test_provider_with_a_forbidden_address_has_a_separate_state(admin: Client, settings: Any) -> None:
     add_provider("inner")
     Provider.objects.filter(name="inner").update(endpoint="http://10.0.0.1/v1", protocol="openai")
     settings.ALLOWED_ORIGINS = ""
     assert read_state_everywhere(admin, "inner") == ("Address not allowed", "not_allowed")
 
 
-def test_an_old_good_test_is_not_green_beside_a_worse_state(admin: Client) -> None:
+def test_successful_old_test_has_no_badge_if_the_state_is_worse(admin: Client) -> None:
     """Until the provider is ready again, the test's time is shown without a badge."""
     add_provider("old")
 
@@ -162,7 +162,7 @@ MINUTES = st.integers(0, 59)
 
 
 @given(test=MINUTES, answer=st.none() | MINUTES, failure=st.none() | MINUTES)
-def test_the_newer_of_test_and_calls_decides(test: int, answer: int | None, failure: int | None) -> None:
+def test_provider_state_follows_the_newer_of_test_and_calls(test: int, answer: int | None, failure: int | None) -> None:
     """A failed test counts until a call is answered. A successful test takes precedence over earlier failed calls."""
     calls = [
         Sample(minutes_before_now(ago), outcome, 1)
@@ -186,7 +186,7 @@ def minutes_before_now(ago: int) -> datetime:
     return NOW - timedelta(minutes=ago)
 
 
-def test_saving_a_provider_forgets_its_last_test(admin: Client) -> None:
+def test_saving_a_provider_discards_the_last_test_result(admin: Client) -> None:
     add_provider("fixed", fault="http_404")
     row = Provider.objects.get(name="fixed")
     save_provider(SYSTEM, row)

@@ -75,13 +75,13 @@ def percentiles(text: str, latency: Latency, now: datetime) -> list[tuple[float,
 
 
 @given(st.lists(st.integers(1, 10**7), min_size=1), st.sampled_from([0.5, 0.95]))
-def test_a_percentile_of_a_histogram_is_off_by_at_most_five_percent(times: list[int], share: float) -> None:
+def test_histogram_percentile_error_is_at_most_five_percent(times: list[int], share: float) -> None:
     buckets = Counter(int(f"{str(ms)[:2]:0<{len(str(ms))}}") for ms in times)
     exact = exact_quantile(sorted(times), share)
     assert abs(quantile(buckets, share) - exact) <= max(0.5, exact * 0.05)
 
 
-def test_roll_ups_and_rows_have_the_same_percentiles(logged_requests: None, now: datetime) -> None:
+def test_percentiles_from_roll_ups_equal_percentiles_from_rows(logged_requests: None, now: datetime) -> None:
     searches = list(product(["", "agent:ann", "task:plan", "agent:bob since:1d", "status:answered"], Latency))
     before = {search: percentiles(*search, now) for search in searches}
     fold_all(now)
@@ -89,7 +89,7 @@ def test_roll_ups_and_rows_have_the_same_percentiles(logged_requests: None, now:
     assert {search: percentiles(*search, now) for search in searches} == before
 
 
-def test_ended_hours_and_days_are_not_read_from_rows(
+def test_complete_hours_and_days_are_read_from_roll_ups_only(
     logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fold_all(now)
@@ -105,7 +105,7 @@ def test_ended_hours_and_days_are_not_read_from_rows(
     assert all(stop - start <= timedelta(hours=3) for start, stop in read)
 
 
-def test_requests_in_roll_ups_do_not_count_as_rows_read(
+def test_requests_in_roll_ups_do_not_count_toward_the_row_limit(
     logged_requests: None, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests in roll-ups do not count toward the maximum number of rows, so the partial first hour is shown."""
@@ -115,7 +115,7 @@ def test_requests_in_roll_ups_do_not_count_as_rows_read(
     assert draw_latencies(parse("since:79h", now), Latency.WHOLE, now) == replace(whole, write=ANY)
 
 
-def test_percentiles_are_those_of_answered_requests(logged_requests: None, now: datetime) -> None:
+def test_percentiles_include_only_answered_requests(logged_requests: None, now: datetime) -> None:
     rows = RequestLog.objects.filter(agent="ann", ending="answered", first_content_ms__isnull=False)
     exact = sorted(rows.values_list("first_content_ms", flat=True))
     chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
@@ -126,7 +126,9 @@ def test_percentiles_are_those_of_answered_requests(logged_requests: None, now: 
     assert draw_latencies(parse("status:failed", now), Latency.FIRST, now) is None
 
 
-def test_the_chart_is_switched_to_times_and_saved_as_csv(logged_requests: None, now: datetime, viewer: Client) -> None:
+def test_chart_can_show_response_times_and_be_saved_as_csv(
+    logged_requests: None, now: datetime, viewer: Client
+) -> None:
     page = Page(viewer.get("/volume/requests/", {"q": "agent:ann"}))
     link = page.link("First content")
     assert link is not None

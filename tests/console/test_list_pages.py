@@ -129,7 +129,7 @@ def count_rows(page: Page) -> int:
 
 
 @pytest.mark.parametrize("address", LISTS)
-def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address: str) -> None:
+def test_list_page_size_can_be_chosen_and_is_remembered(admin: Client, address: str) -> None:
     """A page has as many rows as the URL says, otherwise as many as last chosen in this browser, otherwise 25."""
     LISTS[address](MANY)
     page = Page(admin.get(address))
@@ -141,23 +141,23 @@ def test_the_page_size_of_a_list_is_chosen_and_remembered(admin: Client, address
 
 
 @pytest.mark.parametrize("address", LISTS)
-def test_a_list_that_fits_on_the_smallest_page_has_no_pager(admin: Client, address: str) -> None:
+def test_list_that_fits_on_the_smallest_page_has_no_pagination(admin: Client, address: str) -> None:
     page = Page(admin.get(address))
     assert not [control for control in page.controls if control.attributes.get("rel") == "next"]
     assert page.link("50") is None
 
 
-def sorting_in(page: Page) -> list[str]:
+def sorting_links(page: Page) -> list[str]:
     """Return the URLs of the links in the column headings."""
     heads = [control for control in page.controls if control.tag == "th"]
     return [address for head in heads for address in head.link_urls if "sort=" in address]
 
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
-def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> None:
+def test_list_can_be_sorted_by_each_sortable_column(admin: Client, address: str) -> None:
     """Assistive technology is told which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address](FEW)
-    heads = sorting_in(Page(admin.get(address)))
+    heads = sorting_links(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
     for head in heads:
         page = Page(admin.get(urljoin(address, head)))
@@ -165,14 +165,14 @@ def test_a_list_is_sorted_by_each_of_its_heads(admin: Client, address: str) -> N
 
 
 @pytest.mark.parametrize("address", NOTHING)
-def test_a_list_without_a_match_offers_to_clear_the_filters(admin: Client, address: str) -> None:
+def test_list_without_a_match_offers_to_clear_the_filters(admin: Client, address: str) -> None:
     LISTS[address](FEW)
     page = Page(admin.get(f"{address}?{NOTHING[address]}"))
     assert page.link("Clear filters")
 
 
 @pytest.mark.parametrize("address", TIMES)
-def test_a_list_shows_exact_times_and_names_their_zone(admin: Client, address: str) -> None:
+def test_lists_show_exact_times_with_the_time_zone(admin: Client, address: str) -> None:
     LISTS[address](FEW)
     page = Page(admin.get(address))
     assert [control for control in page.controls if control.tag == "th" and "UTC" in control.text]
@@ -194,15 +194,15 @@ def test_users_are_filtered_by_role_and_state(admin: Client, editor: Client) -> 
         ("/usage/budgets/save/", "/usage/budgets/", {"kind": "team", "name": "many-1"}),
     ],
 )
-def test_the_list_in_the_answer_to_a_form_leads_to_the_list(
+def test_list_returned_by_a_form_post_links_to_the_url_of_the_list(
     admin: Client, form: str, address: str, fields: dict[str, str]
 ) -> None:
     """Headings, filters and pages link to the list's own URL, because the form's URL accepts no GET."""
     add_configuration()
     page = Page(admin.post(form, fields))
     assert page.loading(address)
-    assert sorting_in(page)
-    assert all(head.startswith(f"{address}?") for head in sorting_in(page))
+    assert sorting_links(page)
+    assert all(head.startswith(f"{address}?") for head in sorting_links(page))
 
 
 def test_tokens_are_filtered_by_state(admin: Client) -> None:
@@ -219,7 +219,7 @@ def test_tokens_are_filtered_by_state(admin: Client) -> None:
     assert found == {"valid": ["works"], "expired": ["over"], "revoked": ["gone"]}
 
 
-def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin: Client) -> None:
+def test_budgets_are_filtered_by_label_kind_and_link_to_the_usage(admin: Client) -> None:
     for label in ("team:billing", "project:apollo", "user:text-agent"):
         LabelBudget.objects.create(label=label, limits={"tokensPerDay": 100})
     page = Page(admin.get("/usage/budgets/?kind=team"))
@@ -232,7 +232,7 @@ def test_budgets_are_filtered_by_what_they_are_for_and_lead_to_their_usage(admin
 
 
 @pytest.mark.parametrize(("used", "tone"), [(79, None), (80, "warn"), (100, "bad"), (130, "bad")])
-def test_the_bar_of_a_budget_has_the_colour_of_its_state(admin: Client, used: int, tone: str | None) -> None:
+def test_budget_bar_has_the_colour_of_the_budget_state(admin: Client, used: int, tone: str | None) -> None:
     LabelBudget.objects.create(label="team:billing", limits={"tokensPerDay": 100})
     end = timezone.now() + timedelta(hours=1)
     window = {"holder": label_holder_id(LabelKind.TEAM, "billing"), "meter": Meter.TOKENS_PER_DAY, "window": "now"}
@@ -254,8 +254,8 @@ def test_large_numbers_of_budgets_have_thousands_separators(admin: Client) -> No
     assert page.row("text-agent").shows("12,500.50 USD")
 
 
-def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(admin: Client) -> None:
-    """Matching files on other pages are deleted as well; files that do not match the search are kept."""
+def test_deleting_all_matching_artifacts_includes_those_on_other_pages(admin: Client) -> None:
+    """Files that do not match the search are kept."""
     add_artifacts()
     Artifact.objects.create(id="other", filename="z.png", kind="image", size=1, sha256="0" * 64, is_binary=True)
     page = Page(admin.get("/artifacts/?sort=-size&kind=text"))
@@ -267,7 +267,7 @@ def test_artifacts_are_sorted_by_the_database_and_all_that_match_are_deleted(adm
     assert list(Artifact.objects.living().values_list("pk", flat=True)) == ["other"]
 
 
-def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
+def test_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
     name = "wide" * 50 + ".csv"
     Artifact.objects.create(id="long", filename=name, kind="text", size=1, sha256="0" * 64, is_binary=False)
     link = Page(admin.get("/artifacts/")).link(name)
@@ -276,11 +276,11 @@ def test_a_long_file_name_is_shortened_in_the_middle(admin: Client) -> None:
     assert hidden == [name.removeprefix("widewidewidewide").removesuffix("de.csv")]
 
 
-def options_in(answer: Any) -> list[str]:
+def suggested_options(answer: Any) -> list[str]:
     return [control.value for control in Page(answer).controls if control.tag == "option"]
 
 
-def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_does(admin: Client) -> None:
+def test_matrix_provider_filter_accepts_a_part_of_a_name_or_an_exact_name(admin: Client) -> None:
     """If the search is a provider's whole name, only that provider is shown, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
@@ -288,14 +288,14 @@ def test_a_part_of_the_names_of_providers_filters_the_matrix_as_a_whole_name_doe
     snapshot.refresh()
     assert Page(admin.get("/matrix/?provider=azure", headers=HTMX)).rows == ["on-azure-1", "on-azure-10"]
     assert Page(admin.get("/matrix/?provider=azure-1", headers=HTMX)).rows == ["on-azure-1"]
-    assert options_in(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
+    assert suggested_options(admin.get("/options/provider/?provider=azu")) == ["azure-1", "azure-10"]
 
 
-def test_users_and_agents_are_suggested_for_who_did_something(admin: Client) -> None:
-    assert {"admin", "text-agent"} <= set(options_in(admin.get("/options/actor/?actor=a")))
+def test_actor_field_suggests_users_and_agents(admin: Client) -> None:
+    assert {"admin", "text-agent"} <= set(suggested_options(admin.get("/options/actor/?actor=a")))
 
 
-def test_usage_is_found_by_name_and_each_row_leads_to_its_requests(admin: Client) -> None:
+def test_usage_is_searched_by_name_and_each_row_links_to_the_requests(admin: Client) -> None:
     add_requests()
     page = Page(admin.get("/usage/?q=many-59"))
     assert count_rows(page) == 1

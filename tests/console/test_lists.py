@@ -49,18 +49,18 @@ def names(listing: Listing[Machine]) -> list[str]:
     return [row.name for row in listing.page]
 
 
-def test_a_list_is_sorted_naturally_and_paged() -> None:
+def test_list_is_sorted_in_natural_order_and_paginated() -> None:
     assert names(list_machines({})) == ["m-2", "m-9", "m-10"]
     assert names(list_machines({"page": "2"})) == names(list_machines({"page": "99"})) == ["N-1"]
     assert names(list_machines({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
 
 
-def test_a_minus_sign_reverses_a_sort_and_equal_rows_keep_their_order() -> None:
+def test_minus_sign_reverses_the_sort_and_equal_rows_keep_the_order() -> None:
     assert names(list_machines({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
     assert names(list_machines({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
 
 
-def test_a_heading_shows_how_its_column_is_sorted_and_what_a_click_does() -> None:
+def test_column_heading_shows_the_sort_order_and_links_to_the_next_one() -> None:
     listing = list_machines({"sort": "-load"})
     assert (listing.sort_order("load"), listing.sort_order("name")) == ("descending", "")
     assert (listing.next_sort("load"), listing.next_sort("name")) == ("load", "name")
@@ -68,7 +68,7 @@ def test_a_heading_shows_how_its_column_is_sorted_and_what_a_click_does() -> Non
     assert (list_machines({}).next_sort("load"), list_machines({}).next_sort("name")) == ("-load", "-name")
 
 
-def test_a_filter_counts_the_whole_list_and_is_combined_with_the_search() -> None:
+def test_filter_counts_the_whole_list_and_can_be_combined_with_a_search() -> None:
     listing = list_machines({"q": " M- ", "state": "on"})
     assert names(listing) == ["m-2", "m-10"]
     (state,) = listing.selects
@@ -76,13 +76,13 @@ def test_a_filter_counts_the_whole_list_and_is_combined_with_the_search() -> Non
     assert (listing.total, listing.is_filtered, listing.filters) == (4, True, {"q": "M-", "state": "on"})
 
 
-def test_unknown_values_in_the_url_are_ignored() -> None:
+def test_unknown_query_parameter_values_are_ignored() -> None:
     listing = list_machines({"state": "sideways", "sort": "--load", "page": "x"})
     assert names(listing) == names(list_machines({}))
     assert (listing.is_filtered, listing.is_sorted, listing.filters) == (False, False, {})
 
 
-def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
+def test_filter_with_a_single_value_is_hidden_unless_chosen() -> None:
     only: Choice[Machine] = Choice(
         name="state", label="", everything="", values={"on": "On"}, values_of=lambda row: ("on",)
     )
@@ -93,7 +93,7 @@ def test_a_filter_with_one_value_is_offered_only_once_it_is_chosen() -> None:
     assert [page.selects[0].is_offered for page in pages] == [False, True]
 
 
-def test_a_recent_time_is_relative_with_its_exact_time_and_an_earlier_one_exact() -> None:
+def test_recent_times_are_shown_relative_and_earlier_times_exact() -> None:
     now = datetime(2026, 3, 10, 12, tzinfo=UTC)
     exact = r'<span class="sub nowrap">03-10 11:57:00</span>'
     assert "3 minutes ago</time></a>" + exact in times(now - timedelta(minutes=3), now, "/there/")
@@ -102,7 +102,7 @@ def test_a_recent_time_is_relative_with_its_exact_time_and_an_earlier_one_exact(
     assert times(None) == ""
 
 
-def test_a_long_name_is_shortened_only_visually() -> None:
+def test_long_name_is_shortened_by_css_only() -> None:
     """Only CSS hides the middle of a long name. A name of 32 characters, or 40 in several words, is shown in full."""
     name = "service" + "wide" * 20
     assert short_name(name) == (
@@ -114,12 +114,12 @@ def test_a_long_name_is_shortened_only_visually() -> None:
     assert "mid" in short_name("billing-transcription-cleanup-and-translation")
 
 
-def test_long_names_within_a_sentence_are_short() -> None:
+def test_long_names_within_a_sentence_are_shortened() -> None:
     """A slash separates two names. A sentence without spaces, as in Chinese, is not shortened like a name."""
     name = "wide" * 20
     sentence = f"<{name}/short> 拒绝了其密钥，" * 2 + "提供商" * 20
     assert short_names(sentence) == f"&lt;{short_name(name)}/short&gt; 拒绝了其密钥，" * 2 + "提供商" * 20
 
 
-def test_a_name_breaks_only_at_its_separators() -> None:
+def test_names_break_across_lines_only_at_separators() -> None:
     assert short_name("a/b.c-v3.2_e:f<") == '<span class="name">a/<wbr>b.<wbr>c-v3.2_<wbr>e:<wbr>f&lt;</span>'

@@ -74,7 +74,7 @@ TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
+def test_logged_message_is_translated_into_chinese(template: str) -> None:
     facts = {name: f"{name}7" for name in re.findall(r"%\((\w+)\)s", template)}
     stored = json.loads(json.dumps(encode_text(Translatable(template, facts))))
     restored = decode_text(stored)
@@ -88,13 +88,13 @@ def test_logged_sentence_is_translated_into_chinese(template: str) -> None:
     assert all(fact in translated for fact in facts.values())
 
 
-def test_the_search_for_message_templates_finds_some() -> None:
+def test_search_for_message_templates_finds_more_than_150() -> None:
     """If no templates were found, the previous test would pass without checking anything."""
     assert len(TEMPLATES) > 150
     assert {str(sentence) for sentence in QUOTING} < set(TEMPLATES)
 
 
-def test_failure_message_is_translatable_or_foreign_text() -> None:
+def test_failure_messages_are_translatable_or_quoted_from_providers() -> None:
     """A plain English string would be shown as if it came from a provider."""
     untranslated = {
         text for call in find_calls(*CARRIERS) for message in message_arguments(call) for text in literal_texts(message)
@@ -102,7 +102,7 @@ def test_failure_message_is_translatable_or_foreign_text() -> None:
     assert untranslated == set()
 
 
-def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
+def test_translatable_message_equals_its_english_text_and_preserves_its_facts() -> None:
     """Commands and the API use the English text. A fact may be a list or another message."""
     message = translatable("%(path)s must be one of: %(allowed)s.", path="a.b", allowed=("x", "y"))
     assert message == "a.b must be one of: x, y."
@@ -114,7 +114,7 @@ def test_a_sentence_is_its_english_text_and_keeps_its_facts() -> None:
         assert translate_sentence(decode_text(encode_text(nested))) == "a 必须是对象。"
 
 
-def test_a_providers_message_is_shown_unchanged_as_a_quotation() -> None:
+def test_provider_message_is_shown_unchanged_as_a_quotation() -> None:
     with translation.override("zh-hans"):
         assert render_sentence("insufficient balance") == RenderedSentence(quoted="insufficient balance")
         assert render_sentence("the model returned nothing") == RenderedSentence(quoted="the model returned nothing")
@@ -129,7 +129,7 @@ def test_provider_text_that_resembles_a_stored_message_is_not_parsed_as_one() ->
     assert not isinstance(decode_text(json.loads(json.dumps(encode_text(forged)))), Translatable)
 
 
-def test_masking_and_truncating_keep_a_messages_template() -> None:
+def test_masking_and_truncating_preserve_the_message_template() -> None:
     message = translatable(
         REFUSED, name="p/mm", said=translatable("got a web page: %(said)s", said="key sk-abcdef123456 " + "é" * 4000)
     )
@@ -140,7 +140,7 @@ def test_masking_and_truncating_keep_a_messages_template() -> None:
     assert 2000 < len(short.encode()) <= 2048
 
 
-def test_a_secret_split_between_template_and_fact_is_removed() -> None:
+def test_secret_split_between_template_and_fact_is_redacted() -> None:
     assert "abcdef123456" not in summarize(translatable("api_key: %(said)s", said="abcdef123456"))
 
 
@@ -151,7 +151,7 @@ def timeline(row: RequestLog) -> dict[str, Any]:
 
 
 @pages
-def test_the_journal_stores_code_and_facts() -> None:
+def test_journal_stores_messages_as_code_and_facts() -> None:
     error = translatable("the body is not JSON: %(reason)s", reason=translatable("Expecting value"))
     attempts = (Attempt("a", "m", "bad_json", error=error), Attempt("b", "m", "http_402", error="余额不足"))
     final_error = translatable(EXHAUSTED, count=2, said="a/m: x; b/m: y")
@@ -198,7 +198,7 @@ def log_by_an_earlier_version() -> RequestLog:
 
 
 @pages
-def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
+def test_plain_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin: Client) -> None:
     """The text is shown in both languages as a quotation without a source."""
     row, client = log_by_an_earlier_version(), admin
     for language in ("en", "zh-hans"):
@@ -215,7 +215,7 @@ def test_text_logged_by_an_earlier_version_is_shown_unchanged(demo: None, admin:
 
 
 @pages
-def test_api_returns_text_logged_by_an_earlier_version() -> None:
+def test_api_returns_plain_text_logged_by_an_earlier_version() -> None:
     answer = timeline(log_by_an_earlier_version())
     assert answer["error"] == ENGLISH
     assert answer["attempts"][0]["error"] == "The provider is disabled."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from routing_admin.console.artifacts.receiving import MAX_SHOWN, shorten_texts
 
 
-def test_the_middle_of_a_long_text_in_a_payload_is_left_out() -> None:
+def test_middle_of_a_long_text_in_a_payload_preview_is_omitted() -> None:
     text = "a" * 400_000 + "z" * 313_000
     shown = shorten_texts({"messages": [{"role": "user", "content": text}], "max_tokens": 77})
     content = shown["messages"][0]["content"]
@@ -14,6 +14,6 @@ def test_the_middle_of_a_long_text_in_a_payload_is_left_out() -> None:
     assert len(content) < MAX_SHOWN + 100
 
 
-def test_a_short_payload_is_shown_as_it_is_sent() -> None:
+def test_short_payload_is_shown_exactly_as_sent() -> None:
     payload = {"messages": [{"content": "a" * MAX_SHOWN}], "temperature": None}
     assert shorten_texts(payload) == payload

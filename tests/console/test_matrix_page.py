@@ -26,13 +26,13 @@ def new_service(name: str, model: str, *, declares: bool = False) -> Service:
     return row
 
 
-def cell_at(row: Service, side: str = "input", name: str = "vision") -> str:
+def cell_url(row: Service, side: str = "input", name: str = "vision") -> str:
     return f"/matrix/cell/{row.pk}/?side={side}&name={name}"
 
 
-def test_a_switch_saves_its_cell_immediately(admin: Client) -> None:
+def test_switch_saves_the_capability_immediately(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
-    answer = admin.post(cell_at(row), {"on": "1"}, headers=HTMX)
+    answer = admin.post(cell_url(row), {"on": "1"}, headers=HTMX)
     switch = Page(answer).switch("text-model reads vision, declared")
     assert switch
     assert switch.is_checked
@@ -43,18 +43,18 @@ def test_a_switch_saves_its_cell_immediately(admin: Client) -> None:
     assert "vision" in spec.effective_capabilities.input
 
 
-def test_switching_off_keeps_the_cell_as_declared_absent(admin: Client) -> None:
+def test_switching_off_stores_the_capability_as_declared_absent(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
-    (switch,) = Page(admin.post(cell_at(row), headers=HTMX)).switches
+    (switch,) = Page(admin.post(cell_url(row), headers=HTMX)).switches
     assert not switch.is_checked
     cell = ServiceCapability.objects.get(service=row, side="input", name="vision")
     assert (cell.supported, cell.source) == (False, "declared")
 
 
-def test_undo_restores_a_cells_value_and_source(admin: Client) -> None:
+def test_undo_restores_the_value_and_source_of_a_capability(admin: Client) -> None:
     row = new_service("gpt", "gpt-4o")
     fill_from_catalogue(SYSTEM, [row])
-    admin.post(cell_at(row), headers=HTMX)
+    admin.post(cell_url(row), headers=HTMX)
     number = Revision.objects.values_list("number", flat=True).first()
     admin.post(f"/undo/{number}/", {"next": "/matrix/"})
     cell = ServiceCapability.objects.get(service__service_id="gpt", side="input", name="vision")
@@ -71,13 +71,13 @@ def test_unknown_capability_is_shown_as_unknown(admin: Client) -> None:
     assert page.rows == ["mystery"]
     assert {switch.attributes["data-source"] for switch in page.switches} == {"unknown"}
     assert len(page.switches) >= 8
-    admin.post(cell_at(row, name="audio"), {"on": "1"}, headers=HTMX)
+    admin.post(cell_url(row, name="audio"), {"on": "1"}, headers=HTMX)
     page = Page(admin.get("/matrix/?q=mystery"))
     assert page.switch("mystery reads vision, unknown")
     assert page.switch("mystery reads audio, declared")
 
 
-def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
+def test_catalogue_fills_only_undeclared_and_unprobed_capabilities(admin: Client) -> None:
     row = new_service("gpt", "gpt-4o")
     set_cell(SYSTEM, row, ("input", "vision"), supported=False, source=Source.PROBED)
     before = Revision.objects.count()
@@ -92,7 +92,7 @@ def test_catalogue_fills_undeclared_and_unprobed_cells(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(("act", "count"), [("on", 6), ("off", 0)])
-def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, count: int) -> None:
+def test_column_switch_changes_every_shown_service_in_one_revision(admin: Client, act: str, count: int) -> None:
     before = Revision.objects.count()
     ids = [str(pk) for pk in Service.objects.values_list("pk", flat=True)]
     admin.post("/matrix/fill/", {"act": act, "service": ids, "side": "input", "name": "vision"})
@@ -101,19 +101,19 @@ def test_a_column_is_switched_for_every_service_shown(admin: Client, act: str, c
     assert Revision.objects.count() == before + 1
 
 
-def test_a_whole_row_is_switched(admin: Client) -> None:
+def test_row_switch_changes_every_capability_of_a_service(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
     assert Page(admin.get(f"/matrix/row/{row.pk}/", headers=HTMX)).button("All on")
     admin.post("/matrix/fill/", {"act": "on", "service": [str(row.pk)], "side": "input"})
     assert row.capabilities.filter(side="input", supported=True).count() == 5
 
 
-def test_a_custom_capability_adds_its_column(admin: Client) -> None:
+def test_custom_capability_adds_a_column(admin: Client) -> None:
     row = Service.objects.get(service_id="text-model")
     column = "Actions for the column: reads smell"
     assert Page(admin.get("/matrix/?add_name=smell&add_side=input")).button(column)
     assert not Page(admin.get("/matrix/")).button(column)
-    admin.post(cell_at(row, name="smell"), {"on": "1"}, headers=HTMX)
+    admin.post(cell_url(row, name="smell"), {"on": "1"}, headers=HTMX)
     assert Page(admin.get("/matrix/")).button(column)
 
 
@@ -122,7 +122,7 @@ def test_a_custom_capability_adds_its_column(admin: Client) -> None:
     [("provider=echo", "echo-vision", "multimodal-model"), ("q=multi", "multimodal-model", "echo-vision"),
      ("show=routed", "echo-text", "multimodal-model")],
 )  # fmt: skip
-def test_the_matrix_is_filtered_by_provider_words_and_use(
+def test_matrix_is_filtered_by_provider_words_and_use_in_routes(
     admin: Client, query: str, expected: str, hidden: str
 ) -> None:
     rows = Page(admin.get(f"/matrix/?{query}", headers=HTMX)).rows
@@ -130,13 +130,13 @@ def test_the_matrix_is_filtered_by_provider_words_and_use(
     assert hidden not in rows
 
 
-def test_a_matrix_without_a_match_says_so(admin: Client) -> None:
+def test_matrix_without_a_match_shows_a_message(admin: Client) -> None:
     page = Page(admin.get("/matrix/?provider=unknown", headers=HTMX))
     assert page.shows("No model service matches.")
     assert page.rows == []
 
 
-def test_the_matrix_makes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+def test_matrix_query_count_is_the_same_for_six_and_sixty_services(admin: Client) -> None:
     query_count = count_queries(admin, "/matrix/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
@@ -144,24 +144,24 @@ def test_the_matrix_makes_the_same_queries_for_six_and_for_sixty_services(admin:
     assert count_queries(admin, "/matrix/") == query_count
 
 
-def test_a_viewer_sees_switches_that_cannot_be_moved(admin: Client, viewer: Client) -> None:
+def test_viewer_sees_disabled_matrix_switches(admin: Client, viewer: Client) -> None:
     page = Page(viewer.get("/matrix/"))
     assert page.switches
     assert all(switch.is_disabled and "hx-post" not in switch.attributes for switch in page.switches)
     assert page.shows("Only editors and administrators can change this.")
     row = Service.objects.get(service_id="text-model")
-    assert viewer.post(cell_at(row), {"on": "1"}).status_code == 403
+    assert viewer.post(cell_url(row), {"on": "1"}).status_code == 403
 
 
 @pytest.mark.parametrize("query", ["side=sideways&name=vision", "side=input&name="])
-def test_an_invalid_cell_is_rejected(admin: Client, query: str) -> None:
+def test_invalid_capability_side_or_name_is_rejected(admin: Client, query: str) -> None:
     row = Service.objects.get(service_id="text-model")
     before = Revision.objects.count()
     assert admin.post(f"/matrix/cell/{row.pk}/?{query}", {"on": "1"}).status_code == 400
     assert Revision.objects.count() == before
 
 
-def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
+def test_names_with_html_and_url_characters_are_escaped_and_usable(admin: Client) -> None:
     row = new_service('<b>"x"</b>', "m")
     name = 'a&b <i>"c"</i> +#'
     set_cell(SYSTEM, row, ("input", name), supported=True)
@@ -171,7 +171,7 @@ def test_names_of_any_kind_are_shown_as_text_and_work(admin: Client) -> None:
     assert not row.capabilities.get(side="input", name=name).supported
 
 
-def test_many_services_are_listed_in_pages_with_the_same_columns(admin: Client) -> None:
+def test_matrix_pages_have_the_same_columns(admin: Client) -> None:
     for number in range(60):
         new_service(f"more-{number:02}", f"m{number}", declares=True)
     last = Service.objects.get(service_id="more-59")
@@ -183,7 +183,7 @@ def test_many_services_are_listed_in_pages_with_the_same_columns(admin: Client) 
     assert second.region("Pages").shows("51 to 66 of 66")
 
 
-def test_filling_without_a_selection_fills_every_page_of_the_filtered_list(admin: Client) -> None:
+def test_filling_without_a_selection_includes_every_page_of_the_filtered_list(admin: Client) -> None:
     for name in ("mine-a", "mine-b", "other"):
         new_service(name, "gpt-4o")
     admin.post("/matrix/fill/", {"act": "catalogue", "back": "q=mine-"})
@@ -200,7 +200,7 @@ def test_probing_a_row_returns_the_updated_row(admin: Client) -> None:
     assert admin.post(f"/matrix/probe/{row.pk}/").status_code == 302
 
 
-def test_every_row_shown_is_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
+def test_shown_rows_are_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
     """The rows request their probes after the page has loaded. A viewer's rows request none."""
     page = Page(admin.get("/matrix/?provider=echo&probe=1"))
     assert len(page.rows) > 1

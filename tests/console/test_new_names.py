@@ -23,25 +23,25 @@ FORMS = {
 REFUSED = "Use no spaces, none of ? # % \\ and no part of only dots, and / only between other characters."
 
 
-def count_things() -> tuple[int, ...]:
+def count_objects() -> tuple[int, ...]:
     return tuple(model.objects.count() for model in (Agent, Service, Provider, TaskRoute))
 
 
 @pytest.mark.parametrize("address", FORMS)
 @pytest.mark.parametrize("name", ["two words", "a?b", "a#b", "a%2Fb", "a\\b", "a\tb", "全角\u3000空格"])
-def test_a_name_that_a_url_cannot_contain_is_rejected_at_its_field(
+def test_name_with_characters_unusable_in_urls_is_rejected_at_the_field(
     address: str, name: str, admin: Client, demo: None
 ) -> None:
     field, label, values = FORMS[address]
-    before = count_things()
+    before = count_objects()
     answer = admin.post(address, {**values, field: name})
     assert answer.status_code == 422
     assert REFUSED in Page(answer).error(label)
-    assert count_things() == before
+    assert count_objects() == before
 
 
 @pytest.mark.parametrize("name", ["/a", "a/", "a//b", "../a", "a/./b"])
-def test_a_slash_is_allowed_only_between_other_characters(name: str, admin: Client, demo: None) -> None:
+def test_slash_in_a_name_is_allowed_only_between_other_characters(name: str, admin: Client, demo: None) -> None:
     assert REFUSED in Page(admin.post("/new/agent/", {"name": "A", "agent_id": name})).error("Id")
 
 
@@ -51,7 +51,7 @@ def test_usual_names_are_accepted(name: str, admin: Client, demo: None) -> None:
     assert admin.get(f"/agents/{name}/").status_code == 200
 
 
-def test_every_missing_field_is_named_in_our_own_words(admin: Client, demo: None) -> None:
+def test_missing_fields_are_reported_with_our_own_message(admin: Client, demo: None) -> None:
     page = Page(admin.post("/new/service/", {"service_id": ""}))
     for label in ("Id", "Name", "Model name"):
         assert page.error(label).endswith("Fill this in."), label

@@ -78,20 +78,20 @@ def probes_region(client: Client, service_id: str) -> Control:
     return Page(client.get(f"/services/{service_id}/")).region("Probes")
 
 
-def test_the_page_estimates_a_nightly_probe_by_the_last_probe(admin: Client, gemini_service: Service) -> None:
+def test_nightly_probe_cost_is_estimated_from_the_last_probe(admin: Client, gemini_service: Service) -> None:
     probes = probes_region(admin, "gem")
     assert probes.shows("Nightly probe: off.")
     assert re.search(r"Each probe: up to 13 calls and about \d+ tokens, like the last one\.", probes.text)
 
 
-def test_a_service_is_probed_from_the_night_after_it_was_chosen(admin: Client, gemini_service: Service) -> None:
+def test_nightly_probe_first_runs_on_the_night_after_enabling(admin: Client, gemini_service: Service) -> None:
     assert list(claim_due_services(timezone.now() + timedelta(days=2))) == []
     admin.post("/nightly/gem/", {"on": "1"})
     assert list(claim_due_services(timezone.now())) == []
     assert [row.service_id for row in claim_due_services(timezone.now() + timedelta(days=1))] == ["gem"]
 
 
-def test_choosing_the_nightly_probe_is_audited_and_can_be_reverted(admin: Client, gemini_service: Service) -> None:
+def test_enabling_the_nightly_probe_is_audited_and_can_be_reverted(admin: Client, gemini_service: Service) -> None:
     admin.post("/nightly/gem/", {"on": "1"})
     assert probes_region(admin, "gem").shows("Nightly probe: on, from 3:00.")
     assert probes_region(admin, "gem").button("Stop the nightly probe")
@@ -100,7 +100,7 @@ def test_choosing_the_nightly_probe_is_audited_and_can_be_reverted(admin: Client
     assert not NightlyProbe.objects.exists()
 
 
-def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo: None) -> None:
+def test_nightly_probe_cost_is_estimated_even_before_the_first_probe(admin: Client, demo: None) -> None:
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     text = probes_region(admin, "four").text
@@ -108,7 +108,7 @@ def test_cost_of_a_night_is_estimated_before_the_first_probe(admin: Client, demo
     assert re.search(r"Tokens unknown for: [\w, ]*audio", text)
 
 
-def test_a_probes_cost_is_shown_if_the_model_has_a_price(admin: Client, gemini_service: Service) -> None:
+def test_probe_cost_is_shown_if_the_model_has_a_price(admin: Client, gemini_service: Service) -> None:
     assert probes_region(admin, "gem").shows("Cost unknown, because the model has no price.")
     gemini_service.price = {"currency": "EUR", "input": 1000, "output": 1000}
     save_service(SYSTEM, gemini_service)
@@ -120,13 +120,13 @@ def test_a_probes_cost_is_shown_if_the_model_has_a_price(admin: Client, gemini_s
     assert len(re.findall(r"\d+ tokens in total, as counted by the provider\. 0\.\d+ EUR", probes.text)) == 4
 
 
-def test_a_night_begins_at_three() -> None:
+def test_night_of_a_probe_begins_at_three_in_the_configured_time_zone() -> None:
     """A night begins at three o'clock in the installation's time zone. Earlier times belong to the previous night."""
     assert current_night(datetime(2026, 11, 22, 2, 59, tzinfo=UTC)) == date(2026, 11, 21)
     assert current_night(datetime(2026, 11, 22, 3, 0, tzinfo=UTC)) == date(2026, 11, 22)
 
 
-def test_only_one_of_several_processes_probes_a_service(gemini_service: Service) -> None:
+def test_due_service_is_probed_by_only_one_of_several_processes(gemini_service: Service) -> None:
     for name in ("gem", "echo-vision", "echo-text"):
         NightlyProbe.objects.create(service_id=name, last_night=date(2026, 11, 1))
     now = datetime(2026, 11, 22, 4, 0, tzinfo=UTC)
@@ -136,7 +136,9 @@ def test_only_one_of_several_processes_probes_a_service(gemini_service: Service)
     assert list(claim_due_services(now)) == []
 
 
-def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_service: Service, lab: Lab) -> None:
+def test_capability_lost_in_a_nightly_probe_is_shown_on_every_related_page(
+    admin: Client, gemini_service: Service, lab: Lab
+) -> None:
     """The loss is shown in the history with an Undo button, on the dashboard, on the service's page and in the chain.
 
     Undo removes these messages.
@@ -161,7 +163,7 @@ def test_lost_capability_is_shown_on_every_related_page(admin: Client, gemini_se
     assert not Page(admin.get("/")).shows(STOPPED)
 
 
-def test_gained_capability_is_reported(admin: Client, gemini_service: Service) -> None:
+def test_capability_gained_in_a_nightly_probe_is_reported(admin: Client, gemini_service: Service) -> None:
     set_cell(SYSTEM, gemini_service, ("input", "vision"), supported=False, source=Source.CATALOGUE)
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("gem", "x-1"),)))
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -183,7 +185,7 @@ def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: La
     assert "file" in readable_inputs(gemini_service)
 
 
-def test_a_declared_capability_is_doubted_but_not_overruled(gemini_service: Service, lab: Lab) -> None:
+def test_nightly_probe_doubts_but_does_not_change_a_declared_capability(gemini_service: Service, lab: Lab) -> None:
     set_cell(SYSTEM, gemini_service, ("input", "file"), supported=True)
     lab.model = make_model("application/pdf")
     probe_nightly(Service.objects.get(service_id="gem"))
@@ -191,7 +193,7 @@ def test_a_declared_capability_is_doubted_but_not_overruled(gemini_service: Serv
     assert Drift.objects.get().kind == "denied"
 
 
-def test_the_command_probes_the_chosen_or_the_named_services(gemini_service: Service, lab: Lab) -> None:
+def test_probe_command_probes_the_enabled_or_the_named_services(gemini_service: Service, lab: Lab) -> None:
     output = io.StringIO()
     call_command("probe_services", stdout=output)
     assert output.getvalue() == ""

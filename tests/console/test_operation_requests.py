@@ -28,7 +28,7 @@ def request_row(db: Any) -> RequestLog:
     return RequestLog.objects.create(**row, outcome="ok", status=200, prompt_tokens=9)
 
 
-def test_every_operation_has_a_name_and_fits_into_the_logs_column() -> None:
+def test_every_operation_has_a_name_that_fits_into_the_log_column() -> None:
     surfaces = {door.surface for door in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
@@ -36,7 +36,7 @@ def test_every_operation_has_a_name_and_fits_into_the_logs_column() -> None:
 
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
-def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
+def test_request_page_names_the_operation(admin: Client, request_row: RequestLog, language: str) -> None:
     """Prefix and simulation exist only for chat, so the pages of other calls show neither."""
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("request", args=[request_row.pk])))
@@ -46,7 +46,7 @@ def test_the_page_names_the_operation(admin: Client, request_row: RequestLog, la
 
 
 @pytest.mark.parametrize("language", EXPECTED_TEXTS)
-def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_row, language) -> None:
+def test_request_list_names_the_operation_and_finds_requests_by_surface(admin: Client, request_row, language) -> None:
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("requests"), {"q": "surface:v1/embeddings"}))
     (row,) = page.table_rows
@@ -56,6 +56,6 @@ def test_the_list_names_it_and_finds_it_by_its_surface(admin: Client, request_ro
     assert Page(admin.get(reverse("requests"), {"q": "surface:v1/rerank"})).table_rows == []
 
 
-def test_the_search_offers_the_operations(admin: Client, request_row: RequestLog) -> None:
+def test_search_suggests_the_operations(admin: Client, request_row: RequestLog) -> None:
     suggestions = Page(admin.get(reverse("requests_words"), {"q": "surface:v1/"}))
     assert "surface:v1/embeddings" in [one.value for one in suggestions.controls]

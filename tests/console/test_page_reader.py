@@ -14,7 +14,7 @@ HTML = """
 """
 
 
-def test_each_control_is_found_by_its_role_and_name() -> None:
+def test_controls_are_found_by_role_and_name() -> None:
     page = Page(HTML)
     controls = (page.heading("Routes 5"), page.link("Back"), page.field("Retries"), page.button("Save"))
     assert [control.tag if control else "" for control in controls] == ["h1", "a", "input", "button"]
@@ -24,7 +24,7 @@ def test_each_control_is_found_by_its_role_and_name() -> None:
     assert page.button("Close")
 
 
-def test_an_element_of_another_role_or_with_a_longer_name_is_not_found() -> None:
+def test_element_with_another_role_or_a_longer_name_is_not_found() -> None:
     page = Page(HTML)
     assert page.button("Back") is page.link("Save") is page.field("Save") is page.heading("Routes") is None
 
@@ -45,7 +45,7 @@ PARTS = """
 """
 
 
-def test_a_row_is_named_by_the_beginning_of_its_heading() -> None:
+def test_row_is_named_by_the_beginning_of_the_row_heading() -> None:
     page = Page(PARTS)
     keys = page.region("Keys")
     assert page.rows == keys.rows == ["deploy", "team"]
@@ -53,7 +53,7 @@ def test_a_row_is_named_by_the_beginning_of_its_heading() -> None:
     assert not keys.row("team").link("deploy")
 
 
-def test_a_column_has_the_cells_below_its_heading() -> None:
+def test_column_returns_the_cells_below_the_heading() -> None:
     rows = "<tr><th>deploy</th><td>Ready</td></tr><tr><th>team</th><td>Refused</td></tr>"
     keys = Page(f"<table><thead><tr><th>Key</th><th>State</th></tr></thead>{rows}</table>")
     assert keys.column("State") == ["Ready", "Refused"]
@@ -61,13 +61,13 @@ def test_a_column_has_the_cells_below_its_heading() -> None:
         keys.column("Missing")
 
 
-def test_facts_are_found_by_their_term() -> None:
+def test_facts_are_found_by_term() -> None:
     page = Page(PARTS)
     assert page.region("About").fact("Asked for").code("gpt")
     assert page.fact("Tokens").text == "1 in, 2 out"
 
 
-def test_templates_and_the_head_are_not_shown() -> None:
+def test_template_and_head_elements_are_not_visible() -> None:
     page = Page(PARTS)
     assert (page.status, page.button("Restore"), page.shows("A draft")) == ("Saved.", None, None)
 
@@ -85,7 +85,7 @@ def test_polled_urls_are_found() -> None:
     assert Page(PARTS).polled_urls == ["/poll/"]
 
 
-def test_a_disclosure_is_found_by_how_its_summary_begins() -> None:
+def test_disclosure_is_found_by_the_beginning_of_the_summary() -> None:
     page = Page(PARTS)
     assert page.disclosure("Cached").shows("for an hour")
     assert [one.is_open for one in page.disclosures] == [True]
@@ -93,13 +93,13 @@ def test_a_disclosure_is_found_by_how_its_summary_begins() -> None:
         page.disclosure("Cach")
 
 
-def test_text_is_found_in_the_innermost_element_that_shows_it() -> None:
+def test_text_is_found_in_the_innermost_element() -> None:
     page = Page(PARTS)
     found = [page.shows("Ready"), page.shows("Ready since"), page.shows("nothing"), page.row("team").shows("of ada")]
     assert [element.tag if element else "" for element in found] == ["b", "td", "", "span"]
 
 
-def test_the_error_for_a_missing_part_names_the_existing_ones() -> None:
+def test_lookup_error_for_a_missing_part_names_the_existing_parts() -> None:
     for find in (Page(PARTS).region, Page(PARTS).row, Page(PARTS).fact):
         with pytest.raises(LookupError, match="'missing'"):
             find("missing")

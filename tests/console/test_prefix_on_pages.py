@@ -49,14 +49,14 @@ def prefix_fact(browser: Client, request_id: str, language: str = "en") -> str:
     return page.fact("前缀" if language == "zh-hans" else "Prefix").text
 
 
-def test_a_request_s_page_says_that_the_prefix_was_kept(admin: Client, key: str) -> None:
+def test_request_page_shows_that_the_prefix_was_kept(admin: Client, key: str) -> None:
     first, second = send_conversation(key, 1), send_conversation(key, 2)
     assert "This request starts its conversation, so there is no prefix to keep." in prefix_fact(admin, first)
     assert "Prefix kept: earlier turns are sent unchanged." in prefix_fact(admin, second)
     assert "前缀不变：此前各轮的内容与当时收到的一致。" in prefix_fact(admin, second, "zh-hans")
 
 
-def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
+def test_request_page_shows_where_a_full_limit_broke_the_prefix(admin: Client, key: str) -> None:
     set_limit(2)
     send_conversation(key, 2)
     third = send_conversation(key, 3)
@@ -67,27 +67,27 @@ def test_a_request_s_page_says_where_a_full_limit_broke_the_prefix(admin: Client
     assert "前缀从第 2 条消息起改变，因为达到上限后一次腾出了一半空间。" in prefix_fact(admin, third, "zh-hans")
 
 
-def test_after_a_break_the_prefix_holds_for_half_a_limit(admin: Client, key: str) -> None:
+def test_prefix_breaks_again_only_after_half_a_limit_of_further_files(admin: Client, key: str) -> None:
     set_limit(4)
     pages = [prefix_fact(admin, send_conversation(key, turn_count)) for turn_count in range(1, 8)]
     assert [number for number, text in enumerate(pages, 1) if "Prefix broken" in text] == [5, 7]
     assert "Prefix broken at message 6" in pages[6]
 
 
-def test_without_files_the_prefix_is_kept_and_not_stored(admin: Client, key: str) -> None:
+def test_prefix_of_a_conversation_without_files_is_kept_and_not_stored(admin: Client, key: str) -> None:
     answer = post(key, {"model": "echo-vision", "messages": [{"role": "user", "content": "hello"}]})
     row = logged(answer["x-request-id"])
     assert (row.conversation, row.prefix) == (None, None)
     assert "Prefix kept: without files, every message is sent unchanged." in prefix_fact(admin, row.pk)
 
 
-def test_another_language_breaks_the_prefix_at_its_beginning(admin: Client, key: str) -> None:
+def test_changing_the_language_breaks_the_prefix_at_the_first_message(admin: Client, key: str) -> None:
     send_conversation(key, 1)
     second = send_conversation(key, 2, language="zh")
     assert "Prefix broken at message 1, because the language" in prefix_fact(admin, second)
 
 
-def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, key: str) -> None:
+def test_new_agent_breaks_the_prefix_at_the_message_that_lists_agents(admin: Client, key: str) -> None:
     """The description of an image lists the agents that can read it, so a new agent changes an earlier message."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
@@ -96,7 +96,7 @@ def test_a_new_agent_breaks_the_prefix_where_agents_are_listed(admin: Client, ke
     assert sentence in prefix_fact(admin, send_conversation(key, 2, model="echo-text"))
 
 
-def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str) -> None:
+def test_missing_file_breaks_the_prefix_at_the_message_with_the_file(admin: Client, key: str) -> None:
     """The content of a missing file cannot be sent, so the message with that file differs."""
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     question = {"role": "user", "content": [image(f"artifact:{row.pk}")]}
@@ -111,7 +111,7 @@ def test_missing_file_breaks_the_prefix_at_its_position(admin: Client, key: str)
     )
 
 
-def test_the_prefix_of_an_unknown_conversation_is_unknown(admin: Client, key: str) -> None:
+def test_prefix_of_an_unknown_conversation_is_shown_as_unknown(admin: Client, key: str) -> None:
     send_conversation(key, 1, model="echo-text")
     assert "Prefix unknown" in prefix_fact(admin, send_conversation(key, 2))
 
@@ -131,7 +131,7 @@ def test_the_prefix_of_an_unknown_conversation_is_unknown(admin: Client, key: st
         (1, "zh-hans", "前缀会从第 2 条消息起改变，因为达到上限后会一次腾出一半空间。"),
     ],
 )
-def test_preview_and_simulation_show_what_another_file_would_change(
+def test_preview_and_simulation_show_the_effect_of_another_file_on_the_prefix(
     admin: Client, demo: None, max_images: int, language: str, sentence: str
 ) -> None:
     set_limit(max_images)

@@ -43,7 +43,7 @@ def save(admin: Client, row: Service, **price: str) -> Page:
     )
 
 
-def test_the_listed_price_has_its_source(admin: Client) -> None:
+def test_listed_price_is_shown_with_the_source(admin: Client) -> None:
     make_service()
     assert price_region(admin).shows("Listed: 2.5 in, 10 out (USD; genai-prices 0.")
 
@@ -59,7 +59,9 @@ IN_CHINESE = (
 
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", CONTESTED), ("zh-hans", IN_CHINESE)])
-def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, language: str, sentence: str) -> None:
+def test_contested_price_is_shown_with_the_amounts_of_every_price_list(
+    admin: Client, language: str, sentence: str
+) -> None:
     row = make_service("https://api.mistral.ai/v1", "magistral-medium-latest")
     snapshot.refresh()
     facts = RequestFacts("req_cost", timezone.now(), "v1", agent="text-agent", usage=Usage(1000, 100))
@@ -78,18 +80,18 @@ def test_a_contested_price_is_shown_with_every_lists_amounts(admin: Client, lang
     assert not Page(admin.get("/requests/req_cost/")).shows(sentence)
 
 
-def test_price_lists_that_agree_are_named(admin: Client) -> None:
+def test_agreeing_price_lists_are_named(admin: Client) -> None:
     make_service("https://api.openai.com/v1", "gpt-4o")
     assert price_region(admin).shows(f"{SOURCE}, LiteLLM 1.109.1, models.dev 2026-08-18 agree")
     assert not price_region(admin).shows("Contested")
 
 
-def test_the_price_of_a_model_without_a_list_is_unknown(admin: Client) -> None:
+def test_price_of_an_unlisted_model_is_unknown(admin: Client) -> None:
     make_service("http://127.0.0.1:9/v1", "mine")
     assert price_region(admin).shows("No price list covers this model.")
 
 
-def test_an_administrators_price_is_stored_exported_and_shown(admin: Client) -> None:
+def test_administrator_price_is_stored_exported_and_shown(admin: Client) -> None:
     row = make_service()
     save(admin, row, **PRICE_FORM)
     price = {"currency": "CNY", "input": 2, "output": 8.5, "cacheRead": 0.4}
@@ -120,7 +122,7 @@ def test_empty_fields_restore_the_listed_price(admin: Client) -> None:
         ({"price-input": "-1"}, "Input", "At least 0."),
     ],
 )
-def test_an_invalid_price_is_reported_at_its_field(
+def test_invalid_price_is_reported_at_the_field(
     admin: Client, fields: dict[str, str], label: str, sentence: str
 ) -> None:
     row = make_service()
@@ -128,7 +130,7 @@ def test_an_invalid_price_is_reported_at_its_field(
     assert Service.objects.get(pk=row.pk).price == {}
 
 
-def test_each_attempt_shows_its_cost_even_without_an_answer(admin: Client, text_agent: AgentProgram) -> None:
+def test_each_attempt_shows_the_cost_even_without_an_answer(admin: Client, text_agent: AgentProgram) -> None:
     make_service()
     snapshot.refresh()
     failed_try = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))
@@ -152,7 +154,7 @@ def test_each_attempt_shows_its_cost_even_without_an_answer(admin: Client, text_
     assert last["cost"] == {"amount": "0.0035", "currency": "USD"}
 
 
-def test_a_requests_cost_includes_what_the_cache_saved(admin: Client, text_agent: AgentProgram) -> None:
+def test_request_cost_is_shown_with_the_cache_savings(admin: Client, text_agent: AgentProgram) -> None:
     make_service()
     snapshot.refresh()
     facts = RequestFacts(

@@ -36,13 +36,13 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture
 def pool(admin: Client, lab: Lab) -> Provider:
     Provider.objects.create(name="pool", endpoint=lab.url("openai", "pool"), default_model="lab", key_source="env")
-    add(admin, name="", key=SECOND)
-    save_first(admin, FIRST)
-    add(admin, name="billing", key=THIRD)
+    add_key(admin, name="", key=SECOND)
+    save_first_key(admin, FIRST)
+    add_key(admin, name="billing", key=THIRD)
     return Provider.objects.get(name="pool")
 
 
-def save_first(admin: Client, key: str) -> None:
+def save_first_key(admin: Client, key: str) -> None:
     row = Provider.objects.get(name="pool")
     form = {"endpoint": row.endpoint, "protocol": "openai", "default_model": "lab", "enabled": "on", "proxy": "default"}
     assert (
@@ -51,12 +51,12 @@ def save_first(admin: Client, key: str) -> None:
     )
 
 
-def add(admin: Client, **fields: str) -> object:
+def add_key(admin: Client, **fields: str) -> object:
     posted = {f"further-{name}": value for name, value in {"key_act": "set", "name": "", **fields}.items()}
     return admin.post("/providers/pool/keys/add/", posted)
 
 
-def change(admin: Client, key: str, name: str, *, enabled: bool = True) -> object:
+def change_key(admin: Client, key: str, name: str, *, enabled: bool = True) -> object:
     posted = {"form": "key-9", "key-9-key": key, "key-9-name": name, **({"key-9-enabled": "on"} if enabled else {})}
     return admin.post("/providers/pool/keys/change/", posted)
 
@@ -66,12 +66,12 @@ def names_and_kinds() -> list[tuple[str, KeyKind, bool]]:
     return [(key.name, key.kind, key.enabled) for key in spec.keys]
 
 
-def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
+def test_provider_key_changes_are_audited_and_undo_restores_a_removed_key(admin, pool):
     """Undo does not need the plain text of a key."""
     stored = KeyKind.STORED
     assert names_and_kinds() == [("1", stored, True), ("2", stored, True), ("billing", stored, True)]
-    change(admin, "2", "team")
-    change(admin, "1", "main", enabled=False)
+    change_key(admin, "2", "team")
+    change_key(admin, "1", "main", enabled=False)
     assert names_and_kinds() == [("main", stored, False), ("team", stored, True), ("billing", stored, True)]
     before = snapshot.build().provider_keys["pool"].every
     page = admin.post("/providers/pool/keys/remove/", {"key": "main"}, follow=True)
@@ -84,8 +84,8 @@ def test_every_change_to_a_providers_keys_is_a_revision_with_undo(admin, pool):
     assert Page(admin.get("/history/")).shows("Provider key deleted")
 
 
-def test_no_page_history_or_export_contains_a_key(admin, pool):
-    change(admin, "2", "team")
+def test_provider_key_appears_on_no_page_and_in_no_history_or_export(admin, pool):
+    change_key(admin, "2", "team")
     stored = json.dumps(
         [list(Revision.objects.values("snapshot", "changes")), list(AuditEvent.objects.values("details"))]
     )
@@ -115,9 +115,9 @@ def test_no_page_history_or_export_contains_a_key(admin, pool):
         ({"key_act": "env", "key_variable": "HOME"}, "Only variables named LLM_PROVIDER_…_API_KEY"),
     ],
 )
-def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence):
+def test_invalid_provider_key_shows_the_reason_and_the_form(admin, pool, fields, sentence):
     before = Revision.objects.count()
-    page = add(admin, **fields)
+    page = add_key(admin, **fields)
     assert page.status_code == 422
     dialog = Page(page).region("Add another key")
     assert "open" in dialog.attributes
@@ -126,13 +126,13 @@ def test_invalid_key_shows_the_reason_and_the_form(admin, pool, fields, sentence
     assert Revision.objects.count() == before
 
 
-def test_a_key_from_the_environment_takes_the_next_number(admin, pool):
+def test_environment_key_variable_is_numbered_after_the_stored_keys(admin, pool):
     """The number follows those of stored keys, since an export names an environment variable for each stored key."""
-    add(admin, key_act="env", name="from outside")
+    add_key(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 
 
-def test_stored_keys_are_not_sent_to_a_new_origin(admin, pool):
+def test_stored_keys_are_not_sent_to_a_changed_origin(admin, pool):
     row = Provider.objects.get(name="pool")
     form = {"endpoint": "https://api.openai.com/v1", "protocol": "openai", "default_model": "lab", "enabled": "on"}
     admin.post("/providers/pool/", {**form, "proxy": "default", "key_act": "keep", "version": row.version})
@@ -140,7 +140,7 @@ def test_stored_keys_are_not_sent_to_a_new_origin(admin, pool):
     assert not snapshot.build().keys["pool"].usable
 
 
-def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
+def test_each_provider_key_is_tested_and_shows_the_result(admin, pool, lab):
     lab.play({f"pool/{SECOND}": 401})
     results = Page(admin.post("/providers/pool/keys/test/", headers=HTMX)).region("Keys").status
     assert results.startswith("Key 2 401 ")
@@ -153,7 +153,7 @@ def test_each_key_is_tested_and_shows_its_result(admin, pool, lab):
     assert len(lab.requests) == 1
 
 
-def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, pool, lab):
+def test_key_cooldown_shows_the_end_time_and_ends_after_a_successful_test(admin, pool, lab):
     """Each process keeps its own cooldown for each key."""
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
@@ -168,7 +168,7 @@ def test_a_key_in_cooldown_shows_its_end_and_a_successful_test_ends_it(admin, po
     assert not Page(admin.get("/providers/pool/")).shows("retried automatically")
 
 
-def test_a_keys_last_use_and_last_rejection_are_read_from_the_log(admin, pool):
+def test_last_use_and_last_rejection_of_a_key_are_read_from_the_log(admin, pool):
     """Attempts logged without a key's name count for the first key, which was the provider's only key at that time."""
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200)
     tries = [{"outcome": "http_429", "key": "2"}, {"outcome": "ok", "key": "billing"}]
@@ -179,7 +179,7 @@ def test_a_keys_last_use_and_last_rejection_are_read_from_the_log(admin, pool):
     assert [name for name in table.rows if table.row(name).shows("http_429")] == ["2"]
 
 
-def test_a_request_shows_which_keys_were_tried(admin, pool):
+def test_request_page_shows_the_keys_tried(admin, pool):
     request = RequestLog.objects.create(id="r1", started_at=timezone.now(), outcome="ok", status=200, task_type="t")
     tries = [
         {"outcome": "http_401", "status": 401, "key": "2", "startedMs": 0, "durationMs": 9},
@@ -198,7 +198,7 @@ def test_a_request_shows_which_keys_were_tried(admin, pool):
     assert page.shows("pool rejects the keys it was called with (2). Store valid ones.")
 
 
-def test_a_viewer_sees_the_keys_states_and_changes_nothing(viewer, pool):
+def test_viewer_sees_key_states_but_cannot_change_keys(viewer, pool):
     page = Page(viewer.get("/providers/pool/"))
     assert page.region("Keys").rows == ["1", "2", "billing"]
     assert not page.form("/providers/pool/keys/test/")

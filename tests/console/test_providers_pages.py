@@ -35,7 +35,7 @@ def provider_form(row: Provider, **changed: str) -> dict[str, str]:
     }
 
 
-def test_the_list_shows_which_providers_cannot_be_called_and_why(admin: Client) -> None:
+def test_provider_list_shows_the_reason_for_uncallable_providers(admin: Client) -> None:
     page = Page(admin.get("/providers/"))
     assert page.link("3 of 4 providers are not ready.").attributes["href"] == "?state=stopped"
     titles = [control.attributes.get("title") for control in page.row("openai").controls]
@@ -53,7 +53,7 @@ def test_the_list_shows_which_providers_cannot_be_called_and_why(admin: Client) 
         ("state=disabled", "No provider matches.", "api.openai.com"),
     ],
 )
-def test_the_list_is_filtered_by_words_protocol_and_state(
+def test_provider_list_is_filtered_by_words_protocol_and_state(
     admin: Client, query: str, expected: str, hidden: str
 ) -> None:
     page = Page(admin.get(f"/providers/?{query}", headers=HTMX))
@@ -62,14 +62,14 @@ def test_the_list_is_filtered_by_words_protocol_and_state(
     assert not page.is_document
 
 
-def test_the_list_makes_the_same_queries_for_three_and_for_thirty_providers(admin: Client) -> None:
+def test_provider_list_query_count_is_the_same_for_three_and_thirty_providers(admin: Client) -> None:
     query_count = count_queries(admin, "/providers/")
     for number in range(27):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
     assert count_queries(admin, "/providers/") == query_count
 
 
-def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> None:
+def test_provider_page_links_to_the_routes_using_the_provider(admin: Client) -> None:
     """The section about fire drills is at the end of the page, so that loading it does not move other content."""
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
@@ -78,7 +78,7 @@ def test_the_page_links_to_the_routes_that_use_the_provider(admin: Client) -> No
     assert page.controls.index(routes) < page.controls.index(drills)
 
 
-def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
+def test_stored_provider_key_is_never_shown_again(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key=SECRET))
     assert answer.status_code == 302
@@ -89,7 +89,7 @@ def test_a_stored_key_is_never_shown_again(admin: Client) -> None:
     assert SECRET not in str(list(AuditEvent.objects.values())) + str(list(Revision.objects.values()))
 
 
-def test_a_rejected_key_is_not_echoed(admin: Client) -> None:
+def test_rejected_provider_key_is_not_echoed_in_the_form(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, key_act="set", key="sk-abc****wxyz"))
     assert answer.status_code == 422
@@ -97,7 +97,7 @@ def test_a_rejected_key_is_not_echoed(admin: Client) -> None:
     assert "sk-abc****wxyz" not in answer.content.decode()
 
 
-def test_saving_stores_options_and_timeouts_with_their_type(admin: Client) -> None:
+def test_saving_stores_options_and_timeouts_with_correct_types(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     options = {"quirk_stream_usage": "false", "quirk_drop_params": "top_p, seed", "timeout_connect": "3.5"}
     admin.post("/providers/openai/", provider_form(row, **options))
@@ -106,7 +106,7 @@ def test_saving_stores_options_and_timeouts_with_their_type(admin: Client) -> No
     assert row.timeouts == {"connect": 3.5}
 
 
-def test_an_invalid_entry_is_422_and_keeps_every_entry(admin: Client) -> None:
+def test_invalid_provider_form_returns_422_and_keeps_every_value(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, endpoint="api.openai.com", display_name="My OpenAI"))
     assert answer.status_code == 422
@@ -126,7 +126,7 @@ def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> Non
     assert Page(answer).error("Base URL")
 
 
-def test_a_conflicting_change_is_shown_beside_ones_own(admin: Client) -> None:
+def test_conflicting_save_returns_409_with_both_values(admin: Client) -> None:
     row = Provider.objects.get(name="openai")
     admin.post("/providers/openai/", provider_form(row, default_model="gpt-theirs"))
     answer = admin.post("/providers/openai/", provider_form(row, default_model="gpt-mine"))
@@ -137,7 +137,7 @@ def test_a_conflicting_change_is_shown_beside_ones_own(admin: Client) -> None:
     assert admin.post("/providers/openai/", current_form).status_code == 302
 
 
-def test_the_page_of_a_provider_in_use_counts_its_routes_instead_of_deleting(admin: Client) -> None:
+def test_delete_button_of_a_provider_in_use_is_disabled_with_the_number_of_routes(admin: Client) -> None:
     page = Page(admin.get("/providers/echo/"))
     why, show, button = page.control("why-not"), page.link("Show them"), page.button("Delete")
     assert page.heading("Delete provider")
@@ -149,7 +149,7 @@ def test_the_page_of_a_provider_in_use_counts_its_routes_instead_of_deleting(adm
     assert button.is_disabled
 
 
-def test_a_provider_in_use_cannot_be_deleted(admin: Client) -> None:
+def test_provider_in_use_cannot_be_deleted(admin: Client) -> None:
     admin.post("/providers/echo/delete/")
     assert Provider.objects.filter(name="echo").exists()
 
@@ -163,7 +163,7 @@ def test_undoing_a_deletion_restores_the_provider_with_its_key(admin: Client) ->
     assert Provider.objects.get(name="spare").key_source == Provider.KeySource.STORED
 
 
-def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
+def test_switching_several_providers_creates_one_revision(admin: Client) -> None:
     before = Revision.objects.count()
     answer = admin.post("/switch/providers/", {"name": ["openai", "anthropic"], "enabled": "0"})
     assert Provider.objects.filter(enabled=False).count() == 2
@@ -172,7 +172,7 @@ def test_several_providers_are_switched_as_one_revision(admin: Client) -> None:
     assert not Provider.objects.filter(enabled=False).exists()
 
 
-def test_all_that_match_are_switched_on_every_page(admin: Client) -> None:
+def test_switching_all_matching_providers_includes_those_on_other_pages(admin: Client) -> None:
     for number in range(40):
         Provider.objects.create(name=f"p{number}", endpoint="https://a.example/v1", default_model="m")
     snapshot.refresh()
@@ -185,7 +185,7 @@ def test_all_that_match_are_switched_on_every_page(admin: Client) -> None:
     assert Provider.objects.get(name="echo").enabled
 
 
-def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
+def test_provider_list_can_be_sorted_by_each_column(admin: Client) -> None:
     page = Page(admin.get("/providers/?sort=-used"))
     assert page.rows[0] == "Echo"
     assert [one.tag for one in page.controls if one.attributes.get("aria-sort") == "descending"] == ["th"]
@@ -203,14 +203,14 @@ def test_connection_test_shows_result_and_duration(admin: Client) -> None:
     assert "LLM_PROVIDER_OPENAI_API_KEY" in alert
 
 
-def test_earlier_steps_of_adding_a_provider_link_to_its_page(admin: Client) -> None:
+def test_earlier_steps_of_adding_a_provider_link_to_the_provider_page(admin: Client) -> None:
     for step in ("Choose an endpoint", "Enter the key"):
         link = Page(admin.get("/providers/openai/models/")).link(step)
         assert link
         assert link.attributes["href"] == "/providers/openai/"
 
 
-def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin: Client) -> None:
+def test_adding_a_provider_from_a_preset_creates_services_and_aliases_in_one_revision(admin: Client) -> None:
     address = Page(admin.get("/new/provider/?preset=deepseek")).field("Base URL")
     assert address
     assert address.value.startswith("https://api.deepseek.com")
@@ -232,19 +232,19 @@ def test_adding_a_provider_is_one_flow_from_preset_to_services_and_aliases(admin
     assert not unknown.declares_capabilities
 
 
-def test_fetching_models_offers_those_the_provider_lists(admin: Client) -> None:
+def test_fetching_models_offers_the_models_listed_by_the_provider(admin: Client) -> None:
     page = Page(admin.post("/providers/echo/models/", {"act": "fetch"}))
     assert page.row("echo-vision").shows("is already echo-vision")
 
 
-def test_taken_id_shows_an_error_in_its_row(admin: Client) -> None:
+def test_taken_service_id_shows_an_error_in_its_row(admin: Client) -> None:
     form = {"act": "make", "model": "m", "use-0": "on", "id-0": "vision-model", "caps-0": "input:text"}
     answer = admin.post("/providers/echo/models/", form)
     assert answer.status_code == 422
     assert Page(answer).shows("A model service with this id already exists.")
 
 
-def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Client) -> None:
+def test_viewer_can_see_providers_but_not_change_them(admin: Client, viewer: Client) -> None:
     page = Page(viewer.get("/providers/echo/"))
     assert page.shows("Only administrators can change this.")
     assert not page.form("/providers/echo/test/")
@@ -255,13 +255,13 @@ def test_a_viewer_reads_providers_and_changes_nothing(admin: Client, viewer: Cli
 
 
 @pytest.mark.parametrize("address", ["/providers/", "/matrix/", "/services/", "/agents/"])
-def test_a_boosted_link_gets_the_whole_page_and_a_search_the_fragment(admin: Client, address: str) -> None:
+def test_boosted_link_returns_the_whole_page_and_a_search_only_the_fragment(admin: Client, address: str) -> None:
     """A boosted link replaces `#main` and therefore gets the whole page. A search replaces only the list."""
     assert Page(admin.get(address, headers={**HTMX, "HX-Boosted": "true"})).control("main")
     assert not Page(admin.get(address, headers=HTMX)).control("main")
 
 
-def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) -> None:
+def test_preset_without_a_key_requirement_creates_a_provider_without_a_key(admin: Client) -> None:
     for preset, choice in (("ollama", "none"), ("deepseek", "set")):
         page = Page(admin.get(f"/new/provider/?preset={preset}"))
         chosen = [one.value for one in page.controls if one.attributes.get("name") == "key_act" and one.is_checked]
@@ -271,7 +271,7 @@ def test_a_preset_that_needs_no_key_gives_a_provider_without_one(admin: Client) 
     assert Provider.objects.get(name="ollama").key_source == Provider.KeySource.NONE
 
 
-def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin: Client) -> None:
+def test_preset_models_are_offered_for_a_new_provider_without_a_call(admin: Client) -> None:
     admin.post(
         "/new/provider/?preset=deepseek",
         {
@@ -293,7 +293,7 @@ def test_a_new_provider_is_offered_the_models_of_its_preset_without_a_call(admin
     assert "offer" not in admin.get("/providers/deepseek/models/").context
 
 
-def test_a_preset_whose_provider_lacks_a_key_offers_to_store_one(admin: Client) -> None:
+def test_preset_of_an_existing_provider_without_a_key_offers_to_store_a_key(admin: Client) -> None:
     page = Page(admin.get("/new/provider/?preset=openai"))
     assert page.shows("openai already exists, without a key")
     assert not page.field("Name")
@@ -309,7 +309,7 @@ def test_a_preset_whose_provider_lacks_a_key_offers_to_store_one(admin: Client) 
     assert another.value == "openai-2"
 
 
-def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> None:
+def test_missing_or_invalid_provider_key_shows_an_error_at_the_field(admin: Client) -> None:
     address = "/new/provider/?preset=openai"
     for fields in ({"key_act": "set"}, {"key_act": "env", "key_variable": "HOME"}, {"key": "sk-abc****wxyz"}):
         answer = admin.post(address, {"provider": "openai", **fields})
@@ -318,14 +318,14 @@ def test_missing_or_invalid_key_shows_an_error_at_its_field(admin: Client) -> No
     assert Provider.objects.get(name="openai").key_source == Provider.KeySource.ENVIRONMENT
 
 
-def test_a_new_providers_key_can_come_from_a_named_variable(admin: Client) -> None:
+def test_key_of_a_new_provider_can_come_from_a_named_environment_variable(admin: Client) -> None:
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/?own=1", {**new, "key_act": "env", "key_variable": "LLM_PROVIDER_SPARE_API_KEY"})
     row = Provider.objects.get(name="spare")
     assert (row.key_source, row.key_variable) == (Provider.KeySource.ENVIRONMENT, "LLM_PROVIDER_SPARE_API_KEY")
 
 
-def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) -> None:
+def test_connection_test_of_an_unknown_host_finds_working_options(admin: Client) -> None:
     """The test leaves out rejected options until the host answers.
 
     The form then suggests the options that worked. Nothing is stored.
@@ -347,7 +347,7 @@ def test_a_test_of_an_unknown_host_finds_the_options_that_work(admin: Client) ->
     assert Provider.objects.get(pk=row.pk).quirks == {}
 
 
-def test_a_preset_in_use_is_marked_by_a_word_and_can_be_added_again(admin: Client) -> None:
+def test_preset_in_use_is_marked_with_text_and_can_be_added_again(admin: Client) -> None:
     """Marked with a tick or a colour, the preset would look selected."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
@@ -358,7 +358,7 @@ def test_a_preset_in_use_is_marked_by_a_word_and_can_be_added_again(admin: Clien
     assert Page(admin.get("/new/provider/?preset=openai")).link("Add another one")
 
 
-def test_every_preset_is_under_one_heading(admin: Client) -> None:
+def test_every_preset_is_listed_under_exactly_one_heading(admin: Client) -> None:
     response = admin.get("/new/provider/")
     groups = {heading: [preset.name for preset, *_more in rows] for heading, rows in response.context["presets"]}
     assert sorted(itertools.chain(*groups.values())) == sorted(BY_NAME)
@@ -369,7 +369,9 @@ def test_every_preset_is_under_one_heading(admin: Client) -> None:
 @pytest.mark.parametrize(
     ("protocol", "host", "model"), [("openai", "api.openai.com", "gpt"), ("anthropic", "api.anthropic.com", "claude")]
 )
-def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol: str, host: str, model: str) -> None:
+def test_placeholders_are_examples_from_a_vendor_with_the_same_protocol(
+    admin: Client, protocol: str, host: str, model: str
+) -> None:
     page = Page(admin.post("/new/provider/?own=1", {"protocol": protocol, "endpoint": "somewhere"}))
     address, default = page.field("Base URL"), page.field("Default model")
     assert address
@@ -379,6 +381,6 @@ def test_examples_are_of_a_vendor_with_the_same_protocol(admin: Client, protocol
     assert host in page.error("Base URL")
 
 
-def test_a_further_key_is_added_in_the_same_card_as_the_first(admin: Client) -> None:
+def test_further_keys_are_added_in_the_same_card_as_the_first_key(admin: Client) -> None:
     cards = [one for one in Page(admin.get("/providers/openai/")).controls if one.tag == "section"]
     assert [bool(card.button("Add another key")) for card in cards if card.heading("Key")] == [True]

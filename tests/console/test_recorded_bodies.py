@@ -62,7 +62,7 @@ def context_values(answer: Any) -> str:
 
 @pytest.mark.parametrize("headers", [{}, HTMX], ids=["page", "htmx"])
 @pytest.mark.parametrize("address", PAGES)
-def test_a_viewers_page_neither_queries_nor_contains_a_recorded_body(
+def test_viewer_pages_neither_query_nor_contain_a_recorded_body(
     key: str, address: str, headers: Any, viewer: Client
 ) -> None:
     with log_statements() as statements:
@@ -73,15 +73,15 @@ def test_a_viewers_page_neither_queries_nor_contains_a_recorded_body(
     assert MARKER not in context_values(answer) + response_text(answer)
 
 
-def test_a_template_that_names_the_body_causes_no_query_for_a_viewer(key: str, viewer: Client) -> None:
-    """A template without a permission check gets None for the body and causes no query."""
+def test_template_without_a_permission_check_causes_no_body_query_for_a_viewer(key: str, viewer: Client) -> None:
+    """The template gets None for the body."""
     answer = viewer.get("/requests/req_kept/")
     with log_statements() as statements:
         assert answer.context["row"].body is None
     assert statements == []
 
 
-def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -> None:
+def test_viewer_sees_the_role_required_to_read_the_message(key: str, viewer: Client) -> None:
     """A viewer's page does not say whether a message was recorded, since the message was not queried."""
     page = Page(viewer.get("/requests/req_kept/"))
     assert page.shows("shown to editors and administrators only")
@@ -90,20 +90,20 @@ def test_viewer_sees_which_role_may_read_the_message(key: str, viewer: Client) -
 
 
 @pytest.mark.parametrize("address", ["/requests/req_kept/", "/simulate/?request=req_kept"])
-def test_an_administrator_reads_recorded_messages(key: str, address: str, admin: Client) -> None:
+def test_administrator_can_read_recorded_messages(key: str, address: str, admin: Client) -> None:
     with log_statements() as statements:
         answer = admin.get(address)
     assert [sql for sql in statements if COLUMN in sql]
     assert Page(answer).shows(MARKER)
 
 
-def test_list_fetches_no_body_for_any_role(key: str, admin: Client) -> None:
+def test_request_list_queries_no_body_for_any_role(key: str, admin: Client) -> None:
     with log_statements() as statements:
         assert MARKER not in response_text(admin.get(reverse("requests")))
     assert not [sql for sql in statements if COLUMN in sql]
 
 
-def test_an_agents_timeline_queries_no_body(key: str) -> None:
+def test_agent_timeline_queries_no_body(key: str) -> None:
     agent = {"authorization": f"Bearer {key}"}
     with log_statements() as statements:
         answer = Client().get("/api/v1/requests/req_kept", headers=agent)

@@ -60,7 +60,7 @@ def refuse_once(key: str) -> str:
     return str(answer.headers["x-request-id"])
 
 
-def test_a_rejected_image_flags_the_service_with_the_request_as_evidence(
+def test_rejected_image_flags_the_service_with_the_request_as_evidence(
     admin: Client, key: str, vision_service: Service, lab: Lab
 ) -> None:
     """The service is flagged on its page, on the dashboard and in the matrix.
@@ -85,7 +85,9 @@ def test_a_rejected_image_flags_the_service_with_the_request_as_evidence(
     assert [len(request.heard.media) for request in lab.requests] == [1, 0]
 
 
-def test_the_chain_marks_a_doubtful_candidate(admin: Client, key: str, vision_service: Service) -> None:
+def test_route_pages_mark_a_candidate_with_a_capability_in_doubt(
+    admin: Client, key: str, vision_service: Service
+) -> None:
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
     refuse_once(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
@@ -93,9 +95,7 @@ def test_the_chain_marks_a_doubtful_candidate(admin: Client, key: str, vision_se
     assert Page(admin.get("/routes/look/")).shows(sentence)
 
 
-def test_one_click_declares_the_capability_absent_and_undo_restores_the_doubt(
-    admin: Client, key: str, vision_service: Service
-) -> None:
+def test_declaring_a_doubted_capability_absent_can_be_undone(admin: Client, key: str, vision_service: Service) -> None:
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True)
     page = Page(answer)
@@ -107,11 +107,10 @@ def test_one_click_declares_the_capability_absent_and_undo_restores_the_doubt(
     assert Page(admin.get("/services/eyes/")).shows(SENTENCE)
 
 
-def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vision_service: Service) -> None:
-    """For a week after a dismissal, further rejections are ignored.
-
-    The declared capability is kept, and the dismissal is audited.
-    """
+def test_dismissed_doubt_is_ignored_for_a_week_and_then_raised_again(
+    admin: Client, key: str, vision_service: Service
+) -> None:
+    """The declared capability is kept, and the dismissal is audited."""
     refuse_once(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
     assert answer["Location"] == "/"
@@ -124,7 +123,7 @@ def test_dismissed_doubt_is_shown_again_after_a_week(admin: Client, key: str, vi
     assert Page(admin.get("/")).shows(SENTENCE)
 
 
-def test_requests_without_files_or_with_other_failures_flag_nothing(
+def test_requests_without_files_or_with_other_failures_raise_no_doubt(
     key: str, vision_service: Service, lab: Lab
 ) -> None:
     post(key, chat_body("hello", model="eyes"))
@@ -135,7 +134,7 @@ def test_requests_without_files_or_with_other_failures_flag_nothing(
     assert not Drift.objects.exists()
 
 
-def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision_service: Service) -> None:
+def test_probe_that_contradicts_a_declared_capability_raises_a_doubt(admin: Client, vision_service: Service) -> None:
     admin.post("/probe/eyes/")
     assert dict(Drift.objects.values_list("capability", "kind")) == {"vision": "denied", "audio": "denied"}
     page = Page(admin.get("/services/eyes/"))
@@ -143,7 +142,7 @@ def test_a_probe_that_contradicts_a_declaration_is_a_doubt(admin: Client, vision
     assert page.button("It does not read images")
 
 
-def test_a_viewer_sees_the_doubt_and_decides_nothing(viewer: Client, key: str, vision_service: Service) -> None:
+def test_viewer_sees_a_doubt_but_cannot_resolve_it(viewer: Client, key: str, vision_service: Service) -> None:
     refuse_once(key)
     page = Page(viewer.get("/services/eyes/"))
     assert page.shows(SENTENCE)

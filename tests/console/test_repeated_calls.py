@@ -21,7 +21,9 @@ def repeated_requests(key: str) -> tuple[Any, Any]:
     return logged(first), logged(second)
 
 
-def test_the_page_of_a_replay_links_to_the_original_and_has_no_cost(admin: Client, repeated_requests: Any) -> None:
+def test_page_of_a_replayed_response_links_to_the_original_and_shows_no_cost(
+    admin: Client, repeated_requests: Any
+) -> None:
     original, row = repeated_requests
     for language, expected in (("en", "No model was called again."), ("zh-hans", "没有再次调用模型。")):
         with translation.override(language):
@@ -32,13 +34,13 @@ def test_the_page_of_a_replay_links_to_the_original_and_has_no_cost(admin: Clien
         assert f"/requests/{original.pk}/" in page.link_urls
 
 
-def test_the_list_shows_a_repeated_call_as_a_replay(admin: Client, repeated_requests: Any) -> None:
+def test_request_list_marks_a_repeated_call_as_a_replay(admin: Client, repeated_requests: Any) -> None:
     rows = Page(admin.get("/requests/")).table_rows
     replays = [row for row in rows if row.shows(f"{repeated_requests[0].pk}: replay")]
     assert [row.chip("replay").tone for row in replays] == ["ok"]
 
 
-def test_the_api_names_the_original_of_a_repeated_call(caller: Any, repeated_requests: Any, key: str) -> None:
+def test_api_names_the_original_of_a_repeated_call(caller: Any, repeated_requests: Any, key: str) -> None:
     answer = AgentProgram("text-agent", key).get(f"/requests/{repeated_requests[1].pk}").json()
     assert answer["answer"] == {"replayOf": repeated_requests[0].pk}
     assert answer["attempts"] == []

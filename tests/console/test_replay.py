@@ -19,7 +19,7 @@ def simulation_page(request_id: str, browser: Client) -> Page:
     return Page(browser.get("/simulate/", {"request": request_id}))
 
 
-def test_a_recorded_request_is_simulated_with_its_message_and_files(key: str, admin, viewer):
+def test_recorded_request_is_simulated_with_message_and_files(key: str, admin, viewer):
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     part = {"type": "file", "file": {"file_id": row.ref}}
@@ -32,7 +32,7 @@ def test_a_recorded_request_is_simulated_with_its_message_and_files(key: str, ad
     assert "Which colour is noon?" not in response_text(viewer.get("/simulate/", {"request": request.pk}))
 
 
-def test_a_recorded_request_is_simulated_without_a_deleted_file(key: str, admin):
+def test_recorded_request_is_simulated_without_a_deleted_file(key: str, admin):
     installation.record_bodies(SYSTEM, True)
     row = store_bytes(SYSTEM, PNG, owner="text-agent", filename="dot.png", declared="image/png")
     response = post(key, chat_body({"type": "file", "file": {"file_id": row.ref}}, model="task:design"))
@@ -42,7 +42,7 @@ def test_a_recorded_request_is_simulated_without_a_deleted_file(key: str, admin)
     assert simulation_page(request.pk, admin).shows("文件处理失败: dot.png")
 
 
-def test_an_unrecorded_request_is_simulated_with_its_files(key: str, admin, viewer):
+def test_unrecorded_request_is_simulated_with_files_only(key: str, admin, viewer):
     """The request log names the artifacts even if messages are not recorded.
 
     A viewer gets placeholders of the same kind and size.

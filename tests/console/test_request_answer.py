@@ -50,7 +50,7 @@ def request_row(db: Any) -> RequestLog:
         ("zh-hans", ["模型生成的内容", "未存储", "它曾被存储，现已删除或过期。", "它位于其他地址，未被下载。"]),
     ],
 )
-def test_a_requests_page_links_to_generated_media_or_says_why_not(
+def test_request_page_links_to_generated_media_or_names_the_reason_for_their_absence(
     admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
     stored = store_bytes(SYSTEM, PICTURE, filename="image.png")
@@ -72,7 +72,7 @@ def test_a_requests_page_links_to_generated_media_or_says_why_not(
         ("zh-hans", ["读自缓存 20", "思考 7", "提供商原文：", "服务等级 flex"]),
     ],
 )
-def test_a_requests_page_shows_finish_reason_and_token_details(
+def test_request_page_shows_finish_reason_and_token_details(
     admin: Client, request_row: RequestLog, language: str, expected: list[str]
 ) -> None:
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language

@@ -46,13 +46,13 @@ VALUES = st.text("abcdefghijklmnopqrstuvwxyz0123456789/-_. 路由", min_size=1).
 
 
 @given(st.dictionaries(st.sampled_from(["task", "provider", "model", "agent"]), VALUES))
-def test_parsing_the_text_of_a_search_returns_the_same_search(terms: dict[str, str]) -> None:
+def test_search_text_round_trips_through_the_parser(terms: dict[str, str]) -> None:
     search = Search(tuple(terms.items()))
     assert parse(search.to_text(), NOW) == search
 
 
 @given(st.text())
-def test_any_query_is_parsed_without_an_error(query: str) -> None:
+def test_search_parser_accepts_any_query(query: str) -> None:
     search = parse(query, NOW)
     assert {key for key, _ in search.values} <= set(KEYS)
 
@@ -61,7 +61,7 @@ def test_any_query_is_parsed_without_an_error(query: str) -> None:
     ("query", "problem"),
     [("color:red", "color"), ("since:soon", "soon"), ("status:$$", "$$"), ("task:", "task")],
 )
-def test_invalid_search_term_is_named(query: str, problem: str) -> None:
+def test_search_parser_reports_invalid_terms(query: str, problem: str) -> None:
     search = parse(f"{query} agent:a", NOW)
     assert problem in search.problems[0]
     assert search.values == (("agent", "a"),)
@@ -77,7 +77,7 @@ def test_invalid_search_term_is_named(query: str, problem: str) -> None:
         ("999999w", None),
     ],
 )
-def test_a_time_is_relative_or_a_date(text: str, expected: datetime | None) -> None:
+def test_search_times_are_relative_or_dates(text: str, expected: datetime | None) -> None:
     """`1h` means one hour ago, and a date means that date. Any other text gives None."""
     assert moment(text, NOW) == expected
 
@@ -129,7 +129,7 @@ def found_ids(admin: Client, query: str, **parameters: str) -> list[str]:
     return [row_urls[0].split("/")[2] for row_urls in urls]
 
 
-def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
+def test_each_search_key_narrows_the_list(admin: Client) -> None:
     log_design_request()
     log_request("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     log_request("req_good", 3, provider="echo", model="echo-text")
@@ -147,7 +147,7 @@ def test_each_key_of_the_search_narrows_the_list(admin: Client) -> None:
     assert found_ids(admin, "req_g") == ["req_good"]
 
 
-def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
+def test_search_finds_requests_by_a_leaked_key(demo: None, admin: Client) -> None:
     """The key or its public part also finds calls on behalf of an agent that the key's agent created."""
     key = create_key("vision-agent")
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
@@ -170,14 +170,14 @@ def test_a_leaked_key_finds_its_requests(demo: None, admin: Client) -> None:
         ("color:", []),
     ],
 )
-def test_the_last_word_is_completed_and_the_text_before_it_is_kept(query: str, expected: list[str]) -> None:
+def test_suggestions_complete_the_last_word_and_keep_the_preceding_text(query: str, expected: list[str]) -> None:
     suggestions = suggest(query, {"task": ["old design", "planning", "design"]})
     assert [suggestion.replace('"', "") for suggestion in suggestions] == [
         suggestion.replace('"', "") for suggestion in expected
     ]
 
 
-def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
+def test_newer_requests_are_counted_and_announced_only_once(admin: Client) -> None:
     first = log_request("req_1", 5)
     after = search.write_cursor(first)
     log_request("req_old", 9)
@@ -190,7 +190,7 @@ def test_newer_requests_are_counted_and_announced_once(admin: Client) -> None:
     assert search.count_newer(parse(""), "nonsense") == 0
 
 
-def test_following_new_requests_can_be_paused(admin: Client) -> None:
+def test_polling_for_new_requests_can_be_paused(admin: Client) -> None:
     log_request("req_1", 5)
     newer = reverse("requests_newer")
 
@@ -207,7 +207,7 @@ def test_following_new_requests_can_be_paused(admin: Client) -> None:
     assert follows(Page(admin.get(reverse("requests"), {"live": "on"})))
 
 
-def test_the_pages_of_requests_contain_every_row_once(admin: Client) -> None:
+def test_keyset_pagination_returns_every_request_exactly_once(admin: Client) -> None:
     moment = timezone.now()
     RequestLog.objects.bulk_create(
         RequestLog(
@@ -233,7 +233,9 @@ def test_the_pages_of_requests_contain_every_row_once(admin: Client) -> None:
     assert find(search, before="nonsense").rows == pages[0].rows
 
 
-def test_list_query_count_is_the_same_for_three_and_thirty(admin: Client, django_assert_num_queries: Any) -> None:
+def test_request_list_query_count_is_the_same_for_three_and_thirty_requests(
+    admin: Client, django_assert_num_queries: Any
+) -> None:
     for number in range(3):
         log_request(f"a{number}")
     admin.get(reverse("requests"))
@@ -272,7 +274,7 @@ def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
         assert "TEMP B-TREE FOR ORDER BY" not in plan
 
 
-def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
+def test_common_id_prefix_is_searched_by_scanning_the_newest_requests(db: None) -> None:
     """If few ids have the prefix, their rows are collected first.
 
     If many ids have it, the newest requests are scanned instead.
@@ -288,7 +290,7 @@ def test_an_id_prefix_that_many_share_is_found_by_scanning(db: None) -> None:
     assert [row.pk for row in find(parse("req_400")).rows] == newest
 
 
-def test_a_requests_page_has_a_summary_attempts_and_losses(admin: Client) -> None:
+def test_request_page_shows_summary_attempts_and_losses(admin: Client) -> None:
     page = Page(admin.get(reverse("request", args=[log_design_request().pk])))
     assert page.shows("deepseek-chat answered design without the image")
     assert page.shows("qwen-vl: The provider rate-limits the calls (429, 2 tries).")
@@ -298,7 +300,7 @@ def test_a_requests_page_has_a_summary_attempts_and_losses(admin: Client) -> Non
     assert page.image("Attempt timeline; the table below has the same numbers")
 
 
-def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client) -> None:
+def test_recorded_message_is_shown_only_to_administrators(admin: Client, viewer: Client) -> None:
     row = log_request("req_body", body={"messages": [{"role": "user", "content": "meet me at noon"}]})
     address = reverse("request", args=[row.pk])
     assert Page(admin.get(address)).shows("meet me at noon")
@@ -306,7 +308,7 @@ def test_a_recorded_message_is_for_administrators(admin: Client, viewer: Client)
 
 
 @pytest.mark.parametrize("column", ["sentence", "error"])
-def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
+def test_provider_text_is_escaped(admin: Client, column: str) -> None:
     row = log_request("req_xss", outcome="http_500", **{column: "<script>alert(1)</script>"})
     add_attempt(row, 0, "http_500", status=500, **{column: "<img src=x>"})
     page = Page(admin.get(reverse("request", args=[row.pk])))
@@ -314,7 +316,7 @@ def test_text_of_a_provider_is_escaped(admin: Client, column: str) -> None:
     assert not [control for control in page.controls if control.attributes.get("src") == "x"]
 
 
-def test_an_unknown_request_is_404(admin: Client) -> None:
+def test_unknown_request_returns_404(admin: Client) -> None:
     assert admin.get(reverse("request", args=["req_none"])).status_code == 404
 
 
@@ -322,7 +324,7 @@ def headline(row: RequestLog) -> str:
     return build_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
-def test_each_ending_of_a_request_has_its_own_summary(db: None) -> None:
+def test_each_request_ending_has_a_separate_summary(db: None) -> None:
     direct = log_request("1", model="gpt-4o")
     add_attempt(direct, 0, "ok")
     assert headline(direct) == "gpt-4o answered planning directly"
@@ -345,7 +347,7 @@ def test_each_ending_of_a_request_has_its_own_summary(db: None) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
-def test_a_stream_that_began_without_content_says_so(db: None, outcome: str) -> None:
+def test_page_of_a_stream_without_content_says_so(db: None, outcome: str) -> None:
     row = log_request("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     add_attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -357,7 +359,9 @@ def test_a_stream_that_began_without_content_says_so(db: None, outcome: str) -> 
 
 
 @pytest.mark.parametrize(("language", "link_text"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
-def test_one_of_several_answers_links_to_the_others(admin: Client, demo: None, language: str, link_text: str) -> None:
+def test_page_of_one_of_several_choices_links_to_the_others(
+    admin: Client, demo: None, language: str, link_text: str
+) -> None:
     for number in ("req_n", "req_n~2", "req_n~3"):
         log_request(number, answer={"choice": {"number": 2, "of": 3, "first": "req_n"}})
     page = Page(admin.get(reverse("request", args=["req_n~2"]), headers={"accept-language": language}))
@@ -367,20 +371,20 @@ def test_one_of_several_answers_links_to_the_others(admin: Client, demo: None, l
     assert {reverse("request", args=[number]) for number in ("req_n", "req_n~2", "req_n~3")} <= set(listed)
 
 
-def test_every_outcome_of_an_attempt_has_a_meaning() -> None:
+def test_every_attempt_outcome_has_an_explanation() -> None:
     assert all(explain_outcome(outcome) for outcome in [*Fault, *SkipReason, CANCELLED, "aborted"])
     assert explain_outcome("ok") == explain_outcome("none such") == ""
 
 
 @pytest.mark.parametrize("outcome", [*Fault, *SkipReason, CANCELLED, "aborted"])
-def test_every_end_of_an_attempt_has_its_advice(outcome: str) -> None:
+def test_every_attempt_outcome_has_advice(outcome: str) -> None:
     sentence, page = ADVICE[outcome]
     assert sentence
     if outcome in CALLERS_FAULTS | {CANCELLED}:
         assert page in (Remedy.NONE, Remedy.MATRIX)
 
 
-def test_a_failed_requests_page_begins_with_advice_and_a_link_to_the_fix(admin: Client, demo: None) -> None:
+def test_failed_request_page_begins_with_advice_and_a_link_to_the_fix(admin: Client, demo: None) -> None:
     row = log_request("req_bad", outcome="all_providers_failed", status=502, task_type="design")
     add_attempt(row, 0, "http_401", status=401, sentence="Incorrect API key")
     add_attempt(row, 1, "key_missing", provider="gone")
@@ -396,7 +400,7 @@ def test_a_failed_requests_page_begins_with_advice_and_a_link_to_the_fix(admin: 
     ("outcome", "fault"),
     [("upstream_400", "http_400"), ("upstream_413", "http_413"), (CANCELLED, CANCELLED), ("invalid_json", "")],
 )
-def test_for_a_callers_fault_the_page_links_to_no_provider_and_no_route(
+def test_page_of_a_request_rejected_for_a_client_error_links_to_no_provider_or_route(
     admin: Client, demo: None, outcome: str, fault: str
 ) -> None:
     row = log_request("req_bad", outcome=outcome, status=400, task_type="design", chain=[])
@@ -429,7 +433,7 @@ def test_request_without_files_mentions_no_files(admin: Client) -> None:
         ({"task_type": "", "chain": []}, ("req_1", "", "")),
     ],
 )
-def test_the_list_shows_the_requested_model_or_route(
+def test_request_list_shows_the_requested_model_or_route(
     db: None, columns: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
     name_asked = requested_target(log_request("req_1", **columns))
@@ -451,7 +455,7 @@ def test_candidates_skipped_for_the_same_reason_share_a_chip() -> None:
     ]
 
 
-def test_a_failed_request_is_red_and_a_rejected_one_is_not(admin: Client) -> None:
+def test_failed_requests_are_red_and_rejected_requests_are_not(admin: Client) -> None:
     chip = {"name": "a/b", "code": "429", "tone": "warn", "tries": 3}
     log_request("req_1", outcome="upstream_429", status=429, chain=[chip])
     (row,) = Page(admin.get(reverse("requests"))).table_rows
@@ -462,7 +466,7 @@ def test_a_failed_request_is_red_and_a_rejected_one_is_not(admin: Client) -> Non
     assert row.chip("Refused").tone == ""
 
 
-def test_every_attempt_shows_the_meaning_of_its_fault(admin: Client) -> None:
+def test_every_attempt_shows_the_explanation_of_the_fault(admin: Client) -> None:
     row = log_request("req_all", outcome="all_providers_failed", status=502, chain=[])
     meanings = [TABLE[fault].meaning for fault in Fault]
     for position, fault in enumerate(Fault):
@@ -473,7 +477,7 @@ def test_every_attempt_shows_the_meaning_of_its_fault(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("code", list(ReasonCode))
-def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
+def test_translated_delivery_reason_contains_the_same_facts(code: ReasonCode) -> None:
     facts = dict.fromkeys(
         ["capability", "mime_type", "protocol", "kind", "role", "slot", "actual", "limit", "problem"], "7"
     )
@@ -486,7 +490,7 @@ def test_a_translated_reason_contains_the_same_facts(code: ReasonCode) -> None:
     assert rendered.count("7") == sentence.count("7")
 
 
-def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -> None:
+def test_waterfall_has_a_bar_for_every_try_and_marks_the_first_content(db: None) -> None:
     """The last track shows the time without calls, so that bars and waits add up to the whole duration."""
     row = log_design_request()
     tracks = build_tracks(build_steps(list(row.attempts.order_by("position"))), row.duration_ms)
@@ -497,7 +501,7 @@ def test_the_waterfall_has_a_bar_for_every_try_and_the_first_content(db: None) -
     assert (tracks[2].bars[0].end, tracks[2].bars[1].end) == (3800, 8420)
 
 
-def test_a_skipped_candidate_has_a_grey_label_instead_of_a_bar(admin: Client) -> None:
+def test_skipped_candidate_has_a_grey_label_instead_of_a_waterfall_bar(admin: Client) -> None:
     chain = [
         {"name": "openai/a", "code": "skipped_cooling", "tone": ""},
         {"name": "openai/b", "code": "key_missing", "tone": "bad"},
@@ -521,7 +525,7 @@ def test_a_skipped_candidate_has_a_grey_label_instead_of_a_bar(admin: Client) ->
     assert (page.chip("503").tone, page.chip("skipped: no key").tone) == ("bad", "")
 
 
-def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: None) -> None:
+def test_advice_does_not_repeat_the_attempt_table(admin: Client, demo: None) -> None:
     row = log_request("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
     add_attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
@@ -541,12 +545,12 @@ def test_the_advice_does_not_repeat_the_table_of_attempts(admin: Client, demo: N
         ("file=extracted", "converted", "Document"),
     ],
 )
-def test_list_shows_the_worst_outcome_of_a_file(adaptation: str, badge: str, kind: str) -> None:
+def test_request_list_shows_the_worst_file_outcome(adaptation: str, badge: str, kind: str) -> None:
     """The outcomes from worst to best are: described, converted, native."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 
-def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client) -> None:
+def test_request_list_shows_the_columns_chosen_in_this_browser(admin: Client) -> None:
     log_request(
         "req_1", agent="writer", provider="deepseek", model="deepseek-chat", cost_nanos=2_500_000, currency="USD",
         prompt_tokens=1204, completion_tokens=380, first_content_ms=480, duration_ms=2100,
@@ -570,7 +574,7 @@ def test_the_list_has_the_columns_that_were_chosen_in_this_browser(admin: Client
     assert headings() == usual
 
 
-def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -> None:
+def test_filters_chosen_in_the_form_equal_typed_search_terms(admin: Client, demo: None) -> None:
     fields = {"form": "1", "q": "status:failed agent:old user:u1", "agent": "writer one", "files": "described"}
     answer = admin.get(reverse("requests"), {**fields, "since": "7d"})
     page = admin.get(answer.url)
@@ -594,10 +598,10 @@ def test_a_chosen_filter_is_the_same_as_a_typed_one(admin: Client, demo: None) -
         ({"from": "", "until": ""}, ""),
     ],
 )
-def test_a_relative_time_is_shown_as_a_date_in_the_form(
+def test_filter_form_shows_a_relative_time_as_a_date(
     chosen: dict[str, str], typed: str, admin: Client, demo: None
 ) -> None:
-    """The form shows a relative time such as `90m` as a date, since its fields accept only dates."""
+    """The fields of the form accept only dates."""
     form = admin.get(reverse("requests"), {"q": "until:5m since:90m"}).context["form"]
     shown = {"from": form["from"], "until": form["until"]}
     assert all(shown.values())
@@ -606,7 +610,7 @@ def test_a_relative_time_is_shown_as_a_date_in_the_form(
     assert sorted(admin.get(answer.url).context["typed"].split()) == sorted(typed.split())
 
 
-def test_a_field_of_the_form_suggests_at_most_20_names(admin: Client, demo: None) -> None:
+def test_filter_form_field_suggests_at_most_20_names(admin: Client, demo: None) -> None:
     words = reverse("requests_words")
 
     def suggestions(**typed: str) -> list[str]:
@@ -627,7 +631,7 @@ def test_a_field_of_the_form_suggests_at_most_20_names(admin: Client, demo: None
         ("described", ["described"]),
     ],
 )
-def test_requests_are_found_by_the_form_of_their_files(admin: Client, form: str, expected: list[str]) -> None:
+def test_search_finds_requests_by_file_delivery_form(admin: Client, form: str, expected: list[str]) -> None:
     log_request("native", 1, adaptation="image=native:2")
     log_request("cut", 2, adaptation="text=inlined:cut")
     log_request("extracted", 3, adaptation="file=extracted")

@@ -78,7 +78,7 @@ def expected_counts(number: int, extra: int) -> Counter[Outcome]:
     return whole
 
 
-def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
+def test_chart_counts_all_requests_by_outcome(now: datetime) -> None:
     assert count_outcomes("", now) == expected_counts(20, 20)
     while usage_rollups().fold_next(now):
         pass
@@ -87,12 +87,12 @@ def test_all_requests_are_counted_by_outcome(now: datetime) -> None:
 
 
 @pytest.mark.parametrize("typed", ["surface:v1", "provider:echo", "agent:ann surface:v1", "model:echo"])
-def test_other_searches_are_counted_by_rows(now: datetime, typed: str) -> None:
+def test_searches_outside_the_roll_ups_are_counted_from_rows(now: datetime, typed: str) -> None:
     """Roll-ups contain neither the API surface nor the called provider, so rows are counted for these searches."""
     assert count_outcomes(typed, now) == expected_counts(20, 0 if "ann" in typed else 20)
 
 
-def test_a_partial_day_is_counted_in_part(now: datetime) -> None:
+def test_only_requests_within_the_searched_part_of_a_day_are_counted(now: datetime) -> None:
     cut = f"{now - 10 * DAY:%Y-%m-%d}T12:00"
     assert count_outcomes(f"since:{cut}", now) == expected_counts(10, 11)
     assert count_outcomes(f"until:{cut}", now) == expected_counts(10, 9)
@@ -109,7 +109,7 @@ def test_a_partial_day_is_counted_in_part(now: datetime) -> None:
         ("503", {Outcome.FAILED}),
     ],
 )
-def test_a_search_for_an_ending_counts_this_ending(now: datetime, word: str, expected: set[Outcome]) -> None:
+def test_status_search_counts_only_matching_outcomes(now: datetime, word: str, expected: set[Outcome]) -> None:
     search = parse(f"status:{word}", now)
     counted = count_outcomes(f"status:{word}", now)
     assert set(counted) <= expected
@@ -120,7 +120,7 @@ def list_bars(page: Page) -> list[Control]:
     return [item for item in page.items if item.shows("total ")]
 
 
-def test_a_bar_links_to_the_requests_it_counts(viewer: Client, now: datetime) -> None:
+def test_chart_bar_links_to_the_counted_requests(viewer: Client, now: datetime) -> None:
     typed, spans = "agent:ann", []
     for _step in range(3):
         bars = list_bars(Page(viewer.get("/volume/requests/", {"q": typed})))
@@ -132,7 +132,7 @@ def test_a_bar_links_to_the_requests_it_counts(viewer: Client, now: datetime) ->
     assert spans == [today, f"{today} 09:00–10:00", f"{today} 09:10–09:15"]
 
 
-def test_sums_that_outlast_the_log_are_not_counted(now: datetime) -> None:
+def test_roll_ups_of_deleted_requests_are_not_counted(now: datetime) -> None:
     RequestLog.objects.filter(started_at__lt=now - 3 * DAY).delete()
     assert count_outcomes("", now) == expected_counts(3, 3)
 
@@ -147,13 +147,13 @@ def test_only_the_newest_days_of_a_large_log_are_counted(
     assert page.shows(f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on")
 
 
-def test_the_list_loads_its_chart_and_links_to_it(viewer: Client, now: datetime) -> None:
+def test_request_list_loads_the_chart_and_links_to_its_page(viewer: Client, now: datetime) -> None:
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
     assert url in page.link_urls
 
 
-def test_the_charts_links_work_with_and_without_htmx(viewer: Client, now: datetime) -> None:
+def test_chart_links_work_with_and_without_htmx(viewer: Client, now: datetime) -> None:
     url = "/volume/requests/?q=agent%3Aann"
     part = Page(viewer.get(url, headers={"HX-Request": "true"}))
     assert not part.is_document
@@ -163,11 +163,11 @@ def test_the_charts_links_work_with_and_without_htmx(viewer: Client, now: dateti
     assert Page(viewer.get(url)).heading("Requests over time")
 
 
-def test_a_chart_without_a_request_says_so(viewer: Client, now: datetime) -> None:
+def test_chart_without_requests_shows_a_message(viewer: Client, now: datetime) -> None:
     assert Page(viewer.get("/volume/requests/", {"q": "agent:unknown"})).shows("No request matches")
 
 
-def test_a_young_log_is_shown_as_a_day(viewer: Client, now: datetime) -> None:
+def test_chart_of_a_new_log_covers_a_day(viewer: Client, now: datetime) -> None:
     """If the search has no time range, the chart shows 25 hours."""
     RequestLog.objects.filter(started_at__lt=now - HOUR).delete()
     assert len(list_bars(Page(viewer.get("/volume/requests/")))) == 25
@@ -208,7 +208,7 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     assert len(chosen) == 2  # These are the selected time range and the selected kind of values.
 
 
-def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client) -> None:
+def test_collapsed_chart_is_one_line_with_totals_and_trend(admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get("/routes/design/"))
     (summary,) = [one for one in page.controls if one.tag == "summary" and one.control("over-time-strip")]
@@ -221,7 +221,7 @@ def test_a_collapsed_chart_is_a_line_with_its_totals_and_its_trend(admin: Client
 
 
 @pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART[:3])
-def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
+def test_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
     """The chart does not query the whole log to find a call.
 
     A page without requests reserves no space for the chart.
@@ -237,7 +237,7 @@ def test_the_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: s
     assert page.shows("Last request:")
 
 
-def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
+def test_day_with_too_many_requests_is_counted_from_the_newest_hours(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The number of rows read for a chart is limited, but a chart is never empty."""
@@ -249,7 +249,7 @@ def test_a_day_with_too_many_requests_is_counted_from_its_newest_hours(
     assert counted.since < found[1]
 
 
-def test_a_bar_cut_by_the_search_links_only_to_what_it_counts(now: datetime, admin: Client) -> None:
+def test_partially_searched_bar_links_only_to_the_counted_requests(now: datetime, admin: Client) -> None:
     bars = list_bars(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
     searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.link_urls]
     untils = {search.partition("until:")[2] for search in searches}

@@ -58,7 +58,7 @@ def outcomes_region(admin: Client, number: int) -> Control:
     return revision_page(admin, number).region("Request outcomes")
 
 
-def test_a_revision_that_made_requests_fail_shows_it_and_offers_undo(admin: Client, demo: None) -> None:
+def test_revision_followed_by_failures_shows_the_effect_and_offers_undo(admin: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 40, 50, failures=20)
     log_requests(number, 5, 5, task="planning")
@@ -71,7 +71,7 @@ def test_a_revision_that_made_requests_fail_shows_it_and_offers_undo(admin: Clie
     assert str(TaskRoute.objects.get(task_type="design").candidates.all()[0]) == "echo/echo-503"
 
 
-def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
+def test_effect_of_a_revision_with_too_few_requests_is_undecided(admin: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 4, 4, failures=4)
     outcomes = outcomes_region(admin, number)
@@ -80,7 +80,7 @@ def test_too_few_requests_are_marked_as_such(admin: Client, demo: None) -> None:
     assert not revision_page(admin, number).form(reverse("undo", args=[number]))
 
 
-def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Client, demo: None) -> None:
+def test_comparison_window_ends_at_the_next_revision_of_the_same_routes(admin: Client, demo: None) -> None:
     """The page then offers to restore the revision before the first of the two, which reverts both."""
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
@@ -98,13 +98,13 @@ def test_a_window_ends_where_another_revision_touches_the_same_routes(admin: Cli
     assert outcomes.link(f"Restore revision {first - 1}")
 
 
-def test_requests_of_a_process_with_the_previous_revision_count_on_neither_side(admin: Client, demo: None) -> None:
+def test_requests_served_with_the_previous_revision_after_a_change_are_not_counted(admin: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 0, 25, revision=number - 1)
     assert outcomes_region(admin, number).shows("0 before, 0 after")
 
 
-def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -> None:
+def test_revisions_that_change_no_route_show_no_effect(admin: Client, demo: None) -> None:
     save_alias(ADA, "gpt-4o", "task:default")
     number = Revision.objects.latest("number").number
     assert not revision_page(admin, number).heading("Request outcomes")
@@ -113,7 +113,7 @@ def test_revisions_that_touch_no_route_show_nothing(admin: Client, demo: None) -
     assert Page(admin.get(address)).controls == []
 
 
-def test_a_history_line_shows_a_significant_effect_and_links_to_it(admin: Client, demo: None) -> None:
+def test_history_line_shows_and_links_to_a_significant_effect(admin: Client, demo: None) -> None:
     number = change_design()
     address = reverse("revision", args=[number]) + "?effect"
     line = Page(admin.get(reverse("history"))).row(str(number)).loading(address)
@@ -130,17 +130,17 @@ def test_a_history_line_shows_a_significant_effect_and_links_to_it(admin: Client
     assert Page(admin.get(address)).text == ""
 
 
-def test_viewer_is_offered_no_undo(viewer: Client, demo: None) -> None:
+def test_viewer_is_offered_no_undo_of_a_harmful_revision(viewer: Client, demo: None) -> None:
     number = change_design()
     log_requests(number, 40, 50, failures=20)
     assert outcomes_region(viewer, number).row("failed").shows("40 %")
     assert not revision_page(viewer, number).form(reverse("undo", args=[number]))
 
 
-def test_busy_routes_are_compared_only_near_the_revision(
+def test_number_of_compared_requests_of_busy_routes_is_limited(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The number of compared requests is limited, and a single log query suffices."""
+    """A single log query suffices."""
     monkeypatch.setattr(effects, "MAX_REQUESTS", 25)
     number = change_design()
     address = reverse("revision", args=[number])
@@ -155,7 +155,7 @@ def test_busy_routes_are_compared_only_near_the_revision(
     assert outcomes.shows("only requests closest")
 
 
-def test_a_revision_of_many_routes_names_five_and_counts_the_others(
+def test_effect_of_a_revision_of_many_routes_names_five_and_counts_the_others(
     admin: Client, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(effects, "MAX_ROUTES", 6)

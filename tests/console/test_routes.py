@@ -56,20 +56,20 @@ def candidate_names(task_type: str) -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
 
 
-def test_list_opens_with_the_current_state(admin: Client, demo: None) -> None:
+def test_route_list_begins_with_the_current_state(admin: Client, demo: None) -> None:
     page = Page(admin.get(reverse("routes")))
     assert page.shows("6 task routes are working")
     assert "chapter_generation" in page.rows
     assert page.row("design").shows("Candidate 3 gets images as descriptions")
 
 
-def test_the_list_without_a_route_explains_routes(admin: Client) -> None:
+def test_empty_route_list_explains_routes(admin: Client) -> None:
     page = Page(admin.get(reverse("routes")))
     assert reverse("route_new") in page.link_urls
     assert page.shows("Start with the route named default")
 
 
-def test_the_list_makes_the_same_queries_for_three_and_for_thirty_routes(admin: Client, demo: None) -> None:
+def test_route_list_query_count_is_the_same_for_three_and_thirty_routes(admin: Client, demo: None) -> None:
     counts = []
     for count in (3, 27):
         already = TaskRoute.objects.count()
@@ -79,7 +79,7 @@ def test_the_list_makes_the_same_queries_for_three_and_for_thirty_routes(admin: 
     assert counts[0] == counts[1]
 
 
-def test_switching_a_route_returns_its_row_with_undo(admin: Client, demo: None) -> None:
+def test_switching_a_route_returns_the_row_with_undo(admin: Client, demo: None) -> None:
     answer = admin.post(reverse("route_enabled", args=["design"]), {}, headers={"HX-Request": "true"})
     assert not TaskRoute.objects.get(task_type="design").enabled
     row = Page(answer)
@@ -94,14 +94,14 @@ def test_switching_a_route_returns_its_row_with_undo(admin: Client, demo: None) 
     assert TaskRoute.objects.get(task_type="design").enabled
 
 
-def test_a_first_candidate_that_is_skipped_is_not_called_primary(admin: Client, demo: None) -> None:
+def test_skipped_first_candidate_is_not_labelled_primary(admin: Client, demo: None) -> None:
     cards = [("1", "openai/gpt-5.6-sol", ""), ("2", "echo/echo-text", "")]
     page = Page(admin.post(route_url("design"), draft(*cards, act="check")))
     primary = [item.hidden("card") for item in page.items if item.hidden("card") and item.shows("Primary")]
     assert primary == ["2"]
 
 
-def test_the_editor_names_a_candidates_losses_before_its_card(admin: Client, demo: None) -> None:
+def test_editor_names_the_losses_of_a_candidate_before_its_card(admin: Client, demo: None) -> None:
     page = Page(admin.get(route_url("design")))
     loss = page.shows("From here on, images arrive as descriptions")
     cards = [control for control in page.controls if control is loss or control.attributes.get("name") == "card"]
@@ -118,7 +118,7 @@ def test_the_editor_names_a_candidates_losses_before_its_card(admin: Client, dem
         ({"remove": "2"}, ["1", "3"]),
     ],
 )
-def test_buttons_change_the_draft_and_nothing_else(
+def test_move_and_remove_buttons_change_only_the_draft(
     admin: Client, demo: None, press: dict[str, str], order: list[str]
 ) -> None:
     before = Revision.objects.count()
@@ -135,7 +135,7 @@ def test_buttons_change_the_draft_and_nothing_else(
         ({"pick": "echo/"}, ""),
     ],
 )
-def test_a_candidate_is_added_from_a_service_or_a_provider(
+def test_candidate_is_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
     answer = admin.post(route_url("design"), design(act="add", **fields))
@@ -143,7 +143,7 @@ def test_a_candidate_is_added_from_a_service_or_a_provider(
     assert (len(answer.context["draft"].cards), card.id, card.model or "") == (4, "4", added)
 
 
-def test_an_unknown_candidate_is_rejected_at_its_field(admin: Client, demo: None) -> None:
+def test_unknown_candidate_is_rejected_at_the_field(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(act="check", pick="ecko/text"))
     pick = Page(answer).control("pick")
     assert pick
@@ -159,13 +159,13 @@ def test_an_unknown_candidate_is_rejected_at_its_field(admin: Client, demo: None
     assert (field.attributes["value"], "aria-invalid" in field.attributes) == ("", False)
 
 
-def test_a_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
+def test_candidate_without_a_service_is_marked_text_only(admin: Client, demo: None) -> None:
     """The capabilities of such a candidate are unknown."""
     answer = admin.post(route_url("design"), design(act="add", pick="echo/echo-new"))
     assert Page(answer).shows("Text only: no model service")
 
 
-def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> None:
+def test_save_bar_describes_the_changes(admin: Client, demo: None) -> None:
     data = draft(
         ("1", DESIGN[0], ""), ("3", DESIGN[2], "0.5"), ("2", DESIGN[1], ""), retries="0", version=1, act="check"
     )
@@ -178,7 +178,7 @@ def test_the_save_bar_names_the_changes_in_words(admin: Client, demo: None) -> N
         assert change in bar
 
 
-def test_with_htmx_the_response_to_a_draft_is_only_the_form(admin: Client, demo: None) -> None:
+def test_htmx_response_to_a_draft_contains_only_the_form(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(move="3:up"), headers={"HX-Request": "true"})
     page = Page(answer)
     assert not page.is_document
@@ -186,7 +186,7 @@ def test_with_htmx_the_response_to_a_draft_is_only_the_form(admin: Client, demo:
     assert ids.index("chain") < ids.index("savebar")
 
 
-def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
+def test_saving_a_route_creates_one_revision_with_undo(admin: Client, demo: None) -> None:
     before = Revision.objects.count()
     data = draft(("2", DESIGN[1], "0"), ("1", DESIGN[0], ""), version=1, act="save", preset="resilient", deadline="30")
     answer = admin.post(route_url("design"), data, follow=True)
@@ -200,7 +200,7 @@ def test_saving_makes_one_revision_with_undo(admin: Client, demo: None) -> None:
     assert candidate_names("design") == DESIGN
 
 
-def test_a_route_can_refuse_to_drop_parameters(admin: Client, demo: None) -> None:
+def test_route_can_refuse_to_drop_parameters(admin: Client, demo: None) -> None:
     bar = Page(admin.post(route_url("design"), design(on_drop="refuse"))).control("savebar")
     assert bar
     assert bar.shows("what may be left out")
@@ -211,7 +211,7 @@ def test_a_route_can_refuse_to_drop_parameters(admin: Client, demo: None) -> Non
     assert TaskRoute.objects.get(task_type="design").on_drop == ""
 
 
-def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) -> None:
+def test_saving_an_unchanged_route_creates_no_revision(admin: Client, demo: None) -> None:
     before = Revision.objects.count()
     for task_type in ("design", "planning"):
         page = admin.get(route_url(task_type))
@@ -235,7 +235,7 @@ def test_saving_without_a_change_makes_no_revision(admin: Client, demo: None) ->
         ({"deadline": "x"}, "Enter a number"),
     ],
 )
-def test_an_invalid_field_keeps_every_entry_and_shows_the_reason(
+def test_invalid_route_form_keeps_every_value_and_shows_the_reason(
     admin: Client, demo: None, fields: dict[str, str], error: str
 ) -> None:
     answer = admin.post(route_url("design"), design(3, 1, 2, act="save", **fields))
@@ -245,13 +245,13 @@ def test_an_invalid_field_keeps_every_entry_and_shows_the_reason(
     assert candidate_names("design") == DESIGN
 
 
-def test_a_route_needs_a_candidate(admin: Client, demo: None) -> None:
+def test_saving_a_route_without_a_candidate_is_rejected(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), {"act": "save", "preset": "seed", "version": 1})
     assert answer.status_code == 422
     assert "needs a candidate" in Page(answer).alert
 
 
-def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -> None:
+def test_conflicting_save_returns_409_and_shows_both_versions(admin: Client, demo: None) -> None:
     data = design(3, 2, 1, act="save")
     row = TaskRoute.objects.get(task_type="design")
     save_route(ADA, row, [CandidateSpec("echo", "echo-text")])
@@ -266,7 +266,7 @@ def test_conflicting_save_is_shown_beside_the_draft(admin: Client, demo: None) -
     assert candidate_names("design") == DESIGN[::-1]
 
 
-def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> None:
+def test_new_route_is_a_draft_until_saved(admin: Client, demo: None) -> None:
     data = draft(("1", "echo/echo-text", ""), act="save", task_type="reviewing")
     assert admin.post(reverse("route_new"), data).status_code == 302
     assert candidate_names("reviewing") == ["echo/echo-text"]
@@ -275,7 +275,7 @@ def test_a_new_route_is_a_draft_until_it_is_saved(admin: Client, demo: None) -> 
     assert "A task route with this name already exists" in Page(response).alert
 
 
-def test_a_candidates_extra_body_and_unknown_fields_are_kept(admin: Client, demo: None) -> None:
+def test_saving_preserves_extra_body_and_unknown_fields_of_a_candidate(admin: Client, demo: None) -> None:
     row = TaskRoute.objects.get(task_type="design")
     candidate = CandidateSpec("echo", "echo-text", extra_body={"top_k": 3}, extra={"note": "kept"})
     save_route(ADA, row, [candidate, CandidateSpec("echo", "echo-vision")])
@@ -286,7 +286,7 @@ def test_a_candidates_extra_body_and_unknown_fields_are_kept(admin: Client, demo
     assert (last.extra_body, last.extra, last.temperature) == ({"top_k": 3}, {"note": "kept"}, 0.1)
 
 
-def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(admin: Client, demo: None) -> None:
+def test_request_fields_of_a_candidate_are_edited_on_its_card_and_move_with_the_card(admin: Client, demo: None) -> None:
     """This holds even if the candidate's model occurs twice in the chain.
 
     A value that is not an object is rejected.
@@ -310,7 +310,7 @@ def test_a_candidates_own_request_fields_are_set_on_its_card_and_move_with_it(ad
     assert routing_value(snapshot.current().configuration)["routing"]["design"]["primary"] == {"extraBody": {"seed": 1}}
 
 
-def test_a_routes_own_error_rule_overrides_the_preset(admin: Client, demo: None) -> None:
+def test_error_rule_of_a_route_overrides_the_preset(admin: Client, demo: None) -> None:
     answer = admin.post(route_url("design"), design(act="check", **{"on-404": "next"}))
     rows = {row.word: row for row in answer.context["policy"]}
     assert (rows["404"].action, rows["404"].own, rows["422"].action) == ("next", "next", "raise")
@@ -318,7 +318,7 @@ def test_a_routes_own_error_rule_overrides_the_preset(admin: Client, demo: None)
     assert TaskRoute.objects.get(task_type="design").on_error == {"404": "next"}
 
 
-def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, demo: None) -> None:
+def test_pasted_error_shows_the_error_class_and_the_resulting_action(admin: Client, demo: None) -> None:
     """The gateway's own classifier determines the error class."""
     text = 'HTTP 429 {"error":{"code":"insufficient_quota","message":"You exceeded your current quota"}}'
     pasted = admin.post(route_url("design"), design(act="explain", error=text)).context["pasted"]
@@ -338,12 +338,12 @@ def test_a_pasted_error_shows_its_class_and_what_would_happen(admin: Client, dem
         ("{broken", Fault.HTTP_500),
     ],
 )
-def test_errors_as_logs_show_them_are_classified(text: str, fault: Fault) -> None:
+def test_pasted_errors_in_common_log_formats_are_classified(text: str, fault: Fault) -> None:
     assert failure_in(text).fault is fault
 
 
 @pytest.mark.parametrize("act", ["save", "check"])
-def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo: None, act: str) -> None:
+def test_viewer_can_see_routes_but_not_change_them(admin: Client, viewer: Client, demo: None, act: str) -> None:
     page = viewer.get(route_url("design"))
     assert Page(admin.post(route_url("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None
@@ -354,7 +354,7 @@ def test_a_viewer_reads_and_changes_nothing(admin: Client, viewer: Client, demo:
 
 
 @pytest.mark.parametrize("name", ["planning", "写作", "a/b", "..", "new", "~x", "constructor", "100% ?#", "a b"])
-def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
+def test_route_page_works_for_any_task_type_name(admin: Client, demo: None, name: str) -> None:
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
@@ -363,7 +363,7 @@ def test_any_task_type_has_a_page(admin: Client, demo: None, name: str) -> None:
     assert admin.get(reverse("routes")).status_code == 200
 
 
-def test_an_unknown_route_is_404(admin: Client) -> None:
+def test_unknown_route_returns_404(admin: Client) -> None:
     assert admin.get(route_url("gone")).status_code == 404
     assert admin.get("/routes/~!!/").status_code == 404
 
@@ -375,27 +375,27 @@ def test_deleting_a_route_can_be_undone(admin: Client, demo: None) -> None:
     assert candidate_names("design") == DESIGN
 
 
-def test_the_default_route_cannot_be_deleted_and_its_page_says_why(admin: Client, demo: None) -> None:
+def test_default_route_cannot_be_deleted_and_the_page_shows_the_reason(admin: Client, demo: None) -> None:
     assert Page(admin.get(route_url("default"))).region("Delete task route").shows("it must stay")
     admin.post(reverse("route_delete", args=["default"]))
     assert TaskRoute.objects.filter(task_type="default").exists()
 
 
-def test_an_alias_is_added_and_deleted(admin: Client, demo: None) -> None:
+def test_alias_can_be_added_and_deleted(admin: Client, demo: None) -> None:
     admin.post(reverse("alias"), {"name": "*", "target": "task:default"})
     assert Alias.objects.get().target == "task:default"
     admin.post(reverse("alias"), {"remove": "*"})
     assert not Alias.objects.exists()
 
 
-def test_an_alias_of_an_unknown_target_is_rejected_at_its_field(admin: Client, demo: None) -> None:
+def test_alias_of_an_unknown_target_is_rejected_at_the_field(admin: Client, demo: None) -> None:
     refused = admin.post(reverse("alias"), {"name": "gpt-4o", "target": "task:gone"})
     assert refused.status_code == 422
     assert Page(refused).shows("No task route or model service has this name")
     assert not Alias.objects.exists()
 
 
-def test_many_aliases_are_listed_in_pages_in_natural_order(admin: Client, demo: None) -> None:
+def test_aliases_are_paginated_in_natural_order(admin: Client, demo: None) -> None:
     for number in range(40):
         Alias.objects.create(name=f"alias-{number}", target=("task:default", "text-model")[number == 7])
     snapshot.refresh()
@@ -411,7 +411,7 @@ def test_many_aliases_are_listed_in_pages_in_natural_order(admin: Client, demo: 
     assert "/aliases/" in Page(admin.get("/routes/")).link_urls
 
 
-def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, demo: None) -> None:
+def test_fields_suggest_the_best_matches_for_the_typed_text(admin: Client, demo: None) -> None:
     """At most twenty options are suggested, first those that begin with the typed text.
 
     An alias can lead to a route or to a service, so both are suggested.
@@ -419,17 +419,17 @@ def test_a_field_is_offered_the_best_matches_of_what_is_typed(admin: Client, dem
     for number in range(30):
         TaskRoute.objects.create(task_type=f"re-{number}", position=100 + number)
     snapshot.refresh()
-    assert len(options_at(admin, "/options/task/?task=RE-")) == 20
-    assert options_at(admin, "/options/target/?target=text") == ["text-model", "echo-text"]
-    assert "task:planning" in options_at(admin, "/options/target/?target=planning")
+    assert len(suggested_options(admin, "/options/task/?task=RE-")) == 20
+    assert suggested_options(admin, "/options/target/?target=text") == ["text-model", "echo-text"]
+    assert "task:planning" in suggested_options(admin, "/options/target/?target=planning")
     assert admin.get("/options/secret/").status_code == 404
 
 
-def options_at(client: Client, address: str) -> list[str]:
+def suggested_options(client: Client, address: str) -> list[str]:
     return [control.value for control in Page(client.get(address)).controls if control.tag == "option"]
 
 
-def test_simulating_a_task_without_a_route_names_the_default_route(admin: Client, demo: None) -> None:
+def test_simulating_a_task_type_without_a_route_names_the_default_route(admin: Client, demo: None) -> None:
     page = Page(admin.get("/simulate/?task=nothing"))
     assert page.shows("There is no task route nothing. The default route takes its requests.")
     assert Page(admin.get("/simulate/?task=planning")).shows("There is no task route") is None

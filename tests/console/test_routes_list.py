@@ -33,7 +33,7 @@ def routes_page(admin: Client, query: str) -> Page:
     return Page(admin.get(f"/routes/?{query}"))
 
 
-def test_many_routes_are_listed_in_pages(admin: Client) -> None:
+def test_route_list_is_paginated(admin: Client) -> None:
     add_routes(30)
     snapshot.refresh()
     first, second = (routes_page(admin, f"page={number}") for number in (1, 2))
@@ -42,7 +42,7 @@ def test_many_routes_are_listed_in_pages(admin: Client) -> None:
     assert second.region("Pages").shows("26 to 36 of 36")
 
 
-def test_routes_are_found_by_name_and_model(admin: Client) -> None:
+def test_route_search_finds_routes_by_name_and_model(admin: Client) -> None:
     add_routes(30)
     snapshot.refresh()
     assert routes_page(admin, "q=MORE-07").rows == ["more-07"]
@@ -51,7 +51,7 @@ def test_routes_are_found_by_name_and_model(admin: Client) -> None:
 
 
 @pytest.mark.smoke
-def test_each_route_shows_its_last_days_requests_and_links_to_them(admin: Client) -> None:
+def test_each_route_shows_and_links_to_the_requests_of_the_last_day(admin: Client) -> None:
     now = timezone.now()
     for number, outcome in enumerate(["ok"] * 8 + ["http_500"] * 2):
         RequestLog.objects.create(
@@ -67,7 +67,7 @@ def test_each_route_shows_its_last_days_requests_and_links_to_them(admin: Client
     assert sum(bool(routes.row(name).shows("no requests")) for name in routes.rows) == 5
 
 
-def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client) -> None:
+def test_route_list_can_be_sorted_by_name_and_by_requests_of_the_last_day(admin: Client) -> None:
     start = hour_start(timezone.now())
     UsageSum.objects.create(span="h", start=start, task_type="planning", provider="echo", requests=3)
     rows = {sort: routes_page(admin, f"sort={sort}").rows for sort in ("", "name", "-requests")}
@@ -80,7 +80,7 @@ def test_the_list_is_sorted_by_name_and_by_the_requests_of_the_day(admin: Client
     assert routes_page(admin, "").rows == ["zz-unable", *rows[""]]
 
 
-def test_a_long_chain_shows_three_candidates_and_counts_the_others(admin: Client) -> None:
+def test_long_chain_shows_three_candidates_and_counts_the_others(admin: Client) -> None:
     """A chain of four is shown in full, because a count would take as much space as the fourth candidate."""
     echo = Provider.objects.get(name="echo")
     for name, count in (("long", 7), ("four", 4)):
@@ -93,7 +93,7 @@ def test_a_long_chain_shows_three_candidates_and_counts_the_others(admin: Client
     assert routes_page(admin, "q=four").row("four").shows("four-3")
 
 
-def test_a_route_that_cannot_answer_has_a_badge_and_other_warnings_are_icons(admin: Client) -> None:
+def test_route_that_cannot_answer_has_a_badge_and_other_warnings_are_icons(admin: Client) -> None:
     """Rows therefore stay one or two lines high. Screen readers and the title have the whole sentence."""
     unable = TaskRoute.objects.create(task_type="unable", position=100)
     Candidate.objects.create(route=unable, position=1, provider=Provider.objects.get(name="openai"))

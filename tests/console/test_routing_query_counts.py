@@ -136,7 +136,6 @@ def test_query_counts_of_pages_do_not_grow_with_the_data(admin: Client) -> None:
 
 
 def test_query_count_of_simulation_and_preview_does_not_grow_with_the_data(admin: Client) -> None:
-    """With few rows and with many, a simulation and an import preview make the same number of queries."""
     walk_form = {"act": "simulate", "task": "design", "sim-message": "Hello"}
     preview = {"text": exports.export(FileFormat.ROUTING).text, "name": "llm-routing.json"}
     counts = count_queries(admin, "/simulate/", post=walk_form), count_queries(admin, "/config/import/", post=preview)

@@ -34,7 +34,7 @@ def service_form(row: Service, **changed: object) -> dict[str, object]:
     } | changed
 
 
-def test_a_new_service_is_unknown_until_the_catalogue_is_applied(admin: Client) -> None:
+def test_capabilities_of_a_new_service_are_unknown_until_filled_from_the_catalogue(admin: Client) -> None:
     openai = Provider.objects.get(name="openai")
     new = {"service_id": "gpt", "name": "gpt", "provider": openai.name, "model": "gpt-4o", "enabled": "on"}
     answer = admin.post("/new/service/", new)
@@ -78,7 +78,7 @@ def test_switches_and_fields_are_saved_as_one_revision(admin: Client) -> None:
     assert Service.objects.get(service_id="vision-model").description == row.description
 
 
-def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Client) -> None:
+def test_timeouts_and_request_fields_of_a_service_are_saved_on_its_page(admin: Client) -> None:
     Service.objects.filter(service_id="vision-model").update(timeouts={"total": 9, "x": 1})
     row = Service.objects.get(service_id="vision-model")
     times = {"timeout_connect": "3", "timeout_total": "", "timeout_between": "0.5"}
@@ -96,7 +96,7 @@ def test_a_services_timeouts_and_request_fields_are_set_on_its_page(admin: Clien
     assert "This is not JSON" in Page(response).error("Additional request fields (JSON)")
 
 
-def test_a_switch_that_the_page_did_not_show_is_unchanged(admin: Client) -> None:
+def test_capabilities_without_a_switch_on_the_page_stay_unchanged(admin: Client) -> None:
     """A check box that is not posted means "off" only if the page had it."""
     row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     admin.post(
@@ -116,7 +116,7 @@ def checked_switches(page: Page) -> set[str]:
 @pytest.mark.parametrize(
     "fields", [{"limits_json": "{"}, {"custom": "x" * 101}, {"name": ""}], ids=["limits", "capability", "name"]
 )
-def test_a_rejected_form_keeps_every_switch(admin: Client, fields: dict[str, str]) -> None:
+def test_rejected_service_form_keeps_every_switch(admin: Client, fields: dict[str, str]) -> None:
     row, before = Service.objects.get(service_id="vision-model"), supported_capabilities("vision-model")
     chosen = ["input:text", "input:audio", "output:text"]
     posted = {"switch": SWITCHES, "cell": chosen, "custom": "smell", "side": "output", "description": "typed"} | fields
@@ -133,7 +133,7 @@ def test_a_rejected_form_keeps_every_switch(admin: Client, fields: dict[str, str
     assert Service.objects.get(pk=row.pk).description == row.description
 
 
-def test_a_conflict_names_the_differing_switches_and_saving_again_overwrites(admin: Client) -> None:
+def test_conflict_names_the_differing_switches_and_a_second_save_overwrites(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
     theirs = ["input:text", "input:vision", "input:file", "output:text"]
     mine = ["input:text", "output:text"]
@@ -149,7 +149,7 @@ def test_a_conflict_names_the_differing_switches_and_saving_again_overwrites(adm
     assert supported_capabilities("vision-model") == {("input", "text"), ("output", "text")}
 
 
-def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Client) -> None:
+def test_limits_are_shown_with_source_and_date_and_can_be_overridden(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
     limits = Page(admin.get("/services/vision-model/")).region("Limits")
     assert limits.shows("OpenAI: images and vision")
@@ -166,7 +166,7 @@ def test_limits_are_shown_with_source_and_date_and_may_be_overridden(admin: Clie
     [("{", "This is not JSON"), ('{"image": {"maxBytes": "5"}}', "limits.image.maxBytes must be a whole number"),
      ('{"picture": {}}', "limits.picture is unknown")],
 )  # fmt: skip
-def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, error: str) -> None:
+def test_invalid_limits_are_reported_with_the_json_path(admin: Client, text: str, error: str) -> None:
     row = Service.objects.get(service_id="vision-model")
     answer = admin.post("/services/vision-model/", service_form(row, limits_json=text))
     assert answer.status_code == 422
@@ -174,7 +174,7 @@ def test_invalid_limits_are_reported_with_their_path(admin: Client, text: str, e
     assert Service.objects.get(pk=row.pk).limits == {}
 
 
-def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None:
+def test_content_policy_is_stored_as_one_value_or_removed_for_the_default(admin: Client) -> None:
     """The choice "extract and convert" is stored as a single policy, and the choice "as in the settings" as none."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", service_form(row, policy="extract+convert"))
@@ -183,7 +183,7 @@ def test_the_content_policy_is_saved_as_the_core_reads_it(admin: Client) -> None
     assert Service.objects.get(pk=row.pk).content == {}
 
 
-def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> None:
+def test_conflicting_service_save_shows_both_versions(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", service_form(row, name="theirs"))
     answer = admin.post("/services/vision-model/", service_form(row, name="mine"))
@@ -192,7 +192,7 @@ def test_saving_over_a_conflicting_change_shows_both_versions(admin: Client) -> 
     assert Service.objects.get(pk=row.pk).name == "theirs"
 
 
-def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
+def test_service_used_by_an_agent_cannot_be_deleted(admin: Client) -> None:
     page = Page(admin.get("/services/vision-model/"))
     why, show = page.control("why-not"), page.link("Show them")
     assert page.heading("Delete model service")
@@ -206,7 +206,7 @@ def test_a_service_that_an_agent_uses_cannot_be_deleted(admin: Client) -> None:
     assert not Service.objects.filter(service_id="echo-503").exists()
 
 
-def test_the_agents_that_prevent_a_deletion_are_counted_and_five_are_named(admin: Client, demo: None) -> None:
+def test_deletion_error_counts_the_using_agents_and_names_five(admin: Client, demo: None) -> None:
     service = Service.objects.get(service_id="vision-model")
     Agent.objects.bulk_create(Agent(agent_id=f"z-{n}", name="", service=service) for n in range(300))
     assert Page(admin.get("/services/vision-model/")).region("Delete model service").shows("301 agents use it.")
@@ -214,7 +214,7 @@ def test_the_agents_that_prevent_a_deletion_are_counted_and_five_are_named(admin
     assert re.search(r"still use this service: (\S+, ){5}296 more\. Give", Page(answer).status)
 
 
-def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
+def test_service_id_with_a_slash_has_a_page(admin: Client) -> None:
     """A service id may be any text, for example `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
     new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.name, "model": "m"}
@@ -223,7 +223,7 @@ def test_an_id_with_a_slash_has_a_page(admin: Client) -> None:
     assert admin.post("/catalogue/deepseek-ai/DeepSeek-V3/").status_code == 302
 
 
-def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
+def test_duplicate_service_id_shows_an_error_at_the_field(admin: Client) -> None:
     new = {
         "service_id": "vision-model",
         "name": "again",
@@ -235,7 +235,7 @@ def test_repeated_id_shows_an_error_at_its_field(admin: Client) -> None:
     assert "already exists" in Page(answer).error("Id")
 
 
-def test_the_list_makes_the_same_queries_for_six_and_for_sixty_services(admin: Client) -> None:
+def test_service_list_query_count_is_the_same_for_six_and_sixty_services(admin: Client) -> None:
     query_count = count_queries(admin, "/services/")
     provider = Provider.objects.get(name="example")
     for number in range(54):
@@ -244,7 +244,7 @@ def test_the_list_makes_the_same_queries_for_six_and_for_sixty_services(admin: C
     assert set(Page(admin.get("/services/?q=s5", headers=HTMX)).rows) == {"s5", "s50", "s51", "s52", "s53"}
 
 
-def test_the_list_is_filtered_by_state(admin: Client) -> None:
+def test_service_list_is_filtered_by_state(admin: Client) -> None:
     Service.objects.filter(service_id="vision-model").update(enabled=False)
     assert Page(admin.get("/services/?state=disabled")).rows == ["vision-model"]
     working = Page(admin.get("/services/?state=ok")).rows
@@ -252,7 +252,7 @@ def test_the_list_is_filtered_by_state(admin: Client) -> None:
     assert not {"vision-model", "text-model"} & set(working)
 
 
-def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
+def test_service_list_can_be_sorted_by_each_column(admin: Client) -> None:
     Agent.objects.update(service=Service.objects.get(service_id="text-model"))
     page = Page(admin.get("/services/?sort=-agents"))
     assert page.rows[0] == "text-model"
@@ -261,7 +261,7 @@ def test_the_list_is_sorted_by_its_columns(admin: Client) -> None:
     ]
 
 
-def test_a_rejected_parameter_is_shown_until_it_is_forgotten(admin: Client) -> None:
+def test_rejected_parameter_is_shown_until_an_administrator_deletes_the_entry(admin: Client) -> None:
     renew(send.process_run_context)
     assert not Page(admin.get("/services/vision-model/")).heading("Refused parameters")
     row = Service.objects.get(service_id="vision-model")
@@ -287,13 +287,13 @@ def test_a_rejected_parameter_is_shown_until_it_is_forgotten(admin: Client) -> N
     renew(send.process_run_context)
 
 
-def test_a_viewer_reads_a_service_and_changes_nothing(admin: Client, viewer: Client) -> None:
+def test_viewer_can_see_a_service_but_not_change_it(admin: Client, viewer: Client) -> None:
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403
 
 
-def test_types_of_files_are_shown_as_extensions() -> None:
+def test_mime_types_are_shown_as_file_extensions() -> None:
     """The name `vnd.openxmlformats-officedocument.wordprocessingml.document` would make a row seven lines high."""
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     assert short_types([word, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]

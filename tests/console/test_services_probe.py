@@ -30,7 +30,7 @@ The key `text` stands for the plain text call.
 """
 
 
-class ScriptedDial:
+class ScriptedChecker:
     """A provider checker with scripted results. `asked` lists the MIME types of the files that it has received."""
 
     def __init__(self, script: Script) -> None:
@@ -84,9 +84,9 @@ VISION_SCRIPT: Script = {
 }
 
 
-def test_the_models_answers_are_recorded_as_probed(admin: Client) -> None:
+def test_probe_results_are_stored_with_the_source_probed(admin: Client) -> None:
     unknown_service()
-    scripted = ScriptedDial(VISION_SCRIPT)
+    scripted = ScriptedChecker(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
@@ -103,9 +103,9 @@ def test_the_models_answers_are_recorded_as_probed(admin: Client) -> None:
     assert page.button("Undo")
 
 
-def test_the_page_shows_a_probes_questions_and_answers(admin: Client) -> None:
+def test_service_page_shows_questions_and_answers_of_a_probe(admin: Client) -> None:
     unknown_service()
-    scripted = ScriptedDial(VISION_SCRIPT)
+    scripted = ScriptedChecker(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     admin.post("/probe/new/")
     probes = Page(admin.get("/services/new/")).region("Probes")
@@ -126,10 +126,10 @@ def test_the_page_shows_a_probes_questions_and_answers(admin: Client) -> None:
         assert probes.shows(sentence)
 
 
-def test_an_unclear_probe_keeps_the_earlier_result(admin: Client) -> None:
+def test_unclear_probe_keeps_the_earlier_result(admin: Client) -> None:
     unknown_service()
     for answer in (None, "Yes, I can see it.", None):
-        scripted = ScriptedDial({**VISION_SCRIPT, "image/png": answer})
+        scripted = ScriptedChecker({**VISION_SCRIPT, "image/png": answer})
         dial.provider_checker = lambda checker=scripted: checker
         admin.post("/probe/new/")
         cell = Service.objects.get(service_id="new").capabilities.get(side="input", name="vision")
@@ -138,10 +138,10 @@ def test_an_unclear_probe_keeps_the_earlier_result(admin: Client) -> None:
         assert set(outcomes) == ({"yes"} if answer is None else {"yes", "unclear"})
 
 
-def test_a_declared_capability_is_kept_and_the_difference_shown(admin: Client) -> None:
+def test_probe_keeps_a_declared_capability_and_shows_the_difference(admin: Client) -> None:
     row = unknown_service()
     save_service(SYSTEM, row, capabilities=Capabilities(("text",), ("text",)))
-    scripted = ScriptedDial(VISION_SCRIPT)
+    scripted = ScriptedChecker(VISION_SCRIPT)
     dial.provider_checker = lambda: scripted
     before = Revision.objects.count()
     answer = admin.post("/probe/new/")
@@ -149,9 +149,9 @@ def test_a_declared_capability_is_kept_and_the_difference_shown(admin: Client) -
     assert Page(admin.get(answer["Location"])).shows("declared otherwise, kept: vision")
 
 
-def test_no_file_is_sent_if_the_plain_call_fails(admin: Client) -> None:
+def test_probe_sends_no_file_if_the_plain_call_fails(admin: Client) -> None:
     unknown_service()
-    model = ScriptedDial({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
+    model = ScriptedChecker({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
     page = Page(admin.post("/probe/new/"))
     assert model.asked == []
@@ -159,18 +159,18 @@ def test_no_file_is_sent_if_the_plain_call_fails(admin: Client) -> None:
     assert not Service.objects.get(service_id="new").declares_capabilities
 
 
-def test_a_kind_that_the_protocol_lacks_is_not_probed(admin: Client) -> None:
+def test_content_kinds_unsupported_by_the_protocol_are_not_probed(admin: Client) -> None:
     """A probe sends no audio to Anthropic, whose protocol has no audio."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)
-    model = ScriptedDial({**VISION_SCRIPT, "application/pdf": None})
+    model = ScriptedChecker({**VISION_SCRIPT, "application/pdf": None})
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
     # For each type, two files contain a word and one contains none.
     assert model.asked == ["image/png", "application/pdf"] * 3
 
 
-def test_a_viewer_probes_nothing(demo: None, viewer: Client) -> None:
+def test_viewer_cannot_probe_a_service(demo: None, viewer: Client) -> None:
     """Probing costs money and changes capabilities, so a viewer gets 403."""
     assert viewer.post("/probe/vision-model/").status_code == 403

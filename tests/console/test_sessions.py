@@ -44,7 +44,7 @@ def user_url(account: User) -> str:
     return reverse("user", args=[account.pk])
 
 
-def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: User, demo: None) -> None:
+def test_user_page_lists_sessions_with_device_and_ip_address(viewer_account: User, demo: None) -> None:
     browser = sign_in(viewer_account)
     sign_in(viewer_account, IPHONE, "198.51.100.4")
     sessions = Page(browser.get(user_url(viewer_account))).region("Sessions")
@@ -56,7 +56,7 @@ def test_a_users_page_lists_sessions_with_device_and_address(viewer_account: Use
     assert other.button("End")
 
 
-def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: None) -> None:
+def test_session_keys_appear_neither_on_pages_nor_in_rows(viewer_account: User, demo: None) -> None:
     """Sessions are identified by a digest that does not work as a session cookie."""
     browser = sign_in(viewer_account)
     session_activity().write()
@@ -67,7 +67,7 @@ def test_no_page_and_no_row_contains_a_session_key(viewer_account: User, demo: N
     assert not is_signed_in(Client(headers={"cookie": f"sid={digest}"}))
 
 
-def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, demo: None) -> None:
+def test_ending_a_session_signs_out_only_the_browser_of_this_session(viewer_account: User, demo: None) -> None:
     browser, phone, desk = sign_in(viewer_account), sign_in(viewer_account, IPHONE), sign_in(viewer_account)
     page = Page(browser.get(user_url(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
@@ -81,14 +81,14 @@ def test_ending_one_session_signs_out_only_its_browser(viewer_account: User, dem
     assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
 
 
-def test_all_other_sessions_are_ended_together(viewer_account: User, demo: None) -> None:
+def test_all_other_sessions_can_be_ended_together(viewer_account: User, demo: None) -> None:
     browser, phone = sign_in(viewer_account), sign_in(viewer_account, IPHONE)
     stranger = sign_in(person("otto"))
     browser.post(reverse("session_end"))
     assert [is_signed_in(client) for client in (browser, phone, stranger)] == [True, False, True]
 
 
-def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_account: User, demo: None) -> None:
+def test_user_cannot_end_a_session_of_another_user(viewer_account: User, demo: None) -> None:
     stranger = sign_in(person("otto"))
     session_activity().write()
     digest = SessionSighting.objects.get().digest
@@ -96,7 +96,7 @@ def test_session_of_another_user_cannot_be_ended_from_the_own_page(viewer_accoun
     assert is_signed_in(stranger)
 
 
-def test_an_administrator_sees_and_ends_the_sessions_of_others(
+def test_administrator_can_see_and_end_sessions_of_other_users(
     admin: Client, editor: Client, viewer_account: User, demo: None
 ) -> None:
     phone = sign_in(viewer_account, IPHONE)
@@ -108,7 +108,7 @@ def test_an_administrator_sees_and_ends_the_sessions_of_others(
 
 
 @pytest.mark.parametrize(("role", "remains"), [("editor", False), ("viewer", False), ("administrator", True)])
-def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Client, demo: None) -> None:
+def test_demoting_a_user_ends_all_sessions_of_the_user(role: str, remains: bool, admin: Client, demo: None) -> None:
     ada = person("ada", is_staff=True)
     browser = sign_in(ada)
     admin.post(reverse("user_role", args=[ada.pk]), {"role": role, "was": "administrator"})
@@ -117,20 +117,20 @@ def test_a_reduced_role_ends_its_sessions(role: str, remains: bool, admin: Clien
     assert [detail["sessions"] for detail in details] == ([] if remains else [1])
 
 
-def test_a_higher_role_does_not_end_sessions(admin: Client, viewer_account: User, demo: None) -> None:
+def test_promoting_a_user_ends_no_session(admin: Client, viewer_account: User, demo: None) -> None:
     browser = sign_in(viewer_account)
     admin.post(reverse("user_role", args=[viewer_account.pk]), {"role": "editor", "was": "viewer"})
     assert browser.get(reverse("route_new")).status_code == 200
 
 
-def test_an_administrator_who_gives_up_the_role_is_signed_out(admin: Client, admin_account: User, demo: None) -> None:
+def test_administrator_is_signed_out_after_self_demotion(admin: Client, admin_account: User, demo: None) -> None:
     person("ada", is_staff=True)
     answer = admin.post(reverse("user_role", args=[admin_account.pk]), {"role": "viewer", "was": "administrator"})
     assert (answer.status_code, answer["Location"]) == (302, "/login/")
     assert not is_signed_in(admin)
 
 
-def test_a_deactivated_users_sessions_stay_ended_after_reactivation(
+def test_sessions_of_a_deactivated_user_stay_ended_after_reactivation(
     admin: Client, viewer_account: User, demo: None
 ) -> None:
     browser = sign_in(viewer_account)
@@ -139,14 +139,14 @@ def test_a_deactivated_users_sessions_stay_ended_after_reactivation(
         assert not is_signed_in(browser)
 
 
-def test_a_changed_password_ends_all_sessions_but_the_one_that_changed_it(viewer_account: User, demo: None) -> None:
+def test_changing_a_password_ends_all_other_sessions(viewer_account: User, demo: None) -> None:
     browser, phone = sign_in(viewer_account), sign_in(viewer_account, IPHONE)
     browser.post("/password/", {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
     assert [is_signed_in(browser), is_signed_in(phone)] == [True, False]
     assert Session.objects.filter(session_key=phone.cookies["sid"].value).count() == 0
 
 
-def test_a_sessions_use_is_recorded_once_a_minute(db: Any) -> None:
+def test_session_activity_is_recorded_at_most_once_per_minute(db: Any) -> None:
     book, now = SessionActivity(), timezone.now()
     for seconds in (0, 30, 61):
         book.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
@@ -167,7 +167,7 @@ def test_use_recorded_during_a_write_is_written_later(monkeypatch: pytest.Monkey
     assert activity.waiting() == {}
 
 
-def test_without_recorded_activity_nothing_is_written(django_assert_num_queries: Any, db: Any) -> None:
+def test_session_activity_without_changes_writes_nothing(django_assert_num_queries: Any, db: Any) -> None:
     with django_assert_num_queries(0):
         assert SessionActivity().write()
 
@@ -182,5 +182,5 @@ def test_without_recorded_activity_nothing_is_written(django_assert_num_queries:
         ("", ("", "")),
     ],
 )
-def test_device_is_named_by_browser_and_system(agent: str, expected: tuple[str, str]) -> None:
+def test_device_name_contains_browser_and_operating_system(agent: str, expected: tuple[str, str]) -> None:
     assert program_and_system(agent) == expected

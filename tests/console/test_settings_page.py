@@ -44,17 +44,17 @@ def save(client: Client, **changed: str) -> Any:
     return client.post("/settings/", settings_form(client, **changed))
 
 
-def test_every_setting_is_on_the_page(viewer: Client) -> None:
+def test_settings_page_shows_every_setting(viewer: Client) -> None:
     assert {setting.name for setting in SETTINGS} <= set(Page(viewer.get("/settings/")).rows)
 
 
-def test_no_secret_of_the_environment_is_on_the_page(admin: Client, settings: Any) -> None:
+def test_settings_page_shows_no_secret_of_the_environment(admin: Client, settings: Any) -> None:
     page = admin.get("/settings/").content.decode()
     for secret in (settings.SECRET_KEY, *settings.ENCRYPTION_KEYS, settings.ADMIN_PASSWORD):
         assert secret not in page
 
 
-def test_the_bucket_of_artifacts_is_shown_and_its_credentials_are_not(
+def test_settings_page_shows_the_artifact_bucket_without_credentials(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = "s3://files/artifacts?region=eu-central-1"
@@ -73,7 +73,7 @@ def displayed_settings(
     }
 
 
-def test_a_value_names_its_source(tmp_path: Path) -> None:
+def test_each_setting_names_its_source(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("s3cret")
     environment = {
         "ROUTING_ADMIN_PORT": "9000",
@@ -99,24 +99,24 @@ def test_a_value_names_its_source(tmp_path: Path) -> None:
     assert not any(secret in str(values) for secret in ("sk-", "s3cret", "pass@"))
 
 
-def test_an_environment_that_overrules_the_file_is_named_as_the_source(tmp_path: Path) -> None:
+def test_environment_variable_overriding_the_dotenv_file_is_named_as_the_source(tmp_path: Path) -> None:
     values = displayed_settings({"ROUTING_ADMIN_PORT": "9000"}, {"ROUTING_ADMIN_PORT": "8000"}, tmp_path)
     assert values["ROUTING_ADMIN_PORT"] == ("9000", "environment", True)
 
 
-def test_a_dotenv_file_is_read_for_its_assignments(tmp_path: Path) -> None:
-    """Comments and quotes of a `.env` file are removed. A missing file has no assignments."""
+def test_dotenv_assignments_are_parsed_without_comments_and_quotes(tmp_path: Path) -> None:
+    """A missing file has no assignments."""
     (tmp_path / ".env").write_text("# ROUTING_ADMIN_HOST=x\nexport ROUTING_ADMIN_PORT='9000'\nLLM_MODEL = \"gpt\"\n")
     assert read_dotenv(tmp_path / ".env") == {"ROUTING_ADMIN_PORT": "9000", "LLM_MODEL": "gpt"}
     assert read_dotenv(tmp_path / "none") == {}
 
 
-def test_an_address_is_shown_without_the_password_in_it() -> None:
+def test_urls_in_settings_are_shown_without_passwords() -> None:
     assert strip_password("http://user:pass@proxy:3128") == "http://proxy:3128"
     assert strip_password("https://example.org/a@b") == "https://example.org/a@b"
 
 
-def test_changing_the_default_language_is_one_revision_with_undo(admin: Client) -> None:
+def test_changing_the_default_language_creates_one_revision_with_undo(admin: Client) -> None:
     demo.load()
     assert save(admin, default_language="en").status_code == 302
     number = Revision.objects.latest("number").number
@@ -127,7 +127,7 @@ def test_changing_the_default_language_is_one_revision_with_undo(admin: Client) 
     assert snapshot.current().configuration.default_language == "zh"
 
 
-def test_changing_the_content_policy_is_one_revision_with_undo(admin: Client) -> None:
+def test_changing_the_content_policy_creates_one_revision_with_undo(admin: Client) -> None:
 
     def policies(service: str) -> set[str]:
         endpoint = list_endpoints(snapshot.current()).get(service)
@@ -148,7 +148,7 @@ def test_changing_the_content_policy_is_one_revision_with_undo(admin: Client) ->
     assert (policies("text-model"), policies("vision-model")) == ({"native_only"}, {"extract", "convert"})
 
 
-def test_an_unknown_content_policy_is_rejected(admin: Client) -> None:
+def test_unknown_content_policy_is_rejected(admin: Client) -> None:
     assert save(admin, content_policy="magic").status_code == 422
     assert Installation.current().content_policy == ""
 
@@ -170,7 +170,7 @@ def test_added_language_is_sent_to_the_model(admin: Client) -> None:
         ("pt", " ", "Fill this in."),
     ],
 )
-def test_an_invalid_language_keeps_the_entry(admin: Client, code: str, directive: str, error: str) -> None:
+def test_invalid_language_form_keeps_the_entered_value(admin: Client, code: str, directive: str, error: str) -> None:
     page = admin.post(reverse("settings_language_save"), {"code": code, "directive": directive}, headers=HTMX)
     assert page.status_code == 422
     assert error in Page(page).error("Directive" if error == "Fill this in." and code else "Code")
@@ -182,12 +182,12 @@ def test_an_invalid_language_keeps_the_entry(admin: Client, code: str, directive
     assert not Language.objects.exists()
 
 
-def test_an_unknown_default_language_is_rejected(admin: Client) -> None:
+def test_unknown_default_language_is_rejected(admin: Client) -> None:
     assert save(admin, default_language="xx").status_code == 422
     assert not Revision.objects.exists()
 
 
-def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
+def test_directive_of_the_default_language_cannot_be_removed(admin: Client) -> None:
     """Removing the default language returns 409 with the reason, and its button is disabled.
 
     It can be removed once another language is the default.
@@ -204,8 +204,8 @@ def test_the_default_language_cannot_lose_its_directive(admin: Client) -> None:
     assert not Language.objects.exists()
 
 
-def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
-    """Removing the changed `en` or `zh` restores the built-in directive, even if it is the default language."""
+def test_removing_a_changed_built_in_language_restores_the_built_in_directive(admin: Client) -> None:
+    """This holds even if the language is the default language."""
     actions.save_language(ACTOR, "zh", "请用简体中文回答。")
     actions.set_default_language(ACTOR, "zh")
     assert directives()["zh"] == "请用简体中文回答。"
@@ -213,7 +213,7 @@ def test_a_built_in_language_gets_its_own_directive_back(admin: Client) -> None:
     assert directives()["zh"] == "请使用中文回答。"
 
 
-def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> None:
+def test_changing_retention_is_audited_and_creates_no_revision(admin: Client) -> None:
     assert save(admin, request_days="7", quota_bytes="512").status_code == 302
     assert read_retention_settings() == RetentionSettings(7, None, 512 * 1024 * 1024)
     event = AuditEvent.objects.get(action="installation.retention")
@@ -221,7 +221,7 @@ def test_retention_is_saved_and_audited_without_a_revision(admin: Client) -> Non
     assert not Revision.objects.exists()
 
 
-def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
+def test_saving_all_settings_creates_one_revision(admin: Client) -> None:
     """Settings that belong to the configuration become a single revision, which can be undone.
 
     Other settings are saved and audited.
@@ -239,14 +239,14 @@ def test_one_save_of_everything_is_one_revision(admin: Client) -> None:
     assert (row.default_language, row.content_policy, row.request_days) == ("zh", "", 9)
 
 
-def test_a_save_without_a_change_is_recorded_nowhere(admin: Client) -> None:
+def test_saving_unchanged_settings_creates_no_revision_or_audit_event(admin: Client) -> None:
     assert save(admin).status_code == 302
     assert not AuditEvent.objects.exists()
     assert not Revision.objects.exists()
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "soon", "", "99999999"])
-def test_an_invalid_number_of_days_keeps_the_entries(admin: Client, days: str) -> None:
+def test_invalid_retention_days_keep_the_entered_values(admin: Client, days: str) -> None:
     page = save(admin, request_days=days, quota_bytes="12345")
     assert page.status_code == 422
     space = Page(page).field("Space for artifacts, MiB")
@@ -256,7 +256,7 @@ def test_an_invalid_number_of_days_keeps_the_entries(admin: Client, days: str) -
     assert read_retention_settings() == RetentionSettings(30)
 
 
-def test_every_problem_is_shown_and_counted_beside_its_section(admin: Client) -> None:
+def test_every_problem_is_listed_and_counted_beside_its_section(admin: Client) -> None:
     page = save(admin, request_days="0", quota_bytes="much", default_language="xx", content_policy="describe")
     assert page.status_code == 422
     problems = Page(page).control("problems")
@@ -269,7 +269,7 @@ def test_every_problem_is_shown_and_counted_beside_its_section(admin: Client) ->
     assert not Revision.objects.exists()
 
 
-def test_the_save_bar_names_what_changed(admin: Client) -> None:
+def test_settings_save_bar_names_the_changed_settings(admin: Client) -> None:
     changed = settings_form(admin, act="changes", request_days="7", content_policy="describe")
     bar = admin.post("/settings/", changed, headers=HTMX)
     assert not Page(bar).is_document
@@ -280,7 +280,7 @@ def test_the_save_bar_names_what_changed(admin: Client) -> None:
     assert read_retention_settings() == RetentionSettings(30)
 
 
-def test_conflicting_change_shows_both_versions(admin: Client) -> None:
+def test_conflicting_settings_save_shows_both_versions(admin: Client) -> None:
     form = settings_form(admin, request_days="7")
     actions.set_retention(Actor("person", "olga"), RetentionSettings(90))
     page = admin.post("/settings/", form)
@@ -296,7 +296,7 @@ def test_conflicting_change_shows_both_versions(admin: Client) -> None:
     assert read_retention_settings() == RetentionSettings(7)
 
 
-def test_another_users_change_of_an_unchanged_field_is_kept(admin: Client) -> None:
+def test_concurrent_change_of_another_field_is_kept(admin: Client) -> None:
     form = settings_form(admin, content_policy="describe")
     actions.set_retention(Actor("person", "olga"), RetentionSettings(90, quota_bytes=1_500_000))
     assert admin.post("/settings/", form).status_code == 302
@@ -304,14 +304,14 @@ def test_another_users_change_of_an_unchanged_field_is_kept(admin: Client) -> No
     assert Installation.current().content_policy == "describe"
 
 
-def test_an_action_raises_a_conflict_if_the_stored_value_is_unexpected() -> None:
+def test_save_settings_raises_a_conflict_if_the_stored_value_is_unexpected() -> None:
     changes = {"request_days": 7, "content_policy": "describe"}
     with pytest.raises(ConflictError):
         actions.save_settings(ACTOR, changes, expected={**read_settings(), "request_days": 31})
     assert not AuditEvent.objects.exists()
 
 
-def test_bodies_are_recorded_only_after_a_warning(admin: Client) -> None:
+def test_recording_bodies_requires_confirmation_of_a_warning(admin: Client) -> None:
     assert Installation.current().record_bodies is False
     recording = Page(admin.get("/settings/")).region("Recording")
     assert recording.shows("editors and administrators can read everything")
@@ -343,23 +343,23 @@ ACTS = (
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_viewers_action_is_403(viewer: Client, name: str) -> None:
+def test_settings_actions_of_a_viewer_return_403(viewer: Client, name: str) -> None:
     assert viewer.post(reverse(name), {"code": "pt", "directive": "x"}).status_code == 403
     assert not AuditEvent.objects.exists()
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_get_of_an_action_is_405(admin: Client, name: str) -> None:
+def test_get_request_to_a_settings_action_returns_405(admin: Client, name: str) -> None:
     assert admin.get(reverse(name)).status_code == 405
     assert not AuditEvent.objects.exists()
 
 
-def test_a_viewer_cannot_save_settings(viewer: Client) -> None:
+def test_viewer_cannot_save_settings(viewer: Client) -> None:
     assert viewer.post("/settings/", {"record_bodies": "1"}).status_code == 403
     assert not AuditEvent.objects.exists()
 
 
-def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
+def test_viewer_sees_settings_without_a_form(viewer: Client) -> None:
     answer = viewer.get("/settings/")
     page = Page(answer)
     assert page.shows("Changing settings needs the administrator role.")
@@ -368,7 +368,7 @@ def test_a_viewer_sees_values_and_no_form(viewer: Client) -> None:
     assert all(answer.context["form"][name].field.disabled for name in answer.context["form"].fields)
 
 
-def test_long_lists_of_the_environment_show_their_number_and_the_rest_on_demand(
+def test_long_environment_lists_show_the_count_and_collapse_the_rest(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROUTING_ADMIN_ALLOWED_ORIGINS", ",".join(f"http://gpu-{number}:8000" for number in range(40)))
@@ -379,7 +379,7 @@ def test_long_lists_of_the_environment_show_their_number_and_the_rest_on_demand(
     assert re.findall(r"gpu-\d+", row.text.replace(rest.text, "")) == ["gpu-0", "gpu-1", "gpu-2"]
 
 
-def test_names_of_the_environment_break_only_at_their_underscores(admin: Client) -> None:
+def test_environment_variable_names_break_only_at_underscores(admin: Client) -> None:
     row = Page(admin.get("/settings/")).row("ROUTING_ADMIN_DATA_DIR")
     name = row.shows("ROUTING_ADMIN_DATA_DIR")
     assert name
@@ -388,7 +388,7 @@ def test_names_of_the_environment_break_only_at_their_underscores(admin: Client)
     ]
 
 
-def test_the_settings_page_makes_the_same_few_queries_for_any_amount_of_data(admin: Client) -> None:
+def test_settings_page_query_count_does_not_depend_on_the_amount_of_data(admin: Client) -> None:
     query_count = count_queries(admin, "/settings/")
     for number in range(20):
         Language.objects.create(code=f"x{number}", directive="x")

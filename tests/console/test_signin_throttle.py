@@ -57,7 +57,7 @@ def fail_to_sign_in(name: str, times: int, address: str = ADDRESS_A) -> list[int
 
 
 @pytest.mark.usefixtures("alice")
-def test_after_five_failures_even_the_right_password_has_to_wait() -> None:
+def test_correct_password_is_throttled_after_five_failures() -> None:
     assert fail_to_sign_in("alice", 5) == [200] * 5
     refused = sign_in("alice", PASSWORD)
     assert refused.status_code == 429
@@ -68,7 +68,7 @@ def test_after_five_failures_even_the_right_password_has_to_wait() -> None:
 
 
 @pytest.mark.usefixtures("alice")
-def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> None:
+def test_throttled_sign_in_form_keeps_the_user_name_but_not_the_password() -> None:
     fail_to_sign_in("alice", 5)
     answer = sign_in("alice", PASSWORD)
     name = Page(answer).field("User name")
@@ -78,13 +78,13 @@ def test_a_throttled_sign_in_keeps_the_user_name_but_never_the_password() -> Non
 
 
 @pytest.mark.usefixtures("alice")
-def test_throttled_address_does_not_block_another() -> None:
+def test_throttled_ip_address_does_not_block_other_addresses() -> None:
     """Failures from one IP address must not lock the administrator out everywhere."""
     fail_to_sign_in("alice", 6)
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
-def test_an_address_may_fail_fifty_times_an_hour_whatever_the_names(alice: User) -> None:
+def test_ip_address_is_throttled_after_fifty_failures_per_hour_with_any_names(alice: User) -> None:
     for group in range(10):
         assert fail_to_sign_in(f"user{group}", 5) == [200] * 5
     assert sign_in("alice", PASSWORD).status_code == 429
@@ -92,7 +92,7 @@ def test_an_address_may_fail_fifty_times_an_hour_whatever_the_names(alice: User)
 
 
 @pytest.mark.usefixtures("alice")
-def test_after_a_quarter_of_an_hour_another_attempt_is_allowed() -> None:
+def test_another_attempt_is_allowed_after_fifteen_minutes() -> None:
     fail_to_sign_in("alice", 6)
     for row in SignInAttempt.objects.all():
         row.at -= NAME_AND_ADDRESS.window
@@ -101,7 +101,7 @@ def test_after_a_quarter_of_an_hour_another_attempt_is_allowed() -> None:
 
 
 @pytest.mark.usefixtures("alice")
-def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
+def test_successful_sign_in_resets_only_failures_of_the_same_name_and_address() -> None:
     fail_to_sign_in("alice", 4)
     fail_to_sign_in("bob", 4)
     assert sign_in("alice", PASSWORD).status_code == 302
@@ -110,7 +110,9 @@ def test_a_success_resets_only_the_failures_of_that_name_and_address() -> None:
 
 
 @pytest.mark.parametrize("name", ["alice", "unknown", "left"])
-def test_known_unknown_and_deactivated_names_need_one_hash_each(alice: User, settings: Any, name: str) -> None:
+def test_failed_sign_in_computes_one_hash_for_known_unknown_and_deactivated_names(
+    alice: User, settings: Any, name: str
+) -> None:
     """The time of a failed sign-in therefore does not reveal who has an account."""
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     alice.set_password(PASSWORD)
@@ -121,7 +123,7 @@ def test_known_unknown_and_deactivated_names_need_one_hash_each(alice: User, set
     assert CountingHasher.count == 1
 
 
-def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> None:
+def test_throttled_sign_in_computes_no_password_hash(alice: User, settings: Any) -> None:
     settings.PASSWORD_HASHERS = [f"{__name__}.CountingHasher"]
     fail_to_sign_in("alice", 5)
     CountingHasher.count = 0
@@ -129,7 +131,7 @@ def test_a_throttled_attempt_computes_no_hash(alice: User, settings: Any) -> Non
     assert CountingHasher.count == 0
 
 
-def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
+def test_failed_and_successful_sign_ins_are_audited(alice: User) -> None:
     """An unknown name is not stored, because it may be a password that was typed into the wrong field."""
     fail_to_sign_in("alice", 1)
     fail_to_sign_in("hunter2-my-password", 1, ADDRESS_B)
@@ -144,7 +146,7 @@ def test_failures_and_successes_are_in_the_audit_log(alice: User) -> None:
     assert not any("hunter2" in name for name in stored_names)
 
 
-def test_signing_out_is_in_the_audit_log(alice: User) -> None:
+def test_sign_out_is_audited(alice: User) -> None:
     client = open_browser(alice)
     for _ in range(2):
         client.post("/logout/", REMOTE_ADDR=ADDRESS_A)
@@ -153,7 +155,7 @@ def test_signing_out_is_in_the_audit_log(alice: User) -> None:
     assert client.get("/").status_code == 302
 
 
-def test_an_empty_form_is_not_counted() -> None:
+def test_empty_sign_in_form_does_not_count_as_a_failure() -> None:
     assert sign_in("alice", "").status_code == 200
     assert not SignInAttempt.objects.exists()
 
@@ -167,7 +169,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_five_of_many_simultaneous_attempts_are_checked() -> None:
+def test_only_five_of_many_simultaneous_attempts_are_checked() -> None:
     """Attempts are counted in the database, so the limit holds for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
@@ -192,7 +194,7 @@ MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=
 
 
 @given(MOMENTS)
-def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
+def test_wait_of_a_throttled_sign_in_is_minimal_and_sufficient(failed: list[datetime]) -> None:
     limit = Limit(5, timedelta(minutes=15))
     wait = seconds_to_wait(failed, limit, NOW)
     assert 0 <= wait <= 900
@@ -211,7 +213,7 @@ def test_a_wait_is_exactly_long_enough(failed: list[datetime]) -> None:
         ("", "", True),
     ],
 )
-def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: str, same: bool) -> None:
+def test_ipv6_addresses_are_throttled_by_64_bit_prefix(first: str, second: str, same: bool) -> None:
     """An Internet subscriber can choose any address within a /64 network."""
     assert (client_network(first) == client_network(second)) is same
 
@@ -227,12 +229,14 @@ def test_ipv6_addresses_are_counted_by_their_64_bit_prefix(first: str, second: s
         ("203.0.113.9", 2, "192.0.2.1"),
     ],
 )
-def test_only_the_trusted_proxies_entries_of_x_forwarded_for_count(forwarded: str, proxies: int, address: str) -> None:
+def test_only_x_forwarded_for_entries_added_by_trusted_proxies_are_used(
+    forwarded: str, proxies: int, address: str
+) -> None:
     assert client_address({"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}, proxies) == address
 
 
 @pytest.mark.usefixtures("alice")
-def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None:
+def test_clients_behind_a_trusted_proxy_are_throttled_separately(settings: Any) -> None:
     settings.TRUSTED_PROXIES = 1
     form = {"username": "alice", "password": "wrong", "next": "/users/"}
     for _ in range(6):
@@ -243,7 +247,7 @@ def test_clients_behind_a_trusted_proxy_are_distinguished(settings: Any) -> None
 
 
 @pytest.mark.parametrize("spelling", ["Alice", "ALICE", "ａｌｉｃｅ"])
-def test_spellings_of_a_name_are_counted_as_one(spelling: str) -> None:
+def test_spellings_of_a_user_name_are_throttled_together(spelling: str) -> None:
     """Writing a name in another case or in full-width letters does not evade the limit."""
     assert digest_name(spelling) == digest_name("alice")
 
@@ -266,7 +270,7 @@ def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
     assert sign_in("alice", PASSWORD, ADDRESS_B).status_code == 302
 
 
-def test_the_right_old_password_is_not_counted(alice: User) -> None:
+def test_correct_old_password_does_not_count_as_a_failure(alice: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
     client = open_browser(alice)
     assert [client.post("/password/", form, REMOTE_ADDR=ADDRESS_A).status_code for _ in range(6)] == [422] * 6

@@ -46,29 +46,29 @@ def simulate(client: Client, data: dict[str, Any], address: str = PAGE) -> Any:
     return client.post(address, data).context["panel"].run_view
 
 
-def test_every_outcome_can_be_chosen() -> None:
+def test_simulation_offers_every_scripted_outcome() -> None:
     assert set(OUTCOMES) == set(SCRIPTED)
 
 
-def test_a_simulated_503_is_retried_and_then_the_next_candidate_answers(admin: Client) -> None:
+def test_simulated_503_is_retried_before_the_next_candidate_answers(admin: Client) -> None:
     result = simulate(admin, form(**{"out-1": "503", "out-2": "200"}))
     assert result.sentence == "Candidate 2, echo/echo-vision, answers"
     assert [stop.code for stop in result.stops] == ["503 ×3", "200", "not asked"]
     assert any("waits" in detail for detail in result.stops[0].details)
 
 
-def test_an_error_that_is_raised_ends_the_simulation(admin: Client) -> None:
+def test_raised_error_ends_the_simulation(admin: Client) -> None:
     result = simulate(admin, form(**{"out-1": "400"}))
     assert (result.sentence, result.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
     assert [stop.tone for stop in result.stops] == ["bad", "", ""]
 
 
-def test_cut_stream_calls_no_further_candidate(admin: Client) -> None:
+def test_simulated_stream_cut_calls_no_further_candidate(admin: Client) -> None:
     result = simulate(admin, form(**{"out-1": "cut"}))
     assert result.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
 
 
-def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
+def test_simulation_uses_the_draft_instead_of_the_stored_route(admin: Client) -> None:
     before = Revision.objects.count()
     result = simulate(admin, form(3, 1, **{"out-3": "404", "preset": "resilient"}))
     assert [stop.name for stop in result.stops] == ["echo/echo-text", "echo/echo-503"]
@@ -76,7 +76,7 @@ def test_the_draft_is_simulated_not_what_is_stored(admin: Client) -> None:
     assert Revision.objects.count() == before
 
 
-def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
+def test_simulation_shows_the_content_each_candidate_would_receive(admin: Client) -> None:
     load.load_files()
     page = admin.get(PAGE)
     image = next(artifact for artifact in page.context["panel"].artifacts if artifact.kind == "image")
@@ -91,7 +91,7 @@ def test_each_candidate_shows_what_it_would_receive(admin: Client) -> None:
     assert "bytes>" in json.dumps(vision.payload)
 
 
-def test_a_missing_key_is_ignored_only_if_the_form_says_so(admin: Client) -> None:
+def test_missing_key_is_ignored_only_if_chosen_in_the_form(admin: Client) -> None:
     data = {"task": "planning", "sim-message": "Hello", "act": "simulate"}
     skipped = simulate(admin, data, reverse("simulate"))
     assert [stop.code for stop in skipped.stops] == ["skipped: no key", "skipped: no key", "200"]
@@ -99,22 +99,22 @@ def test_a_missing_key_is_ignored_only_if_the_form_says_so(admin: Client) -> Non
     assert usable.sentence == "Candidate 1, openai/gpt-5.6-sol, answers"
 
 
-def test_with_htmx_the_response_is_the_editor_with_the_result(admin: Client) -> None:
+def test_htmx_response_to_a_simulation_is_the_editor_with_the_result(admin: Client) -> None:
     editor = Page(admin.post(PAGE, form(), headers={"HX-Request": "true"}))
     assert not editor.is_document
     assert editor.control("simulation")
 
 
-def test_empty_chain_says_that_there_is_no_candidate(admin: Client) -> None:
+def test_simulating_an_empty_chain_reports_a_missing_candidate(admin: Client) -> None:
     answer = admin.post(reverse("route_new"), {"act": "simulate", "preset": "seed", "sim-message": "x"})
     assert Page(answer).control("simulation").shows("There is no candidate to ask yet")
 
 
-def test_unknown_artifact_is_404(admin: Client) -> None:
+def test_simulation_with_an_unknown_artifact_returns_404(admin: Client) -> None:
     assert admin.post(PAGE, form(**{"sim-artifact": "gone"})).status_code == 404
 
 
-def test_a_deleted_artifact_is_described_as_missing(admin: Client) -> None:
+def test_deleted_artifact_is_described_as_missing(admin: Client) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
     walked = simulate(admin, form(**{"sim-artifact": row.pk}))
@@ -122,7 +122,7 @@ def test_a_deleted_artifact_is_described_as_missing(admin: Client) -> None:
     assert "noon" not in str([stop.payload for stop in walked.stops])
 
 
-def test_a_real_call_is_in_the_request_log_and_the_audit_log(admin: Client) -> None:
+def test_real_call_is_recorded_in_the_request_log_and_the_audit_log(admin: Client) -> None:
     result = simulate(admin, form(act="send"))
     assert result.real
     assert result.sentence == "Candidate 2, echo/echo-vision, answered"
@@ -134,13 +134,13 @@ def test_a_real_call_is_in_the_request_log_and_the_audit_log(admin: Client) -> N
     assert (event.actor_kind, event.actor, event.object_name) == ("person", "admin", "design")
 
 
-def test_a_real_failure_shows_every_attempt(admin: Client) -> None:
+def test_failed_real_call_shows_every_attempt(admin: Client) -> None:
     result = simulate(admin, form(1, act="send"))
     assert result.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
     assert result.stops[0].tone == "bad"
 
 
-def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> None:
+def test_viewer_can_simulate_the_stored_route_but_not_send_real_calls(viewer: Client) -> None:
     page = viewer.post(PAGE, form(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
     assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
@@ -148,7 +148,7 @@ def test_a_viewer_simulates_what_is_stored_and_sends_nothing(viewer: Client) -> 
     assert not AuditEvent.objects.filter(action="request.send").exists()
 
 
-def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
+def test_logged_request_is_simulated_with_the_logged_outcomes(admin: Client) -> None:
     row = RequestLog.objects.create(
         id="req_replay", started_at=timezone.now(), surface="v1", task_type="design", outcome="ok", language="en"
     )
@@ -181,24 +181,26 @@ def test_a_logged_request_is_repeated_with_its_outcomes(admin: Client) -> None:
         ("http_404", 404, "404"),
     ],
 )
-def test_a_logged_attempt_is_simulated_with_its_nearest_outcome(outcome: str, status: int | None, word: str) -> None:
+def test_logged_attempt_is_simulated_with_the_nearest_offered_outcome(
+    outcome: str, status: int | None, word: str
+) -> None:
     assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
 
 
-def test_an_unknown_route_is_simulated_as_the_default_route(admin: Client) -> None:
+def test_unknown_route_is_simulated_as_the_default_route(admin: Client) -> None:
     page = admin.get(reverse("simulate"), {"task": "gone"})
     assert page.context["route"].task_type == "default"
     assert TaskRoute.objects.count() == 6
 
 
-def test_several_files_are_attached_at_once(admin: Client) -> None:
+def test_several_files_can_be_attached_to_a_simulation(admin: Client) -> None:
     load.load_files()
     rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
     result = simulate(admin, form(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
     assert sorted(result.stops[1].details) == ["a document converted", "an image as it is"]
 
 
-def test_placeholders_are_attached_by_kind_and_size(viewer: Client) -> None:
+def test_placeholder_files_can_be_attached_by_kind_and_size(viewer: Client) -> None:
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "out-1": "503", "out-2": "503"}
     found = simulate(viewer, data | {"sim-image": "200", "sim-audio": "1500, 20", "sim-document": "64"}, "/simulate/")
     assert found.stops[1].details[:2] == ["an image as it is", "an audio file as a description"]
@@ -207,14 +209,14 @@ def test_placeholders_are_attached_by_kind_and_size(viewer: Client) -> None:
 
 
 @pytest.mark.parametrize("sizes", ["much", "0", "-5", "99999999", "nan", "inf", "1,1,1,1,1,1,1,1,1,1,1"])
-def test_invalid_size_shows_an_error(viewer: Client, sizes: str) -> None:
+def test_invalid_placeholder_size_shows_an_error(viewer: Client, sizes: str) -> None:
     data = {"act": "simulate", "task": "design", "sim-message": "Look", "sim-image": sizes}
     simulation = Page(viewer.post("/simulate/", data)).control("simulation")
     assert simulation.shows("Enter placeholder sizes in KiB, up to 25600")
     assert not simulation.shows("Candidate 1")
 
 
-def test_a_placeholder_is_never_sent(admin: Client) -> None:
+def test_placeholder_files_are_never_sent_in_a_real_call(admin: Client) -> None:
     """A placeholder has no content that could be sent. Nothing is logged either."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     assert Page(admin.post("/simulate/", data)).control("simulation").shows("A placeholder has no content")
@@ -222,13 +224,13 @@ def test_a_placeholder_is_never_sent(admin: Client) -> None:
     assert not RequestLog.objects.exists()
 
 
-def test_simulate_is_in_the_navigation(admin: Client) -> None:
+def test_navigation_contains_the_simulate_page(admin: Client) -> None:
     current = [one for one in Page(admin.get("/simulate/")).controls if one.attributes.get("aria-current") == "page"]
     assert {one.attributes["href"] for one in current} == {"/simulate/"}
 
 
 @pytest.mark.parametrize(("client", "offers"), [("admin", True), ("viewer", False)])
-def test_without_a_route_the_page_says_what_a_simulation_is(
+def test_simulate_page_without_a_route_explains_simulations(
     client: str, offers: bool, request: pytest.FixtureRequest
 ) -> None:
     TaskRoute.objects.all().delete()
@@ -238,7 +240,7 @@ def test_without_a_route_the_page_says_what_a_simulation_is(
     assert ("/routes/new/" in page.control("main").link_urls) is offers
 
 
-def test_the_page_opens_with_a_run_in_which_every_candidate_answers(admin: Client) -> None:
+def test_simulate_page_opens_with_the_first_candidate_answering(admin: Client) -> None:
     page = Page(admin.get("/simulate/?task=design"))
     assert page.shows("Candidate 1, echo/echo-503, answers")
     assert page.control("simulate-now").attributes["hx-trigger"] == "click, change from:#draft"

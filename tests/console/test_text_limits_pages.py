@@ -47,7 +47,7 @@ def effective_limit(service_id: str, route: Mapping[str, str] | None = None) -> 
     return model_reader(service_id, route).text_limit
 
 
-def test_the_nearest_limit_applies() -> None:
+def test_most_specific_text_limit_applies() -> None:
     demo.load()
     assert effective_limit("text-model") == TextLimit()
     set_content_text(SYSTEM, "30%")
@@ -60,7 +60,7 @@ def test_the_nearest_limit_applies() -> None:
     assert effective_limit("text-model", {"text": "10%"}) == TextLimit(share=0.1)
 
 
-def test_the_nearest_form_of_web_pages_applies() -> None:
+def test_most_specific_web_page_format_applies() -> None:
     demo.load()
     assert not model_reader("text-model").html_source
     set_content_html(SYSTEM, "source")
@@ -72,7 +72,7 @@ def test_the_nearest_form_of_web_pages_applies() -> None:
     assert model_reader("text-model", {"html": "source"}).html_source
 
 
-def test_the_window_is_the_services_or_the_catalogues() -> None:
+def test_context_window_of_a_service_overrides_the_catalogue_value() -> None:
     demo.load()
     row = Service.objects.get(service_id="text-model")
     row.limits = {"contextTokens": 123_456}
@@ -81,7 +81,7 @@ def test_the_window_is_the_services_or_the_catalogues() -> None:
     assert (endpoint.reader.window, endpoint.reader.model) == (123_456, endpoint.target.model)
 
 
-def test_the_installations_limit_is_saved_as_one_revision_and_exported(admin: Client) -> None:
+def test_installation_text_limit_is_saved_as_one_revision_and_exported(admin: Client) -> None:
     assert save(admin, content_text="30%", content_html="source").status_code == 302
     configuration = snapshot.current().configuration
     assert (configuration.content_text, configuration.content_html) == ("30%", "source")
@@ -91,7 +91,7 @@ def test_the_installations_limit_is_saved_as_one_revision_and_exported(admin: Cl
 
 
 @pytest.mark.parametrize("word", ["much", "0%", "101%", "12"])
-def test_an_unreadable_limit_is_rejected(admin: Client, word: str) -> None:
+def test_invalid_text_limit_is_rejected(admin: Client, word: str) -> None:
     response = save(admin, content_text=word)
     assert response.status_code == 422
     fields = [one.attributes["id"] for one in Page(response).controls if "aria-invalid" in one.attributes]
@@ -100,13 +100,13 @@ def test_an_unreadable_limit_is_rejected(admin: Client, word: str) -> None:
     assert Installation.current().content_text == ""
 
 
-def test_an_unknown_form_of_web_pages_is_rejected() -> None:
+def test_unknown_web_page_format_is_rejected() -> None:
     with pytest.raises(InvalidError):
         set_content_html(SYSTEM, "markdown")
     assert Installation.current().content_html == ""
 
 
-def test_a_service_keeps_its_limit_through_its_page(admin: Client) -> None:
+def test_service_page_saves_text_limit_and_web_page_format(admin: Client) -> None:
     demo.load()
     page = admin.get("/services/text-model/").context["form"]
     values = {name: page[name].value() for name in page.fields} | {"text": "30%", "html": "source"}
@@ -116,7 +116,7 @@ def test_a_service_keeps_its_limit_through_its_page(admin: Client) -> None:
     assert (content["text"], content["html"]) == ("30%", "source")
 
 
-def test_a_routes_draft_has_its_limit() -> None:
+def test_route_draft_contains_text_limit_and_web_page_format() -> None:
     demo.load()
     route = snapshot.current().configuration.routes[0]
     limited = replace(route, content={"policy": "extract", "text": "30%", "html": "source"})
@@ -135,7 +135,9 @@ def test_a_routes_draft_has_its_limit() -> None:
         ("routing.default.content.html", {"html": "all"}),
     ],
 )
-def test_a_file_with_an_unreadable_limit_is_rejected(path: str, content: Mapping[str, str] | None) -> None:
+def test_configuration_file_with_an_invalid_text_limit_is_rejected(
+    path: str, content: Mapping[str, str] | None
+) -> None:
     route = {"provider": "a", **({"content": content} if content else {})}
     provider = {"providerName": "a", "apiKey": "sk-1", "endpoint": "https://a.example/v1", "defaultModel": "m"}
     file = {

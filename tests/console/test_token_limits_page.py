@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture
-def page(admin: Client) -> str:
+def service_url(admin: Client) -> str:
     provider = Provider.objects.create(
         name="api.openai.com", endpoint="https://api.openai.com/v1", default_model="gpt-4o", key_source="none"
     )
@@ -20,22 +20,22 @@ def page(admin: Client) -> str:
     return "/services/eyes/"
 
 
-def test_the_catalogues_limits_have_their_source(admin: Client, page: str):
-    limits = Page(admin.get(page)).region("Limits")
+def test_catalogue_limits_are_shown_with_the_source(admin: Client, service_url: str):
+    limits = Page(admin.get(service_url)).region("Limits")
     assert limits.shows("at most 128,000 tokens")
     assert limits.shows("at most 16,384 tokens")
     assert limits.shows("Catalogue: ")
 
 
-def test_an_administrators_limit_replaces_only_its_counterpart_in_the_catalogue(admin: Client, page: str):
+def test_administrator_limit_replaces_only_the_same_catalogue_limit(admin: Client, service_url: str):
     Service.objects.filter(service_id="eyes").update(limits={"contextTokens": 32_000})
-    limits = Page(admin.get(page)).region("Limits")
+    limits = Page(admin.get(service_url)).region("Limits")
     assert limits.shows("at most 32,000 tokens")
     assert not limits.shows("128,000")
     assert limits.shows("at most 16,384 tokens")
 
 
-def test_sources_of_limits_are_in_the_readers_language(admin: Client, page: str):
-    chinese = Page(admin.get(page, headers={"accept-language": "zh-hans"}))
+def test_limit_sources_are_shown_in_the_language_of_the_reader(admin: Client, service_url: str):
+    chinese = Page(admin.get(service_url, headers={"accept-language": "zh-hans"}))
     assert chinese.shows("OpenAI：图片与视觉")
     assert not chinese.shows("images and vision")

@@ -23,7 +23,7 @@ def make_token(admin: Client, **fields: Any) -> Any:
     return admin.post(reverse("token_new"), {"name": "deploy", "scopes": ["routes:write"], "days": 30, **fields})
 
 
-def test_a_token_is_shown_only_when_it_is_created(admin: Client) -> None:
+def test_token_is_shown_only_after_creation(admin: Client) -> None:
     token = Page(make_token(admin)).region("Copy it now. It is shown only once.").control("issued")
     row = AdminToken.objects.get()
     assert token
@@ -44,27 +44,27 @@ def test_a_token_is_shown_only_when_it_is_created(admin: Client) -> None:
         ({"days": 366}, "Expires after (days)"),
     ],
 )
-def test_a_token_needs_a_name_and_an_expiry_within_a_year(fields: dict[str, Any], label: str, admin: Client) -> None:
+def test_token_requires_a_name_and_an_expiry_within_a_year(fields: dict[str, Any], label: str, admin: Client) -> None:
     answer = make_token(admin, **fields)
     assert answer.status_code == 422
     assert Page(answer).error(label)
     assert not AdminToken.objects.exists()
 
 
-def test_token_needs_a_scope_and_a_unique_name(admin: Client) -> None:
+def test_token_requires_a_scope_and_a_unique_name(admin: Client) -> None:
     assert make_token(admin, scopes=[]).status_code == 422
     make_token(admin)
     assert "You already have a token named deploy." in Page(make_token(admin)).error("Name")
     assert AdminToken.objects.count() == 1
 
 
-def test_the_form_proposes_ninety_days(admin: Client) -> None:
+def test_token_form_proposes_an_expiry_of_ninety_days(admin: Client) -> None:
     field = Page(admin.get(reverse("tokens"))).field("Expires after (days)")
     assert field is not None
     assert field.value == "90"
 
 
-def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: User) -> None:
+def test_any_administrator_can_revoke_a_token(admin: Client, admin_account: User) -> None:
     create_token(admin_account, "routes:read")
     row = AdminToken.objects.get()
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_a_token_is_revoked_by_any_administrator(admin: Client, admin_account: U
     assert not row_shown.button("Revoke")
 
 
-def test_owner_of_a_token_is_shown_in_the_readers_language(admin: Client, admin_account: User) -> None:
+def test_token_owner_is_shown_in_the_language_of_the_reader(admin: Client, admin_account: User) -> None:
     token = create_token(admin_account, "routes:write", "providers:write")
     body = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-chat"}
     headers = {"authorization": f"Bearer {token}"}

@@ -137,7 +137,7 @@ DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/servic
 
 
 @pytest.mark.parametrize("page", SAVES)
-def test_undo_is_offered_for_a_saves_own_revision_and_not_without_a_change(admin: Client, page: str) -> None:
+def test_saving_offers_undo_of_its_own_revision_and_none_without_a_change(admin: Client, page: str) -> None:
     before = newest_revision()
     assert offered_revision(admin, SAVES[page](admin)) == newest_revision() != before
     revision = newest_revision()
@@ -146,14 +146,14 @@ def test_undo_is_offered_for_a_saves_own_revision_and_not_without_a_change(admin
 
 
 @pytest.mark.parametrize("address", DELETES)
-def test_undo_is_offered_for_the_revision_a_deletion_made(admin: Client, address: str) -> None:
+def test_deleting_offers_undo_of_its_own_revision(admin: Client, address: str) -> None:
     before = newest_revision()
     assert offered_revision(admin, (address, {})) == newest_revision() != before
 
 
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed"])
-def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
+def test_saving_without_a_change_offers_no_undo_of_another_process_revision(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     """The other process saves between the page's query and its own save."""
@@ -167,7 +167,7 @@ def test_a_save_without_a_change_offers_no_undo_of_another_processs_revision(
 
 @TWO_PROCESSES
 @pytest.mark.parametrize("page", ["route", "route switch", "alias", "alias removed", "restore", "provider"])
-def test_undo_is_offered_for_a_saves_revision_even_if_a_later_one_exists(
+def test_saving_offers_undo_of_its_own_revision_even_if_a_later_revision_exists(
     admin: Client, bob: AnotherProcess, page: str
 ) -> None:
     before = newest_revision()
@@ -193,7 +193,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
 
 
 @TWO_PROCESSES
-def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
+def test_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
     """The undo transaction checks that the revision is still the newest, so no other change can come in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
@@ -201,7 +201,9 @@ def test_an_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: 
 
 
 @TWO_PROCESSES
-def test_a_switch_never_overwrites_what_another_process_saved_in_the_route(admin: Client, bob: AnotherProcess) -> None:
+def test_outdated_route_switch_is_rejected_after_another_process_saved_the_route(
+    admin: Client, bob: AnotherProcess
+) -> None:
     """A switch that was rendered before another save is rejected, since it could overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)

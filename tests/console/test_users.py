@@ -49,7 +49,7 @@ def list_events() -> list[tuple[str, str]]:
     return [(event.action, event.object_name) for event in AuditEvent.objects.order_by("id")]
 
 
-def test_accepting_an_invitation_signs_in_with_its_role_and_the_chosen_language(admin_account: User) -> None:
+def test_accepting_an_invitation_signs_in_with_the_invited_role_and_chosen_language(admin_account: User) -> None:
     client, answer = accept(invite(admin_account, role="administrator"))
     assert (answer.status_code, answer.headers["Location"]) == (302, "/")
     ines = User.objects.get(username="ines")
@@ -60,7 +60,7 @@ def test_accepting_an_invitation_signs_in_with_its_role_and_the_chosen_language(
     assert list_events() == [("user.invite", "ines"), ("user.join", "ines")]
 
 
-def test_a_users_language_applies_in_every_browser(admin_account: User) -> None:
+def test_user_language_applies_in_every_browser(admin_account: User) -> None:
     accept(invite(admin_account))
     other_browser = open_browser()
     other_browser.post("/login/", {"username": "ines", "password": NEW, "next": "/users/"})
@@ -69,7 +69,7 @@ def test_a_users_language_applies_in_every_browser(admin_account: User) -> None:
     assert Person.objects.get(user__username="ines").language == "en"
 
 
-def test_an_invitation_link_works_once(admin_account: User) -> None:
+def test_invitation_link_works_once(admin_account: User) -> None:
     link = invite(admin_account)
     accept(link)
     assert open_browser().get(link).status_code == 410
@@ -77,13 +77,13 @@ def test_an_invitation_link_works_once(admin_account: User) -> None:
     assert User.objects.get(username="ines").check_password(NEW)
 
 
-def test_an_invitation_link_expires(admin_account: User, settings: Any) -> None:
+def test_invitation_link_expires(admin_account: User, settings: Any) -> None:
     link = invite(admin_account)
     settings.PASSWORD_RESET_TIMEOUT = -1
     assert open_browser().get(link).status_code == 410
 
 
-def test_a_new_link_invalidates_the_previous_one(admin_account: User) -> None:
+def test_new_invitation_link_invalidates_the_previous_link(admin_account: User) -> None:
     first = invite(admin_account)
     ines = User.objects.get(username="ines")
     second = read_link(open_browser(admin_account).post(f"/users/{ines.pk}/link/"))
@@ -92,11 +92,11 @@ def test_a_new_link_invalidates_the_previous_one(admin_account: User) -> None:
 
 
 @pytest.mark.parametrize("link", ["/join/MQ/wrong/", "/join/!!/x/", "/join/OTk5OTk5/abc-def/", "/join/LTE/abc-def/"])
-def test_a_malformed_or_unknown_link_is_410(admin_account: User, link: str) -> None:
+def test_malformed_or_unknown_invitation_link_returns_410(admin_account: User, link: str) -> None:
     assert open_browser().get(link).status_code == 410
 
 
-def test_a_weak_password_is_rejected_and_the_link_still_works(admin_account: User) -> None:
+def test_weak_password_is_rejected_and_the_invitation_link_still_works(admin_account: User) -> None:
     link = invite(admin_account)
     client, answer = accept(link, "password12")
     assert answer.status_code == 422
@@ -104,7 +104,7 @@ def test_a_weak_password_is_rejected_and_the_link_still_works(admin_account: Use
     assert accept(link)[1].status_code == 302
 
 
-def test_inviting_an_existing_name_in_any_case_keeps_the_entry(admin_account: User) -> None:
+def test_inviting_an_existing_user_name_in_another_case_is_rejected(admin_account: User) -> None:
     page = open_browser(admin_account).post("/users/invite/", {"username": "ADMIN", "role": "administrator"})
     assert page.status_code == 422
     assert "The user ADMIN already exists." in Page(page).error("User name")
@@ -114,7 +114,7 @@ def test_inviting_an_existing_name_in_any_case_keeps_the_entry(admin_account: Us
     assert User.objects.count() == 1
 
 
-def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User) -> None:
+def test_invitation_can_be_withdrawn_until_accepted(admin_account: User) -> None:
     link = invite(admin_account)
     ines = User.objects.get(username="ines")
     open_browser(admin_account).post(f"/users/{ines.pk}/withdraw/")
@@ -124,9 +124,7 @@ def test_an_invitation_can_be_withdrawn_until_it_is_accepted(admin_account: User
     assert User.objects.filter(username="admin").exists()
 
 
-def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
-    admin_account: User, viewer_account: User
-) -> None:
+def test_last_administrator_can_be_neither_demoted_nor_deactivated(admin_account: User, viewer_account: User) -> None:
     client = open_browser(admin_account)
     assert (
         client.post(f"/users/{admin_account.pk}/role/", {"role": "viewer", "was": "administrator"}).status_code == 409
@@ -145,7 +143,7 @@ def test_the_last_administrator_can_be_neither_demoted_nor_deactivated(
 
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
-def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User, state: str) -> None:
+def test_administrators_unable_to_sign_in_do_not_count_as_remaining(admin_account: User, state: str) -> None:
     """Neither an invited nor a deactivated user counts as the remaining administrator."""
     other_admin = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
@@ -154,7 +152,7 @@ def test_an_administrator_who_cannot_sign_in_does_not_count(admin_account: User,
         people.set_active(SYSTEM, admin_account.pk, active=False)
 
 
-def test_only_the_last_administrator_cannot_lose_the_role(admin_account: User) -> None:
+def test_administrator_can_be_demoted_unless_last(admin_account: User) -> None:
     second = User.objects.create_superuser("olga", password=PASSWORD)
     people.set_role(SYSTEM, second.pk, "viewer", expected="administrator")
     second.refresh_from_db()
@@ -172,7 +170,7 @@ def test_concurrent_role_change_is_a_conflict(admin_account: User, viewer_accoun
     assert Page(page).shows("Someone else changed this in the meantime.")
 
 
-def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_password(
+def test_deactivation_ends_sessions_and_links_and_reactivation_restores_the_password(
     admin_account: User, viewer_account: User
 ) -> None:
     session = open_browser(viewer_account)
@@ -188,7 +186,7 @@ def test_deactivating_ends_sessions_and_links_and_reactivating_restores_the_pass
     assert [name for name, _ in list_events()] == ["user.link", "user.deactivate", "user.reactivate", "user.sign_in"]
 
 
-def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: User, viewer_account: User) -> None:
+def test_reset_link_ends_other_sessions_only_when_used(admin_account: User, viewer_account: User) -> None:
     browser = open_browser(viewer_account)
     link = read_link(open_browser(admin_account).post(f"/users/{viewer_account.pk}/link/"))
     assert browser.get("/users/").status_code == 200
@@ -198,7 +196,7 @@ def test_a_reset_link_ends_other_sessions_only_when_it_is_used(admin_account: Us
     assert list_events()[-1] == ("user.password", "vera")
 
 
-def test_changing_ones_password_ends_all_other_sessions(viewer_account: User) -> None:
+def test_changing_a_password_ends_all_other_sessions(viewer_account: User) -> None:
     browser, other_browser = open_browser(viewer_account), open_browser(viewer_account)
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     assert browser.post("/password/", {**form, "old_password": "wrong"}).status_code == 422
@@ -210,7 +208,7 @@ def test_changing_ones_password_ends_all_other_sessions(viewer_account: User) ->
     assert list_events() == [("user.password", "vera")]
 
 
-def test_a_link_opened_by_two_users_sets_one_password(admin_account: User) -> None:
+def test_concurrent_use_of_an_invitation_link_sets_only_one_password(admin_account: User) -> None:
     invite(admin_account)
     first, second = User.objects.get(username="ines"), User.objects.get(username="ines")
     people.choose_password(ACTOR, first, NEW)
@@ -229,7 +227,7 @@ ACTS = [
 
 
 @pytest.mark.parametrize(("name", "of_one", "data"), ACTS, ids=[name for name, _, _ in ACTS])
-def test_actions_need_the_administrator_role_and_a_post(
+def test_user_actions_require_the_administrator_role_and_a_post(
     viewer_account: User, name: str, of_one: bool, data: dict[str, str]
 ) -> None:
     url = reverse(name, args=[viewer_account.pk] if of_one else [])
@@ -240,26 +238,26 @@ def test_actions_need_the_administrator_role_and_a_post(
     assert (viewer_account.is_staff, viewer_account.is_active) == (False, True)
 
 
-def test_a_viewer_sees_the_users_without_buttons(admin_account: User, viewer_account: User) -> None:
+def test_viewer_sees_the_users_without_buttons(admin_account: User, viewer_account: User) -> None:
     page = Page(open_browser(viewer_account).get("/users/"))
     assert page.shows("needs the administrator role")
     assert not page.button("Issue invitation link")
     assert not Page(open_browser(viewer_account).get(f"/users/{admin_account.pk}/")).button("Deactivate")
 
 
-def test_query_count_of_the_list_does_not_grow(admin_account: User) -> None:
+def test_user_list_query_count_does_not_grow_with_the_data(admin_account: User) -> None:
     client = open_browser(admin_account)
     query_count = count_queries(client, "/users/")
     User.objects.bulk_create([User(username=f"user{n}", password="!") for n in range(30)])
     assert count_queries(client, "/users/") == query_count
 
 
-def test_a_link_of_an_unknown_user_page_is_not_found(admin_account: User) -> None:
+def test_actions_and_page_of_an_unknown_user_return_404(admin_account: User) -> None:
     for name in ("user_active", "user_link", "user_withdraw"):
         assert open_browser(admin_account).post(reverse(name, args=[999]), {}).status_code == 404
     assert open_browser(admin_account).get("/users/999/").status_code == 404
 
 
-def test_new_invitation_shows_how_long_its_link_works(admin_account: User) -> None:
+def test_new_invitation_shows_the_expiry_of_the_link(admin_account: User) -> None:
     page = Page(open_browser(admin_account).post("/users/invite/", {"username": "ines", "role": "viewer"}))
     assert page.shows(f"for {timedelta(days=3).days} days")
