@@ -33,7 +33,7 @@ def make_link(admin_page: Any) -> str:
     return "/agent-page/" + str(admin_page.locator("#link").inner_text()).split("/agent-page/")[1]
 
 
-def test_a_link_opens_the_page_without_an_account_until_it_is_revoked(
+def test_shared_link_opens_the_agent_page_without_an_account_until_revoked(
     first_start: None, admin_page: Any, new_page: Callable[..., Any], axe: Callable[[Any], list[str]]
 ) -> None:
     link = make_link(admin_page)
@@ -61,7 +61,7 @@ def test_a_link_opens_the_page_without_an_account_until_it_is_revoked(
     assert reader.context.cookies() == []
 
 
-def test_language_theme_snippets_and_copying_work_on_the_page(
+def test_language_theme_snippets_and_copying_work_on_the_shared_agent_page(
     first_start: None, admin_page: Any, new_page: Callable[..., Any]
 ) -> None:
     reader = new_page()

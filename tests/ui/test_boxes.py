@@ -23,7 +23,7 @@ LONG = "a sentence that is longer than its place"
         (f'<label style="display: grid"><input type="checkbox"><span>{LONG}</span></label>', "below its box"),
     ],
 )
-def test_a_fault_is_found(browser: Any, body: str, fault: str) -> None:
+def test_measure_reports_each_kind_of_layout_fault(browser: Any, body: str, fault: str) -> None:
     page = browser.new_page()
     page.set_content(f'<div id="main">{body}</div>')
     found = measure(page, 390)
@@ -32,7 +32,7 @@ def test_a_fault_is_found(browser: Any, body: str, fault: str) -> None:
     page.close()
 
 
-def test_scrolling_text_and_text_with_a_title_are_no_faults(browser: Any) -> None:
+def test_measure_accepts_scrolling_text_and_cut_text_with_a_title(browser: Any) -> None:
     page = browser.new_page()
     cell = f"<td style='white-space: nowrap'>{LONG * 5}</td>"
     title = f'<p style="width: 4rem; overflow: hidden; white-space: nowrap" title="{LONG}">{LONG}</p>'

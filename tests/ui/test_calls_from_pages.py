@@ -71,7 +71,7 @@ def page_at(browser: Any, port: int) -> Iterator[Any]:
     context.close()
 
 
-def test_an_allowed_page_reads_responses_streams_headers_and_errors(page_at: Any, server: Server) -> None:
+def test_page_of_an_allowed_origin_can_read_responses_streams_headers_and_errors(page_at: Any, server: Server) -> None:
     """The browser sends the preflight requests by itself."""
     page = page_at("localhost")
     status, request_id, model, text = page.evaluate(CALL, [f"{server.url}/v1/chat/completions", server.key, HELLO])
@@ -86,7 +86,7 @@ def test_an_allowed_page_reads_responses_streams_headers_and_errors(page_at: Any
     assert (status, "get_artifact" in text) == (200, True)
 
 
-def test_a_page_that_is_not_allowed_reads_nothing(page_at: Any, server: Server) -> None:
+def test_page_of_another_origin_cannot_read_responses(page_at: Any, server: Server) -> None:
     """The administrators' pages cannot be read even from an allowed origin."""
     page = page_at("127.0.0.1")
     assert page.evaluate(CALL, [f"{server.url}/v1/models", server.key, ""])[0] == 0

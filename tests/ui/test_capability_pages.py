@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
+def test_matrix_switch_is_saved_by_keyboard_and_undone_from_the_toast(admin_page: Any) -> None:
     admin_page.goto("/matrix/")
     admin_page.locator("tbody tr:first-child .cell").first.focus()
     admin_page.keyboard.press("ArrowRight")
@@ -31,7 +31,7 @@ def test_a_switch_of_the_matrix_is_saved_by_keyboard_and_undone_from_the_toast(a
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
-def test_one_save_stores_a_switch_and_a_field_of_a_service(
+def test_saving_a_service_stores_switches_and_fields_together(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], scripts: bool
 ) -> None:
     page = sign_in(new_page(java_script_enabled=scripts))
@@ -47,7 +47,7 @@ def test_one_save_stores_a_switch_and_a_field_of_a_service(
     assert page.get_by_label("Description").input_value() == "Sees and hears."
 
 
-def test_a_rejected_save_of_a_service_keeps_every_entry(
+def test_rejected_save_of_a_service_keeps_every_value(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
 ) -> None:
     page = sign_in(new_page())
@@ -63,7 +63,7 @@ def test_a_rejected_save_of_a_service_keeps_every_entry(
     assert page.get_by_label("Another capability").input_value() == "smell"
 
 
-def test_the_matrix_scrolls_with_its_page_below_a_fixed_head(admin_page: Any) -> None:
+def test_matrix_scrolls_with_the_page_below_a_fixed_header(admin_page: Any) -> None:
     for width in (390, 1280):
         admin_page.set_viewport_size({"width": width, "height": 500})
         admin_page.goto("/matrix/")
@@ -76,7 +76,7 @@ def test_the_matrix_scrolls_with_its_page_below_a_fixed_head(admin_page: Any) ->
         assert grid.evaluate("table => getComputedStyle(table.parentElement).overflowY") == "visible"
 
 
-def test_a_column_is_switched_from_its_heading(admin_page: Any) -> None:
+def test_matrix_column_is_switched_from_the_heading(admin_page: Any) -> None:
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for the column: reads audio").click()
     admin_page.get_by_role("button", name="All on").click()
@@ -84,7 +84,7 @@ def test_a_column_is_switched_from_its_heading(admin_page: Any) -> None:
     assert admin_page.get_by_label("echo-text reads audio, declared").is_checked()
 
 
-def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> None:
+def test_provider_is_added_together_with_models(admin_page: Any) -> None:
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()
@@ -102,7 +102,7 @@ def test_a_provider_is_added_with_its_models_in_one_flow(admin_page: Any) -> Non
     admin_page.get_by_role("rowheader", name="second-echo-echo-vision").wait_for()
 
 
-def test_an_issued_key_is_shown_until_the_page_is_reloaded(admin_page: Any) -> None:
+def test_issued_key_is_shown_until_the_page_is_reloaded(admin_page: Any) -> None:
     admin_page.goto("/agents/vision-agent/")
     admin_page.get_by_role("button", name="Issue a key").first.click()
     admin_page.get_by_label("Purpose").fill("staging")
@@ -119,7 +119,7 @@ def test_an_issued_key_is_shown_until_the_page_is_reloaded(admin_page: Any) -> N
     admin_page.get_by_text("is revoked and no longer works").wait_for()
 
 
-def test_a_provider_is_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+def test_provider_can_be_saved_without_javascript(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.expected_complaints.append("422")
     page.goto("/providers/openai/")
@@ -141,7 +141,7 @@ def test_ctrl_z_in_the_matrix_undoes_the_newest_change(admin_page: Any) -> None:
     assert not admin_page.get_by_label(name).is_checked()
 
 
-def test_a_row_is_probed_from_its_menu(admin_page: Any) -> None:
+def test_matrix_row_is_probed_from_the_row_menu(admin_page: Any) -> None:
     admin_page.goto("/matrix/?provider=echo")
     admin_page.get_by_role("button", name="Actions for echo-vision").click()
     admin_page.get_by_role("button", name="Probe", exact=True).click()

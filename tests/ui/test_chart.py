@@ -51,7 +51,7 @@ def series(name: str, *values: float, tone: str = "c1") -> Series:
 
 
 @given(st.floats(1e-9, 1e15), st.booleans())
-def test_an_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool) -> None:
+def test_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool) -> None:
     axis = round_axis(largest, is_whole=is_whole)
     assert 4 <= len(axis.values) <= 6
     assert axis.values[0] == 0
@@ -72,17 +72,17 @@ def test_an_axis_has_four_to_six_round_gridlines(largest: float, is_whole: bool)
         (9_400_000, ["0", "2M", "4M", "6M", "8M", "10M"], ["0", "200 万", "400 万", "600 万", "800 万", "1,000 万"]),
     ],
 )
-def test_all_gridlines_have_the_same_unit(largest: float, english: list[str], chinese: list[str]) -> None:
+def test_all_gridline_labels_have_the_same_unit(largest: float, english: list[str], chinese: list[str]) -> None:
     for language, expected in (("en", english), ("zh-hans", chinese)):
         with translation.override(language):
             assert axis_texts(round_axis(largest)) == expected
 
 
-def test_amounts_below_one_unit_have_decimals() -> None:
+def test_axis_labels_of_amounts_below_one_unit_have_decimals() -> None:
     assert axis_texts(round_axis(0.0021, is_whole=False)) == ["0", "0.0005", "0.001", "0.0015", "0.002", "0.0025"]
 
 
-def test_buckets_follow_the_clock_of_the_installation() -> None:
+def test_buckets_begin_at_local_times_of_the_installation() -> None:
     """Due to daylight saving time, days have 23 to 25 hours. Weeks begin at midnight on Monday."""
     with timezone.override(BERLIN):
         days = list_starts(datetime(2026, 10, 24, 0, tzinfo=BERLIN), datetime(2026, 10, 26, 9, tzinfo=BERLIN), Step.DAY)
@@ -94,7 +94,7 @@ def test_buckets_follow_the_clock_of_the_installation() -> None:
         assert [write_span(month, Step.MONTH) for month in months] == ["2025-12", "2026-01"]
 
 
-def test_time_is_labelled_at_round_hours_and_mondays() -> None:
+def test_time_axis_is_labelled_at_round_hours_and_mondays() -> None:
     """A day is labelled every four hours, with the date at midnight. A month is labelled at each Monday."""
     hours = buckets(Step.HOUR, NOON - timedelta(hours=24), NOON)
     assert [text for _, text in label_times(hours, Step.HOUR)] == [
@@ -120,18 +120,18 @@ def test_bars_are_stacked_from_the_axis_upwards() -> None:
     ]
 
 
-def test_one_failure_among_thousands_is_visible() -> None:
+def test_single_failure_among_thousands_is_visible_in_a_chart() -> None:
     drawing = draw(chart([series("answered", 9000, 0, 0), series("failed", 1, 0, 0, tone="bad")]), 100)
     assert drawing.paths[0].shape == "M1 112V110.5h8V112z"
 
 
-def test_a_chart_has_at_most_six_series_and_adds_up_the_others() -> None:
+def test_chart_has_at_most_six_series_and_adds_up_the_others() -> None:
     drawing = draw(chart([series(f"s{number}", number, 0, 0) for number in range(9, 0, -1)]), 100)
     assert [entry.name for entry in drawing.legend] == ["s9", "s8", "s7", "s6", "s5", "s4", "others"]
     assert drawing.legend[-1].total == "6"
 
 
-def test_every_value_can_be_read_without_a_pointer() -> None:
+def test_chart_values_are_available_as_text_in_a_table() -> None:
     name = "payments-" + "x" * 60
     hours = buckets(Step.HOUR, NOON, NOON + timedelta(hours=2), mark=Mark(text="Revision 3", url="/history/3/"))
     html = render_to_string(
@@ -147,7 +147,7 @@ def test_every_value_can_be_read_without_a_pointer() -> None:
     assert "Times in UTC." in html
 
 
-def test_a_running_bucket_is_marked() -> None:
+def test_incomplete_bucket_is_marked() -> None:
     hours = buckets(Step.HOUR, NOON, NOON + timedelta(hours=1))
     running = Bucket(start=NOON + timedelta(hours=2), stop=NOON + timedelta(hours=3), url="/r/", is_partial=True)
     context = {"drawing": draw(chart([series("s", 1, 1, 1)], buckets=[*hours, running]), 100)}
@@ -156,7 +156,7 @@ def test_a_running_bucket_is_marked() -> None:
     assert "Striped: only a part of the time is counted." in html
 
 
-def test_an_empty_chart_has_gridlines_and_time_labels_but_no_bars() -> None:
+def test_empty_chart_has_gridlines_and_time_labels_but_no_bars() -> None:
     html = render_to_string("components/chart.html", {"drawing": draw(chart([series("s", 0, 0, 0)]), 100)})
     assert "No requests." in html
     assert html.count('class="tick"') == 4

@@ -27,7 +27,7 @@ def guessed_file(demo: None) -> Artifact:
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_form_and_its_errors_are_accessible(
+def test_correction_form_and_errors_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],
@@ -49,7 +49,7 @@ def test_form_and_its_errors_are_accessible(
     assert axe(page) == []
 
 
-def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guessed_file: Artifact) -> None:
+def test_file_can_be_corrected_by_keyboard_without_leaving_the_page(admin_page: Any, guessed_file: Artifact) -> None:
     page = admin_page
     page.goto(f"/artifacts/{guessed_file.pk}/")
     page.evaluate("window.same = true")
@@ -72,7 +72,9 @@ def test_a_file_is_corrected_by_keyboard_without_leaving_the_page(admin_page: An
     assert Artifact.objects.get(pk=guessed_file.pk).correction is None
 
 
-def test_the_form_works_without_scripts(new_page: Callable[..., Any], sign_in: Any, guessed_file: Artifact) -> None:
+def test_correction_form_works_without_javascript(
+    new_page: Callable[..., Any], sign_in: Any, guessed_file: Artifact
+) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto(f"/artifacts/{guessed_file.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")

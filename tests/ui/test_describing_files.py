@@ -38,7 +38,7 @@ def call(page: Any, key: str) -> str:
     return str(logged(answer.headers["x-request-id"]).pk)
 
 
-def test_a_previewed_file_is_described_once_and_the_description_is_reused(
+def test_previewed_file_is_described_once_and_the_description_is_reused(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], key: str
 ) -> None:
     with describing_lab() as lab:
@@ -63,7 +63,7 @@ def test_a_previewed_file_is_described_once_and_the_description_is_reused(
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_described_files_are_accessible(
+def test_pages_with_described_files_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

@@ -44,7 +44,7 @@ def dialogs(admin_page: Any) -> list[str]:
     return kinds
 
 
-def test_a_route_draft_is_restored_after_leaving_the_page(admin_page: Any, dialogs: list[str]) -> None:
+def test_route_draft_can_be_restored_after_leaving_the_page(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     admin_page.click("#add")
@@ -67,7 +67,7 @@ def test_a_route_draft_is_restored_after_leaving_the_page(admin_page: Any, dialo
     assert dialogs == ["confirm"]
 
 
-def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[str]) -> None:
+def test_leaving_a_page_with_unsaved_input_requires_confirmation(admin_page: Any, dialogs: list[str]) -> None:
     """A new candidate, a pasted error and the input of the simulation are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
@@ -88,7 +88,7 @@ def test_closing_a_page_with_unsaved_input_asks(admin_page: Any, dialogs: list[s
     assert dialogs == ["beforeunload"]
 
 
-def test_a_draft_of_an_older_version_says_so(admin_page: Any, dialogs: list[str]) -> None:
+def test_restored_draft_of_an_older_version_shows_a_warning(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     type_into(admin_page, "#id_temperature", "0.2")
@@ -109,7 +109,7 @@ def is_past_comparison(response: Any) -> bool:
     return "act=past" in (response.request.post_data or "")
 
 
-def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
+def test_draft_is_preserved_if_the_session_ends_while_saving(admin_page: Any, sign_in: Any, settings: Any) -> None:
     # After this request, the page sends none without a user action.
     with admin_page.expect_response(is_past_comparison):
         admin_page.goto("/routes/design/")
@@ -121,7 +121,7 @@ def test_a_draft_survives_a_session_that_ended_while_saving(admin_page: Any, sig
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
-def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[str]) -> None:
+def test_rejected_settings_stay_part_of_the_draft(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     type_into(admin_page, "#id_request_days", "0")
@@ -140,7 +140,7 @@ def test_rejected_settings_are_part_of_the_draft(admin_page: Any, dialogs: list[
     assert "request_days" not in admin_page.evaluate(STORED_DRAFTS)
 
 
-def test_no_secret_is_kept_in_the_browser(admin_page: Any, dialogs: list[str]) -> None:
+def test_secrets_are_not_stored_in_browser_drafts(admin_page: Any, dialogs: list[str]) -> None:
     """The URL of a proxy may contain a password, so it is not stored in the browser either."""
     admin_page.goto("/providers/echo/")
     type_into(admin_page, "#id_display_name", "Echo again")

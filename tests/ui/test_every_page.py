@@ -278,22 +278,22 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     context.close()
 
 
-def names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
+def iterate_url_names(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name of every URL, and arguments with which its view can be called."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINES:
-                yield from names(pattern.url_patterns)
+                yield from iterate_url_names(pattern.url_patterns)
         elif pattern.name:
             kinds = pattern.pattern.converters.items()
             yield pattern.name, {key: 1 if isinstance(kind, IntConverter) else "x" for key, kind in kinds}
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
+def test_every_url_is_checked_as_a_page_or_rejects_get(admin: Client) -> None:
     """Each URL is a page in the table above, a file, a part of a page or a redirect, or it rejects GET."""
     missing = []
-    for name, arguments in names(get_resolver().url_patterns):
+    for name, arguments in iterate_url_names(get_resolver().url_patterns):
         if name in PAGES or name in FILES or name in FRAGMENTS:
             continue
         expected = 302 if name in LEADS_ON else 404 if name in UNCONFIGURED else 405
@@ -302,7 +302,7 @@ def test_every_address_is_looked_at_or_takes_no_get(admin: Client) -> None:
     assert missing == []
 
 
-def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
+def test_every_page_highlights_an_entry_of_the_navigation() -> None:
     """A page without a menu entry belongs to the entry of another page. Only Find, which opens from everywhere, does
     not.
     """
@@ -311,7 +311,7 @@ def test_every_signed_in_page_is_marked_in_the_navigation() -> None:
 
 
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])
-def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
+def test_page_has_no_faults_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
     """The test checks status 200, title, one heading, language, axe violations, console errors, horizontal scrolling,
     height, covered controls, layout shifts, gaps in Chinese text, and at four widths that no text or control is cut
     off, overlaps another or leaves its box.
@@ -350,7 +350,7 @@ def test_a_page_is_right_in_each_language_theme_and_width(name: str, visitor: Vi
     assert faults == []
 
 
-def test_the_installations_keys_were_used_when_its_requests_say_so(installation: str, folder: str) -> None:
+def test_last_use_of_agent_keys_is_consistent_with_the_request_log(installation: str, folder: str) -> None:
     """A key's last use is the time of its newest request, and no request is later than the key's revocation."""
     with closing(sqlite3.connect(f"{folder}/logs.sqlite3")) as logs:
         requests = dict(logs.execute("SELECT key, max(started_at) FROM routing_admin_requestlog GROUP BY key"))

@@ -32,7 +32,7 @@ def demo(demo: None) -> str:
     return record_demo_request() or ""
 
 
-def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_page: Any, demo: str) -> None:
+def test_chosen_file_is_uploaded_listed_and_previewed_for_each_model(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/artifacts/")
     page.locator("input[type=file]").set_input_files(HELLO)
@@ -56,7 +56,7 @@ def test_a_chosen_file_is_uploaded_listed_and_shown_as_each_model_gets_it(admin_
     assert RequestLog.objects.filter(surface="page").count() == 1
 
 
-def test_rows_of_a_scan_are_filled_in_when_its_pages_are_drawn(
+def test_scan_page_adds_converted_previews_once_the_pages_are_rendered(
     admin_page: Any, demo: str, axe: Callable[[Any], list[str]]
 ) -> None:
     page, held = admin_page, list[Any]()
@@ -78,7 +78,7 @@ def test_rows_of_a_scan_are_filled_in_when_its_pages_are_drawn(
     assert "draw=1" not in page.url
 
 
-def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, demo: str) -> None:
+def test_deleted_files_are_restored_by_undo(admin_page: Any, demo: str) -> None:
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     store_text(SYSTEM, "two", filename="two.txt")
@@ -97,7 +97,7 @@ def test_chosen_files_are_deleted_and_undo_brings_them_back(admin_page: Any, dem
     assert Artifact.objects.living().count() == before
 
 
-def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) -> None:
+def test_clicking_a_row_outside_its_controls_opens_the_artifact(admin_page: Any, demo: str) -> None:
     page = admin_page
     store_text(SYSTEM, "one", filename="one.txt")
     page.goto("/artifacts/")
@@ -109,7 +109,7 @@ def test_a_row_opens_by_a_click_beside_its_controls(admin_page: Any, demo: str) 
     page.get_by_role("heading", level=1, name="one.txt").wait_for()
 
 
-def test_the_request_log_is_searched_in_place_with_the_search_in_the_url(admin_page: Any, demo: str) -> None:
+def test_request_log_search_updates_the_list_in_place_and_the_url(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/requests/")
     page.get_by_role("combobox", name="Search requests").fill("task:design")
@@ -122,7 +122,7 @@ def test_the_request_log_is_searched_in_place_with_the_search_in_the_url(admin_p
     assert "without the image" in page.locator("p.lead").inner_text()
 
 
-def test_the_demo_is_removed_after_its_list_was_shown_and_restored_by_undo(admin_page: Any, demo: str) -> None:
+def test_demo_removal_shows_a_list_first_and_can_be_undone(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Delete demo data").click()
@@ -134,7 +134,7 @@ def test_the_demo_is_removed_after_its_list_was_shown_and_restored_by_undo(admin
     page.get_by_text("All 6 task routes are working").wait_for()
 
 
-def test_files_are_uploaded_and_deleted_without_scripts(
+def test_files_can_be_uploaded_and_deleted_without_javascript(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: str
 ) -> None:
     page = sign_in(new_page(java_script_enabled=False))
@@ -148,7 +148,7 @@ def test_files_are_uploaded_and_deleted_without_scripts(
     page.get_by_text("1 artifact is back").wait_for()
 
 
-def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
+def test_rejected_upload_keeps_its_row_with_the_reason(admin_page: Any, demo: str, settings: Any) -> None:
     page, before = admin_page, Artifact.objects.count()
     settings.MAX_UPLOAD_BYTES = 20
     page.goto("/artifacts/")
@@ -162,7 +162,7 @@ def test_a_rejected_file_is_kept_in_its_row_with_the_reason(admin_page: Any, dem
     assert Artifact.objects.count() == before
 
 
-def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, demo: str) -> None:
+def test_file_search_waits_until_input_method_composition_ends(admin_page: Any, demo: str) -> None:
     """A search for Chinese text only starts when the word is chosen, not at each letter that is typed before."""
     page = admin_page
     # The search waits after each letter. With a simulated clock, this takes no time.
@@ -180,7 +180,7 @@ def test_files_are_not_searched_while_an_input_method_composes(admin_page: Any, 
     assert len(urls) == 1
 
 
-def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) -> None:
+def test_upload_shows_progress_in_bytes_and_can_be_cancelled(admin_page: Any, demo: str) -> None:
     page, before = admin_page, Artifact.objects.count()
     page.goto("/artifacts/")
     session = page.context.new_cdp_session(page)
@@ -196,7 +196,7 @@ def test_an_upload_shows_its_bytes_and_is_cancelled(admin_page: Any, demo: str) 
     assert Artifact.objects.count() == before
 
 
-def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) -> None:
+def test_pasted_and_dropped_files_are_uploaded(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/artifacts/")
     page.evaluate("""() => {
@@ -213,7 +213,7 @@ def test_a_pasted_and_a_dropped_file_are_uploaded(admin_page: Any, demo: str) ->
         page.locator("[data-upload-list] a", has_text=name).wait_for()
 
 
-def test_a_refresh_of_the_dashboard_keeps_scroll_position_focus_and_lines(admin_page: Any, demo: str) -> None:
+def test_dashboard_refresh_preserves_scroll_position_focus_and_lines(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.set_viewport_size({"width": 1280, "height": 500})
     page.goto("/")
@@ -230,7 +230,7 @@ def test_a_refresh_of_the_dashboard_keeps_scroll_position_focus_and_lines(admin_
     assert page.locator("#announce").inner_text() == ""
 
 
-def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str) -> None:
+def test_all_providers_can_be_tested_from_the_dashboard(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Test all").click()
@@ -244,7 +244,7 @@ def test_every_provider_is_tested_from_the_dashboard(admin_page: Any, demo: str)
     expect(page.get_by_role("button", name="Test all")).to_be_visible()
 
 
-def test_every_provider_is_tested_from_their_list(admin_page: Any, demo: str) -> None:
+def test_all_providers_can_be_tested_from_the_provider_list(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/providers/")
     page.get_by_role("button", name="Test all").click()
@@ -278,7 +278,7 @@ def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str)
     expect(page.locator(".newer a")).to_have_count(0)
 
 
-def test_the_search_box_suggests_keys_and_then_known_values(admin_page: Any, demo: str) -> None:
+def test_search_box_suggests_keys_and_then_known_values(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/requests/")
     options = page.locator("#request-words option")
@@ -289,7 +289,7 @@ def test_the_search_box_suggests_keys_and_then_known_values(admin_page: Any, dem
 
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.wav", "audio"), ("film.webm", "video")])
-def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, name: str, tag: str) -> None:
+def test_audio_and_video_can_be_played_on_the_artifact_page(admin_page: Any, demo: str, name: str, tag: str) -> None:
     page = admin_page
     row = store_bytes(SYSTEM, (FILES / name).read_bytes(), filename=name)
     page.goto(f"/artifacts/{row.pk}/")
@@ -299,31 +299,31 @@ def test_sound_and_film_are_played_on_their_page(admin_page: Any, demo: str, nam
       if (one.readyState) tell(); else one.addEventListener("loadedmetadata", tell); })""")
 
 
-def choose(page: Any, label: str, name: str) -> None:
+def choose_model(page: Any, label: str, name: str) -> None:
     page.get_by_label(label).fill(name)
     page.get_by_label(label).press("Tab")
 
 
-def test_two_models_are_compared_side_by_side(admin_page: Any, demo: str) -> None:
+def test_two_models_can_be_compared_side_by_side(admin_page: Any, demo: str) -> None:
     page = admin_page
     image = Artifact.objects.filter(kind="image").first()
     assert image is not None
     page.goto(f"/artifacts/{image.pk}/")
     page.get_by_role("link", name="Compare two models").click()
     expect(page.locator(".compare .badge", has_text="differs").first).to_be_visible()
-    choose(page, "Second model service", "text-model")
+    choose_model(page, "Second model service", "text-model")
     page.wait_for_url("**b=text-model**")
     expect(page.locator(".compare thead th").last).to_contain_text("text-model")
-    choose(page, "First model service", "echo-text")
+    choose_model(page, "First model service", "echo-text")
     page.wait_for_url("**a=echo-text&b=text-model**")
     expect(page.locator(".compare thead th").first).to_contain_text("echo-text")
     expect(page.locator(".diff mark", has_text="echo").first).to_be_visible()
-    choose(page, "First model service", "text-model")
+    choose_model(page, "First model service", "text-model")
     expect(page.get_by_text("Both get exactly the same.").first).to_be_visible()
 
 
-def test_the_dashboards_chart_is_reloaded_unless_it_is_in_use(admin_page: Any) -> None:
-    answer("req_chart_1")
+def test_dashboard_chart_is_reloaded_unless_in_use(admin_page: Any) -> None:
+    log_answered_request("req_chart_1")
     loads = list[str]()
     admin_page.on("request", lambda request: loads.append(request.url) if "/volume/" in request.url else None)
     admin_page.clock.install()
@@ -332,7 +332,7 @@ def test_the_dashboards_chart_is_reloaded_unless_it_is_in_use(admin_page: Any) -
     chart.scroll_into_view_if_needed()
     chart.get_by_role("link", name="7 days").click()
     expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
-    answer("req_chart_2")
+    log_answered_request("req_chart_2")
     chart.get_by_text("Show as table").click()
     admin_page.clock.run_for(130_000)
     assert len(loads) == 2
@@ -343,5 +343,5 @@ def test_the_dashboards_chart_is_reloaded_unless_it_is_in_use(admin_page: Any) -
     expect(chart.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
 
 
-def answer(key: str) -> None:
+def log_answered_request(key: str) -> None:
     write([build_entry(RequestFacts(key, timezone.now(), "v1"), (Attempt("echo", "echo-text", "ok"),))])

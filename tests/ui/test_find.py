@@ -28,7 +28,7 @@ def type_words(page: Any, query: str) -> None:
     expect(page.locator("#option-list")).to_have_attribute("data-q", query)
 
 
-def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page: Any) -> None:
+def test_slash_and_ctrl_k_open_find_with_focus_in_the_search_field(admin_page: Any) -> None:
     """Ctrl-K also works within a field, and on pages where the slash key focuses the page's own search field."""
     admin_page.goto("/settings/")
     admin_page.keyboard.press("/")
@@ -51,7 +51,7 @@ def test_slash_and_control_k_open_the_dialog_with_focus_in_its_field(admin_page:
         expect(admin_page.locator("#find")).to_be_hidden()
 
 
-def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
+def test_empty_find_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     expect(admin_page.locator("#options")).to_contain_text("Try a provider")
@@ -59,7 +59,7 @@ def test_empty_dialog_shows_hints_and_destinations(admin_page: Any) -> None:
     expect(admin_page.locator(OPTIONS, has_text="Add task route")).to_be_attached()
 
 
-def test_arrows_choose_an_option_and_enter_opens_it(admin_page: Any) -> None:
+def test_arrow_keys_select_a_find_result_and_enter_opens_the_page(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     type_words(admin_page, "echo-")
     field, options = admin_page.locator(FIELD), admin_page.locator(OPTIONS)
@@ -75,7 +75,7 @@ def test_arrows_choose_an_option_and_enter_opens_it(admin_page: Any) -> None:
     admin_page.wait_for_url(f"**{address}")
 
 
-def test_enter_waits_for_the_results_of_the_whole_query(admin_page: Any) -> None:
+def test_enter_waits_for_the_results_of_the_complete_query(admin_page: Any) -> None:
     """Otherwise, Enter could open a result for the first few letters of a query that is typed fast."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
@@ -85,7 +85,7 @@ def test_enter_waits_for_the_results_of_the_whole_query(admin_page: Any) -> None
     admin_page.wait_for_url("**/requests/req_abcdef0123456789/")
 
 
-def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
+def test_find_shows_only_results_of_the_newest_query(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")
     for query in ("pro", "provider", "design"):
@@ -94,7 +94,7 @@ def test_only_the_newest_query_is_answered(admin_page: Any) -> None:
     expect(admin_page.locator(OPTIONS).first).to_have_attribute("href", "/routes/design/")
 
 
-def test_result_count_is_announced_and_the_dialog_is_accessible(
+def test_find_result_count_is_announced_and_the_dialog_is_accessible(
     admin_page: Any, axe: Callable[[Any], list[str]]
 ) -> None:
     admin_page.goto("/settings/")
@@ -106,7 +106,7 @@ def test_result_count_is_announced_and_the_dialog_is_accessible(
     assert axe(admin_page) == []
 
 
-def test_an_action_focuses_its_button_without_pressing_it(admin_page: Any) -> None:
+def test_choosing_an_action_focuses_the_button_without_pressing_the_button(admin_page: Any) -> None:
     methods: list[str] = []
     admin_page.on("request", lambda request: methods.append(request.method))
     for start in ("/settings/", "/providers/"):
@@ -118,7 +118,7 @@ def test_an_action_focuses_its_button_without_pressing_it(admin_page: Any) -> No
     assert set(methods) == {"GET"}
 
 
-def test_without_results_enter_searches_the_requests(admin_page: Any) -> None:
+def test_enter_without_find_results_searches_the_requests(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     type_words(admin_page, "no-such-thing")
     expect(admin_page.locator("#options")).to_contain_text("No match for “no-such-thing”")
@@ -126,7 +126,7 @@ def test_without_results_enter_searches_the_requests(admin_page: Any) -> None:
     admin_page.wait_for_url("**/requests/?q=no-such-thing")
 
 
-def test_on_a_phone_the_top_button_opens_a_dialog_that_fits(new_page: Callable[..., Any], sign_in: Any) -> None:
+def test_find_dialog_fits_on_a_phone_and_opens_from_the_top_button(new_page: Callable[..., Any], sign_in: Any) -> None:
     page = sign_in(new_page(width=390, language="zh-Hans"))
     page.goto("/")
     page.locator(".topbar button").click()
@@ -139,16 +139,14 @@ def test_on_a_phone_the_top_button_opens_a_dialog_that_fits(new_page: Callable[.
     assert page.locator("#find").evaluate("one => one.scrollWidth <= one.clientWidth")
 
 
-def test_the_help_names_both_keys(admin_page: Any) -> None:
+def test_keyboard_help_lists_both_find_shortcuts(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_contain_text("find anything")
     expect(admin_page.locator("#help kbd", has_text="Ctrl").first).to_be_visible()
 
 
-def test_without_javascript_the_dialogs_form_opens_a_page_of_results(
-    new_page: Callable[..., Any], sign_in: Any
-) -> None:
+def test_find_form_opens_a_result_page_without_javascript(new_page: Callable[..., Any], sign_in: Any) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/")
     page.locator(".side .find").click()

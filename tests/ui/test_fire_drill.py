@@ -12,7 +12,7 @@ pytestmark = [
 ]
 
 
-def test_a_drill_counts_down_on_every_page_and_can_be_ended_there(admin_page: Any) -> None:
+def test_drill_countdown_is_shown_on_every_page_with_a_button_to_end_the_drill(admin_page: Any) -> None:
     page = admin_page
     page.goto("/providers/echo/")
     page.get_by_role("link", name="Fire drill").click()
@@ -30,7 +30,7 @@ def test_a_drill_counts_down_on_every_page_and_can_be_ended_there(admin_page: An
     assert banner.inner_text().strip() == ""
 
 
-def test_the_providers_page_has_the_results_of_drills(admin_page: Any) -> None:
+def test_provider_page_shows_the_results_of_drills(admin_page: Any) -> None:
     page = admin_page
     with page.expect_response("**/drill/"):
         page.goto("/providers/echo/")

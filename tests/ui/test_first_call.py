@@ -30,7 +30,7 @@ def call(url: str, key: str, model: str) -> int:
     return int(status)
 
 
-def test_a_new_keys_first_call_appears_without_a_reload(admin_page: Any, live_server: Any) -> None:
+def test_first_call_with_a_new_key_appears_without_a_reload(admin_page: Any, live_server: Any) -> None:
     page = admin_page
     page.goto("/agents/text-agent/")
     page.get_by_role("button", name="Issue a key").first.click()

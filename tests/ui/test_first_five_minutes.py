@@ -78,7 +78,7 @@ def sign_in(page: Any) -> None:
     expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
-def test_a_new_user_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp_path: Path) -> None:
+def test_new_user_can_upload_preview_edit_a_chain_and_export(visitor: Any, tmp_path: Path) -> None:
     sign_in(visitor)
     file = tmp_path / "notes.gbk.txt"
     file.write_bytes("会议纪要：首选模型答复了绝大多数请求。".encode("gb18030"))
@@ -106,7 +106,7 @@ def test_a_new_user_uploads_previews_edits_a_chain_and_exports(visitor: Any, tmp
     assert exported == json.loads((ROOT / "routing_admin/console/demo/llm-routing.json").read_text(encoding="utf-8"))
 
 
-def test_the_official_sdk_needs_only_another_base_url(product: Product, visitor: Any) -> None:
+def test_official_sdk_works_with_only_a_changed_base_url(product: Product, visitor: Any) -> None:
     from openai import OpenAI
 
     client = OpenAI(base_url=f"{product.url}/v1", api_key=product.key)
@@ -128,7 +128,7 @@ def test_the_official_sdk_needs_only_another_base_url(product: Product, visitor:
 
 
 @pytest.mark.requirement("ABR-2.1", "MCR-4.4")
-def test_a_text_agent_hands_an_image_to_an_agent_that_reads_it(product: Product) -> None:
+def test_api_tells_a_text_agent_which_agent_can_read_an_image(product: Product) -> None:
 
     def get(path: str) -> Any:
         call = urllib.request.Request(f"{product.url}{path}", headers={"Authorization": f"Bearer {product.key}"})

@@ -25,9 +25,7 @@ pytestmark = [
         ("/routes/design/", "#id_deadline", "deadline"),
     ],
 )
-def test_the_save_bar_names_the_changes_while_they_are_typed(
-    admin_page: Any, address: str, field: str, text: str
-) -> None:
+def test_save_bar_names_changes_while_typing(admin_page: Any, address: str, field: str, text: str) -> None:
     admin_page.goto(address)
     bar = admin_page.locator("#savebar")
     before = admin_page.locator(field).input_value()
@@ -42,7 +40,7 @@ def test_the_save_bar_names_the_changes_while_they_are_typed(
     assert admin_page.locator(field).input_value() == before
 
 
-def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
+def test_ctrl_enter_saves_the_form_of_the_focused_field(admin_page: Any) -> None:
     admin_page.goto("/agents/text-agent/")
     admin_page.fill("#id_description", "from the keyboard")
     admin_page.press("#id_description", "Control+Enter")
@@ -50,7 +48,7 @@ def test_ctrl_enter_saves_the_form_of_the_field(admin_page: Any) -> None:
     assert Agent.objects.get(agent_id="text-agent").description == "from the keyboard"
 
 
-def test_a_field_requests_suggestions_while_the_user_types(admin_page: Any) -> None:
+def test_field_requests_suggestions_while_typing(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.locator("#pick").press_sequentially("vision")
     expect(admin_page.locator("#pick-options option").first).to_have_attribute("value", "vision-model")
@@ -60,7 +58,7 @@ def test_a_field_requests_suggestions_while_the_user_types(admin_page: Any) -> N
     expect(admin_page.locator("#chain .cand")).to_have_count(4)
 
 
-def test_names_are_chosen_one_by_one_and_removed(admin_page: Any) -> None:
+def test_model_names_of_an_agent_are_added_one_by_one_and_removed(admin_page: Any) -> None:
     admin_page.goto("/agents/text-agent/")
     admin_page.locator("details:has(#id_models) > summary").click()
     names = admin_page.locator("#id_models-chosen")
@@ -76,7 +74,7 @@ def test_names_are_chosen_one_by_one_and_removed(admin_page: Any) -> None:
     expect(admin_page.locator("#id_models-value")).to_be_hidden()
 
 
-def test_a_rejected_form_in_a_dialog_stays_open_with_its_problems(admin_page: Any) -> None:
+def test_dialog_with_a_rejected_form_stays_open_and_shows_the_problems(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/agents/text-agent/")
     admin_page.get_by_role("button", name="Issue a page link").click()

@@ -42,7 +42,7 @@ def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_acco
     expect(page.locator("#id_password")).to_be_focused()
 
 
-def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin_page: Any) -> None:
+def test_toast_of_an_htmx_change_has_an_undo_button_that_posts_the_revision(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     admin_page.click("#flash")
     toast = admin_page.locator("#toasts .toast")
@@ -52,7 +52,7 @@ def test_a_change_made_by_htmx_shows_a_toast_whose_undo_posts_the_revision(admin
     assert admin_page.url.endswith("/dashboard/")
 
 
-def test_navigation_swaps_only_the_content_and_focuses_it(admin_page: Any) -> None:
+def test_navigation_replaces_and_focuses_only_the_content(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     admin_page.evaluate("window.sameDocument = true")
     admin_page.click("#nav >> text=Requests")
@@ -65,7 +65,7 @@ def test_navigation_swaps_only_the_content_and_focuses_it(admin_page: Any) -> No
     expect(admin_page.locator("#main h1")).to_have_text("Components")
 
 
-def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any) -> None:
+def test_keyboard_shortcuts_open_search_help_and_pages_except_while_typing(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     admin_page.keyboard.press("?")
     expect(admin_page.locator("#help")).to_be_visible()
@@ -84,7 +84,7 @@ def test_keys_open_search_help_and_pages_but_never_while_typing(admin_page: Any)
     expect(admin_page.locator("#q")).to_be_focused()
 
 
-def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> None:
+def test_search_is_not_sent_during_input_method_composition(admin_page: Any) -> None:
     admin_page.clock.install()
     admin_page.goto("/requests/")
     box = admin_page.locator("#q")
@@ -99,7 +99,7 @@ def test_no_search_is_sent_while_an_input_method_composes(admin_page: Any) -> No
     expect(admin_page.locator("#found")).to_have_text("你")
 
 
-def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_page: Any) -> None:
+def test_theme_change_applies_immediately_and_without_a_flash_on_the_next_page(admin_page: Any) -> None:
     """The server renders the next page with the theme, so it does not flash."""
     admin_page.goto("/dashboard/")
     admin_page.click("summary[aria-label='Account, language and theme']")
@@ -110,7 +110,7 @@ def test_a_new_theme_applies_immediately_and_the_next_page_does_not_flash(admin_
     assert admin_page.get_attribute("html", "data-theme") == "dark"
 
 
-def test_switching_the_language_keeps_the_page(admin_page: Any) -> None:
+def test_switching_the_language_stays_on_the_page(admin_page: Any) -> None:
     admin_page.goto("/requests/")
     admin_page.click("summary[aria-label='Account, language and theme']")
     admin_page.click("text=简体中文")
@@ -119,7 +119,7 @@ def test_switching_the_language_keeps_the_page(admin_page: Any) -> None:
     assert admin_page.url.endswith("/requests/")
 
 
-def test_arrows_move_in_the_matrix_and_a_rejected_switch_returns_to_its_value(admin_page: Any) -> None:
+def test_arrow_keys_move_in_the_matrix_and_a_rejected_switch_reverts(admin_page: Any) -> None:
     admin_page.expected_complaints.append("503")
     admin_page.goto("/dashboard/")
     admin_page.focus("#xt")
@@ -135,14 +135,14 @@ def test_arrows_move_in_the_matrix_and_a_rejected_switch_returns_to_its_value(ad
     expect(admin_page.locator("[data-grid] a").first).to_be_focused()
 
 
-def test_a_failed_action_shows_a_toast_with_the_request_id(admin_page: Any) -> None:
+def test_failed_action_shows_a_toast_with_the_request_id(admin_page: Any) -> None:
     admin_page.expected_complaints.append("500")
     admin_page.goto("/dashboard/")
     admin_page.click("#fails")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Not done: the server returned an error (500) · req_")
 
 
-def test_after_a_lost_connection_try_again_repeats_the_request(admin_page: Any) -> None:
+def test_try_again_button_repeats_the_request_after_a_lost_connection(admin_page: Any) -> None:
     admin_page.expected_complaints += ["ERR_INTERNET_DISCONNECTED", "htmx:sendError"]
     admin_page.goto("/dashboard/")
     admin_page.context.set_offline(True)
@@ -155,14 +155,14 @@ def test_after_a_lost_connection_try_again_repeats_the_request(admin_page: Any) 
     assert answer.value.status == 200
 
 
-def test_an_ended_session_redirects_the_whole_page_to_sign_in(admin_page: Any) -> None:
+def test_ended_session_redirects_the_whole_page_to_sign_in(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     Session.objects.all().delete()
     admin_page.click("#flash")
     admin_page.wait_for_url("**/login/?next=/dashboard/")
 
 
-def test_each_uploaded_file_has_a_row_with_its_link_or_the_reason(admin_page: Any) -> None:
+def test_each_uploaded_file_has_a_row_with_a_link_or_an_error(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/dashboard/")
     files = [{"name": name, "mimeType": "text/plain", "buffer": b"x" * 70000} for name in ["a.txt", "b.exe"]]
@@ -173,7 +173,7 @@ def test_each_uploaded_file_has_a_row_with_its_link_or_the_reason(admin_page: An
     expect(rows.nth(1)).to_contain_text("No programs here")
 
 
-def test_a_file_over_the_limit_is_rejected_without_a_request(admin_page: Any) -> None:
+def test_file_above_the_size_limit_is_rejected_without_a_request(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     urls: list[str] = []
     admin_page.on("request", lambda request: urls.append(request.url) if "/upload/" in request.url else None)
@@ -184,7 +184,7 @@ def test_a_file_over_the_limit_is_rejected_without_a_request(admin_page: Any) ->
     assert urls == []
 
 
-def test_copy_copies_the_text_of_the_code_block(admin_page: Any) -> None:
+def test_copy_button_copies_the_text_of_the_code_block(admin_page: Any) -> None:
     admin_page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     admin_page.goto("/dashboard/")
     admin_page.click("[data-copy=payload]")
@@ -192,7 +192,7 @@ def test_copy_copies_the_text_of_the_code_block(admin_page: Any) -> None:
     assert '"content": "你好"' in admin_page.evaluate("navigator.clipboard.readText()")
 
 
-def test_a_deletion_asks_in_a_dialog_that_returns_the_focus(admin_page: Any) -> None:
+def test_cancelling_a_confirmation_dialog_returns_the_focus_to_the_button(admin_page: Any) -> None:
     admin_page.goto("/dashboard/")
     opener = admin_page.get_by_role("button", name="Revoke key").first
     opener.click()
@@ -202,7 +202,9 @@ def test_a_deletion_asks_in_a_dialog_that_returns_the_focus(admin_page: Any) -> 
     expect(opener).to_be_focused()
 
 
-def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+def test_navigation_theme_dialogs_and_toasts_work_without_javascript(
+    new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
+) -> None:
     """Navigation, theme, dialogs and toasts are built from HTML elements that need no JavaScript."""
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/flash/")
@@ -218,7 +220,7 @@ def test_without_scripts_the_pages_still_work(new_page: Callable[..., Any], sign
     assert page.locator("[data-copy]").first.is_hidden()
 
 
-def test_on_a_narrow_page_more_opens_the_navigation(
+def test_more_button_opens_the_navigation_on_narrow_screens(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], shot: Callable[[Any, str], Any]
 ) -> None:
     page = sign_in(new_page(390))

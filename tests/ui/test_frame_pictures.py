@@ -19,7 +19,7 @@ VARIANTS = [(1280, "light", "en"), (1280, "dark", "zh-Hans"), (390, "dark", "en"
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
 @pytest.mark.parametrize("address", ["/login/", "/dashboard/", "/nowhere/"])
-def test_every_part_is_accessible_in_every_theme(
+def test_every_frame_component_is_accessible_in_every_theme(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

@@ -46,7 +46,7 @@ def relative_name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
-def test_a_template_contains_nothing_that_the_content_security_policy_forbids(path: Path) -> None:
+def test_templates_comply_with_the_content_security_policy(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     assert [name for name, pattern in FORBIDDEN.items() if re.search(pattern, source, re.IGNORECASE)] == []
 
@@ -65,14 +65,14 @@ def test_every_text_of_a_template_is_translated(path: Path) -> None:
     assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
 
-def test_a_forgotten_translation_is_found() -> None:
+def test_finder_reports_untranslated_template_text() -> None:
     assert find_untranslated('<p title="Hello">{{ name }}</p><b>World</b><code>task:x</code> routing_admin') == {
         "Hello",
         "World",
     }
 
 
-def test_the_stylesheets_and_our_script_are_within_their_size_budgets() -> None:
+def test_stylesheets_and_our_script_are_within_the_size_budgets() -> None:
     css = sum(path.stat().st_size for path in (ROOT / "static" / "css").glob("*.css"))
     script = sum(path.stat().st_size for path in (ROOT / "static" / "js").glob("*.js"))
     assert css <= 45_000
@@ -118,13 +118,13 @@ def contrast(first: str, second: str) -> float:
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_text_is_readable_on_every_ground(theme: int) -> None:
+def test_text_contrast_is_sufficient_on_every_background(theme: int) -> None:
     """WCAG 1.4.3 requires a contrast of 4.5 : 1 or more."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
-def test_edges_of_controls_and_fills_of_charts_are_visible(theme: int) -> None:
+def test_contrast_of_control_edges_and_chart_fills_is_sufficient(theme: int) -> None:
     """WCAG 1.4.11 requires a contrast of 3 : 1 or more for the edges of controls and the fills of charts."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
@@ -195,7 +195,7 @@ def read_plurals() -> dict[str, str]:
     return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}
 
 
-def test_every_string_of_code_and_templates_is_in_chinese() -> None:
+def test_every_string_of_code_and_templates_has_a_chinese_translation() -> None:
     """No translation is missing, empty or fuzzy.
 
     To add texts: `manage.py makemessages -l zh_Hans --no-location --no-wrap`, translate, `compilemessages`.
@@ -208,7 +208,7 @@ def test_every_string_of_code_and_templates_is_in_chinese() -> None:
     assert fuzzy == []
 
 
-def test_a_translation_keeps_the_placeholders() -> None:
+def test_translations_keep_the_placeholders() -> None:
     """Chinese has no plural form, so its placeholders may be those of the English singular or plural."""
     placeholders = re.compile(r"%\(\w+\)s|\{\w+\}|</?code>")
     plurals = read_plurals()
@@ -222,7 +222,7 @@ def test_a_translation_keeps_the_placeholders() -> None:
     assert wrong == []
 
 
-def test_the_compiled_translations_equal_the_po_files() -> None:
+def test_compiled_translations_equal_the_po_files() -> None:
     with (LOCALE / "django.mo").open("rb") as file:
         compiled = gettext.GNUTranslations(file)
     plurals = re.findall(
@@ -235,7 +235,7 @@ def test_the_compiled_translations_equal_the_po_files() -> None:
             assert (compiled.pgettext(context, text) if context else compiled.gettext(text)) == translation
 
 
-def test_chinese_sentences_follow_the_style() -> None:
+def test_chinese_translations_follow_the_spacing_and_punctuation_style() -> None:
     rules = [
         r"[\u4e00-\u9fff][,;:!?]",
         r"[\u4e00-\u9fff][A-Za-z0-9]",
@@ -265,5 +265,5 @@ SPACING = re.compile(
 @pytest.mark.parametrize(
     "text", ["描述 图片", "无人可读： 音频", "未能描述 (%(code)s)", "已恢复.", "新增: 提供商", "团队 "]
 )
-def test_a_fault_of_chinese_spacing_is_found(text: str) -> None:
+def test_spacing_pattern_finds_faults_in_chinese_text(text: str) -> None:
     assert SPACING.search(text)

@@ -9,7 +9,7 @@ from tests.ui.large.configuration import Unable, plan_configuration
 from tests.ui.large.providers import ProviderState
 
 
-def test_every_state_and_cause_occurs_in_the_plan() -> None:
+def test_plan_contains_every_provider_state_and_every_cause_of_unusable_routes() -> None:
     for size in (SMALL, Size()):
         planned = plan_configuration(size, 1)
         assert len(planned.unable) == size.unable
@@ -17,7 +17,7 @@ def test_every_state_and_cause_occurs_in_the_plan() -> None:
         assert set(planned.providers.states.values()) == set(ProviderState)
 
 
-def test_the_same_seed_plans_the_same_configuration() -> None:
+def test_same_seed_gives_the_same_configuration() -> None:
     planned = plan_configuration(SMALL, 3)
     assert plan_configuration(SMALL, 3).routes == planned.routes
     assert plan_configuration(SMALL, 4).routes != planned.routes

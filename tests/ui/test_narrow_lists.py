@@ -28,7 +28,7 @@ def phone(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> Any:
     return sign_in(new_page(390))
 
 
-def test_a_difference_is_one_column_of_lines_on_a_phone(phone: Any) -> None:
+def test_version_comparison_is_a_single_column_on_a_phone(phone: Any) -> None:
     for target in ("echo/echo-text", "echo/echo-vision"):
         change = save_alias(ADA, "fast", target)
     assert change.revision
@@ -45,7 +45,7 @@ def test_a_difference_is_one_column_of_lines_on_a_phone(phone: Any) -> None:
     assert unchanged.locator("td:visible").count() == 2
 
 
-def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -> None:
+def test_alert_list_on_a_phone_shows_start_time_and_delivery_state(phone: Any) -> None:
     begun = timezone.now() - timedelta(minutes=5)
     Alert.objects.create(
         kind="key_refused",
@@ -63,7 +63,7 @@ def test_a_phone_shows_when_an_alert_began_and_whether_it_was_sent(phone: Any) -
     expect(line.get_by_role("button", name="Acknowledge")).to_be_visible()
 
 
-def test_a_long_dialog_scrolls_within_the_window(phone: Any) -> None:
+def test_long_dialog_scrolls_within_the_window(phone: Any) -> None:
     """The dialog lists twenty scopes, more than fit on a phone."""
     phone.goto("/tokens/")
     phone.get_by_role("button", name="Issue a token").click()

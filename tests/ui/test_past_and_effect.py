@@ -48,7 +48,7 @@ def log_requests(count: int) -> None:
             AttemptLog.objects.create(request=row, position=position, deliveries=[PICTURE], **columns)
 
 
-def test_a_settled_draft_is_compared_with_the_last_24_hours(admin_page: Any) -> None:
+def test_draft_is_compared_with_requests_of_the_last_24_hours(admin_page: Any) -> None:
     log_requests(12)
     admin_page.goto("/routes/design/")
     past = admin_page.locator("#past")
@@ -68,7 +68,7 @@ def test_a_settled_draft_is_compared_with_the_last_24_hours(admin_page: Any) -> 
     assert admin_page.locator("#pick").input_value() == "typed meanwhile"
 
 
-def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
+def test_draft_comparison_of_an_unused_route_shows_a_placeholder(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     expect(admin_page.locator("#past")).to_contain_text("No request used this route in the last 24 hours.")
     admin_page.goto("/routes/new/?task_type=painting")
@@ -76,7 +76,7 @@ def test_unused_route_shows_a_placeholder(admin_page: Any) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), [(1280, "light", "en"), (390, "dark", "zh-CN")])
-def test_the_draft_s_past_passes_axe_and_fits(
+def test_draft_comparison_passes_axe_and_fits(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
     log_requests(3)
@@ -90,7 +90,7 @@ def test_the_draft_s_past_passes_axe_and_fits(
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
-def test_the_history_shows_a_harmful_revision_with_undo(admin_page: Any, axe: Any) -> None:
+def test_history_marks_a_harmful_revision_and_offers_undo(admin_page: Any, axe: Any) -> None:
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
@@ -114,7 +114,7 @@ def test_the_history_shows_a_harmful_revision_with_undo(admin_page: Any, axe: An
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), [(390, "dark", "zh-CN")])
-def test_the_effect_passes_axe_and_fits_a_phone(
+def test_revision_effect_passes_axe_and_fits_a_phone(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, width: int, scheme: str, language: str
 ) -> None:
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-503")])

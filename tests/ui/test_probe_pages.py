@@ -17,7 +17,7 @@ CELL = {"provider": "echo", "model": "echo-vision", "capability": "vision"}
 
 
 @pytest.fixture(autouse=True)
-def _doubt(first_start: None) -> None:
+def _create_doubt(first_start: None) -> None:
     """Set up a model that rejected an image, although a probe had shown that it reads images."""
     Drift.objects.create(**CELL, kind="refused", at=timezone.now(), request="r1", status=400)
     readings = (("LANTERN", "LANTERN", "right"), ("WALNUT", "It says WALNUT.", "right"), ("", "NONE", "denied"))
@@ -36,7 +36,7 @@ def _doubt(first_start: None) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), VARIANTS)
-def test_doubts_and_transcripts_are_accessible(
+def test_capability_doubts_and_probe_transcripts_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],
@@ -55,7 +55,7 @@ def test_doubts_and_transcripts_are_accessible(
     assert problems == []
 
 
-def test_a_doubt_is_decided_from_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:
+def test_doubt_can_be_resolved_on_the_dashboard_and_undone_from_the_toast(admin_page: Any) -> None:
     admin_page.goto("/")
     admin_page.get_by_role("button", name="It does not read images").click()
     admin_page.get_by_text("echo-vision no longer reads vision").wait_for()

@@ -21,7 +21,7 @@ def visible_fields(page: Any) -> list[str]:
     return [str(element.get_attribute("name")) for element in page.locator(FIELDS).all() if element.is_visible()]
 
 
-def test_each_choice_of_a_key_shows_only_the_field_it_needs(admin_page: Any) -> None:
+def test_each_key_source_shows_only_the_required_field(admin_page: Any) -> None:
     admin_page.goto("/providers/openai/")
     assert visible_fields(admin_page) == []
     choices = admin_page.locator("form[data-draft]")  # Another form on the page has the same labels
@@ -33,7 +33,7 @@ def test_each_choice_of_a_key_shows_only_the_field_it_needs(admin_page: Any) -> 
     assert visible_fields(admin_page) == []
 
 
-def test_a_presets_key_is_stored_at_the_existing_provider_without_one(admin_page: Any, axe: Any) -> None:
+def test_preset_key_is_stored_for_the_existing_provider_without_a_key(admin_page: Any, axe: Any) -> None:
     admin_page.goto("/new/provider/")
     admin_page.get_by_role("link", name="OpenAI no key").click()
     expect(admin_page.locator("h2").first).to_contain_text("openai already exists, without a key")

@@ -23,7 +23,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("address", "field", "value"), REFUSED)
-def test_a_rejected_form_focuses_the_summary_of_errors(
+def test_rejected_form_focuses_the_error_summary(
     admin_page: Any, demo: None, address: str, field: str, value: str
 ) -> None:
     page = admin_page
@@ -40,7 +40,7 @@ def test_a_rejected_form_focuses_the_summary_of_errors(
     expect(page.locator(str(target))).to_be_focused()
 
 
-def test_without_javascript_the_matrix_shows_values_instead_of_switches(
+def test_matrix_without_javascript_shows_values_instead_of_switches(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], demo: None
 ) -> None:
     """Switches are not shown, since a click could not save them."""
@@ -53,7 +53,7 @@ def test_without_javascript_the_matrix_shows_values_instead_of_switches(
     assert ServiceCapability.objects.filter(supported=True).exists()
 
 
-def test_administrators_reach_users_by_a_click_or_by_keys(admin_page: Any, demo: None) -> None:
+def test_keys_g_and_u_open_the_users_page(admin_page: Any, demo: None) -> None:
     page = admin_page
     page.goto("/")
     page.keyboard.press("g")

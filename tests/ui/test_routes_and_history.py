@@ -35,15 +35,15 @@ FILE = json.dumps(
 )
 
 
-def models_shown(page: Any) -> list[str]:
+def shown_models(page: Any) -> list[str]:
     return [str(card.get_attribute("data-name")) for card in page.locator(NAMES).all()]
 
 
-def stored(task_type: str = "design") -> list[str]:
+def stored_models(task_type: str = "design") -> list[str]:
     return [str(item) for item in TaskRoute.objects.get(task_type=task_type).candidates.all()]
 
 
-def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_page: Any) -> None:
+def test_chain_can_be_edited_by_keyboard_then_saved_and_undone(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.locator("#up-3").focus()
     admin_page.keyboard.press("Enter")
@@ -51,7 +51,7 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     expect(admin_page.locator("#up-3")).to_be_focused()
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-text, now 2 of 3")
     expect(admin_page.locator(".hop").first).to_contain_text("From here on, images arrive as descriptions")
-    assert stored() == DESIGN
+    assert stored_models() == DESIGN
     admin_page.locator(".cand:has(#id_c-3-temperature) summary").click()
     admin_page.locator("#id_c-3-temperature").fill("0.3")
     admin_page.locator("#id_c-3-temperature").blur()
@@ -59,13 +59,13 @@ def test_a_chain_is_edited_by_keyboard_as_a_draft_then_saved_and_undone(admin_pa
     before = Revision.objects.count()
     admin_page.click("#save")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
-    assert (stored(), Revision.objects.count()) == ([DESIGN[0], DESIGN[2], DESIGN[1]], before + 1)
+    assert (stored_models(), Revision.objects.count()) == ([DESIGN[0], DESIGN[2], DESIGN[1]], before + 1)
     admin_page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Undone")
-    assert stored() == DESIGN
+    assert stored_models() == DESIGN
 
 
-def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: Any) -> None:
+def test_focus_moves_to_the_other_move_button_at_the_end_of_a_chain(admin_page: Any) -> None:
     """The first card cannot be moved up, so its Down button gets the focus.
 
     The lines between the cards remain in place.
@@ -74,13 +74,13 @@ def test_at_the_end_of_a_chain_the_focus_goes_to_the_other_button(admin_page: An
     admin_page.locator("#up-2").press("Enter")
     expect(admin_page.locator("#down-2")).to_be_focused()
     expect(admin_page.locator("#announce")).to_have_text("echo/echo-vision, now 1 of 3")
-    assert models_shown(admin_page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert shown_models(admin_page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 2), (2, 0), (1, 2)])
-def test_a_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, start: int, end: int) -> None:
+def test_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, start: int, end: int) -> None:
     admin_page.goto("/routes/design/")
-    names = models_shown(admin_page)
+    names = shown_models(admin_page)
     origin = admin_page.locator("#chain .grip").nth(start).bounding_box()
     target = admin_page.locator(NAMES).nth(end).bounding_box()
     aim = target["y"] + (target["height"] - 12 if end > start else 4)
@@ -93,7 +93,7 @@ def test_a_card_can_be_dragged_from_any_position_to_any_other(admin_page: Any, s
     admin_page.mouse.up()
     names.insert(end, names.pop(start))
     expect(admin_page.locator("#savebar")).to_contain_text("moved from")
-    assert models_shown(admin_page) == names
+    assert shown_models(admin_page) == names
     assert admin_page.locator("#chain > ol > li").evaluate_all("all => all.map(li => li.matches('.hop'))") == [
         False,
         True,
@@ -114,11 +114,11 @@ def test_adding_and_removing_candidates_updates_the_chain_and_the_outcomes(admin
     expect(admin_page.locator(NAMES)).to_have_count(3)
     expect(admin_page.locator("#drop-2")).to_be_focused()
     assert admin_page.evaluate("window.sameDocument") is True
-    assert stored() == DESIGN
+    assert stored_models() == DESIGN
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_adding_candidates_keeps_the_picker_and_the_newest_card_visible(
+def test_picker_and_newest_card_stay_visible_while_adding_candidates(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], width: int
 ) -> None:
     page = sign_in(new_page(width=width))
@@ -137,7 +137,7 @@ def test_adding_candidates_keeps_the_picker_and_the_newest_card_visible(
         assert page.locator("#pick").input_value() == ""
 
 
-def test_simulating_a_draft_shows_each_candidates_outcome(admin_page: Any) -> None:
+def test_simulating_a_draft_shows_the_outcome_of_each_candidate(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     admin_page.select_option("#out-1", "429")
     admin_page.select_option("#out-2", "503")
@@ -150,7 +150,7 @@ def test_simulating_a_draft_shows_each_candidates_outcome(admin_page: Any) -> No
     expect(admin_page.locator("#simulation b").first).to_have_text("Candidate 2, echo/echo-vision, answered")
 
 
-def test_a_simulation_accepts_several_attachments_and_placeholders(admin_page: Any) -> None:
+def test_simulation_accepts_several_attachments_and_placeholders(admin_page: Any) -> None:
     load_files()
     admin_page.goto("/")
     admin_page.keyboard.press("g")
@@ -166,7 +166,7 @@ def test_a_simulation_accepts_several_attachments_and_placeholders(admin_page: A
     expect(admin_page.locator("#simulation .said").first).to_contain_text("layout.png")
 
 
-def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
+def test_conflicting_save_shows_both_versions_and_a_second_save_wins(admin_page: Any) -> None:
     admin_page.expected_complaints.append("409")
     admin_page.goto("/routes/design/")
     save_route(ADA, TaskRoute.objects.get(task_type="design"), [CandidateSpec("echo", "echo-text")])
@@ -177,10 +177,10 @@ def test_conflicting_save_is_shown_beside_the_draft(admin_page: Any) -> None:
     expect(admin_page.locator("[role=alert]")).to_contain_text("Someone else changed this in the meantime")
     admin_page.click("#save")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("Saved design.")
-    assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert stored_models() == [DESIGN[1], DESIGN[0], DESIGN[2]]
 
 
-def test_a_chain_shows_each_candidates_losses_and_describer(admin_page: Any) -> None:
+def test_chain_shows_losses_and_describer_of_each_candidate(admin_page: Any) -> None:
     admin_page.goto("/routes/planning/")
     expect(admin_page.locator(NAMES).nth(0)).not_to_contain_text("Primary")
     expect(admin_page.locator(NAMES).nth(2)).to_contain_text("Primary")
@@ -190,7 +190,7 @@ def test_a_chain_shows_each_candidates_losses_and_describer(admin_page: Any) -> 
     expect(admin_page.locator(".hop").nth(1)).not_to_contain_text("arrive as descriptions")
 
 
-def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
+def test_consequences_are_shown_before_an_action(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/services/echo-vision/")
     admin_page.get_by_role("button", name="Delete").click()
@@ -205,7 +205,7 @@ def test_consequences_of_an_action_are_shown_before_it(admin_page: Any) -> None:
     expect(admin_page.locator("#id_enabled")).not_to_be_checked()
 
 
-def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -> None:
+def test_switch_beside_the_route_name_changes_only_the_draft(admin_page: Any) -> None:
     admin_page.goto("/routes/design/")
     switch = admin_page.get_by_role("switch", name="Enabled")
     assert switch.bounding_box()["y"] < admin_page.locator("#chain").bounding_box()["y"]
@@ -219,7 +219,7 @@ def test_the_switch_beside_a_routes_name_is_part_of_the_draft(admin_page: Any) -
     expect(switch).not_to_be_checked()
 
 
-def test_the_switch_in_a_routes_row_saves_immediately(admin_page: Any) -> None:
+def test_switch_in_a_route_row_saves_immediately(admin_page: Any) -> None:
     admin_page.goto("/routes/")
     admin_page.locator("#on-design").focus()
     admin_page.keyboard.press("Space")
@@ -229,29 +229,29 @@ def test_the_switch_in_a_routes_row_saves_immediately(admin_page: Any) -> None:
     expect(admin_page.locator("#on-design")).to_be_checked()
 
 
-def test_without_scripts_a_chain_is_edited_simulated_and_an_import_applied(
+def test_chain_editor_simulation_and_import_work_without_javascript(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any]
 ) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/routes/design/")
     page.click("#down-1")
-    assert models_shown(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert shown_models(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
     page.click("#simulate-now")
     expect(page.locator("#simulation b").first).to_contain_text("echo-vision, answers")
     page.click("#save")
-    assert stored() == [DESIGN[1], DESIGN[0], DESIGN[2]]
+    assert stored_models() == [DESIGN[1], DESIGN[0], DESIGN[2]]
     page.goto("/config/")
     page.fill("#text", FILE)
     page.get_by_role("button", name="Show the difference").click()
     expect(page.locator("main")).to_contain_text("Applying creates revision")
     page.get_by_role("button", name="Apply 3 changes").click()
-    assert stored("review") == ["echo/echo-text", "echo/echo-text"]
+    assert stored_models("review") == ["echo/echo-text", "echo/echo-text"]
     page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
 @pytest.mark.parametrize(("width", "scheme", "language"), [(1280, "light", "en"), (390, "dark", "zh-CN")])
-def test_results_loaded_on_demand_pass_axe(
+def test_results_loaded_on_demand_are_accessible(
     new_page: Callable[..., Any],
     sign_in: Callable[[Any], Any],
     axe: Callable[[Any], list[str]],

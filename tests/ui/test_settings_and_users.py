@@ -22,7 +22,7 @@ pytestmark = [
 NEW = "violet umbrella quarterly sonnet"
 
 
-def test_a_language_is_added_in_place_and_undo_removes_it(admin_page: Any) -> None:
+def test_language_is_added_in_place_and_removed_by_undo(admin_page: Any) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     admin_page.evaluate("window.sameDocument = true")
@@ -40,7 +40,7 @@ def test_a_language_is_added_in_place_and_undo_removes_it(admin_page: Any) -> No
     assert not Language.objects.exists()
 
 
-def test_one_bar_names_the_changes_and_ctrl_enter_saves_them(admin_page: Any) -> None:
+def test_save_bar_names_the_changed_settings_and_ctrl_enter_saves(admin_page: Any) -> None:
     page = admin_page
     page.goto("/settings/")
     bar = page.locator("#savebar")
@@ -62,7 +62,7 @@ def test_one_bar_names_the_changes_and_ctrl_enter_saves_them(admin_page: Any) ->
     expect(bar).not_to_be_visible()
 
 
-def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+def test_settings_can_be_saved_without_javascript(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/settings/")
     expect(page.get_by_role("button", name="Save")).to_be_in_viewport()
@@ -72,7 +72,7 @@ def test_settings_are_saved_without_scripts(new_page: Callable[..., Any], sign_i
     assert read_retention_settings().request_days == 7
 
 
-def test_a_conflicting_setting_shows_both_versions(admin_page: Any) -> None:
+def test_conflicting_setting_shows_both_versions(admin_page: Any) -> None:
     admin_page.expected_complaints.append("409")
     admin_page.goto("/settings/")
     installation.set_retention(people.Actor("person", "olga"), RetentionSettings(90))
@@ -85,7 +85,7 @@ def test_a_conflicting_setting_shows_both_versions(admin_page: Any) -> None:
     assert read_retention_settings().request_days == 7
 
 
-def test_adding_a_language_keeps_an_unsaved_choice(admin_page: Any) -> None:
+def test_adding_a_language_preserves_unsaved_settings(admin_page: Any) -> None:
     admin_page.goto("/settings/")
     admin_page.select_option("#id_default_language", "en")
     expect(admin_page.locator("#savebar")).to_contain_text("Default language: en")
@@ -100,7 +100,7 @@ def test_adding_a_language_keeps_an_unsaved_choice(admin_page: Any) -> None:
     assert Installation.current().default_language == "pt"
 
 
-def test_an_invited_user_joins_in_chinese(admin_page: Any, new_page: Callable[..., Any]) -> None:
+def test_invited_user_can_accept_the_invitation_in_chinese(admin_page: Any, new_page: Callable[..., Any]) -> None:
     admin_page.goto("/settings/")
     admin_page.locator("#main").get_by_role("link", name="Users").click()
     admin_page.get_by_role("button", name="Issue invitation link").click()
@@ -120,7 +120,7 @@ def test_an_invited_user_joins_in_chinese(admin_page: Any, new_page: Callable[..
     expect(hers.locator("#main form:not([role=search])")).to_have_count(0)
 
 
-def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
+def test_inviting_works_without_javascript(new_page: Callable[..., Any], sign_in: Callable[[Any], Any]) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/users/")
     page.get_by_role("button", name="Issue invitation link").click()
@@ -130,7 +130,7 @@ def test_inviting_works_without_scripts(new_page: Callable[..., Any], sign_in: C
 
 
 @pytest.mark.parametrize(("scheme", "width", "language"), [("light", 1280, "en"), ("dark", 390, "zh-CN")])
-def test_these_pages_pass_axe_and_fit(
+def test_settings_and_user_pages_pass_axe_and_fit(
     new_page: Callable[..., Any], sign_in: Callable[[Any], Any], axe: Any, scheme: str, width: int, language: str
 ) -> None:
     user, token = people.invite(people.Actor("person", "admin"), "ines", UserRole.VIEWER)
@@ -141,7 +141,7 @@ def test_these_pages_pass_axe_and_fit(
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 
 
-def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin_page: Any) -> None:
+def test_double_click_creates_only_one_token_and_the_form_shows_progress(admin_page: Any) -> None:
     admin_page.goto("/tokens/")
     admin_page.get_by_role("button", name="Issue a token").click()
     admin_page.fill("#id_name", "nightly import")
@@ -156,7 +156,7 @@ def test_a_double_click_creates_one_token_and_the_form_shows_that_it_works(admin
     assert AdminToken.objects.count() == 1
 
 
-def test_a_file_field_is_in_the_pages_language_and_names_the_chosen_file(admin_page: Any) -> None:
+def test_file_field_uses_the_page_language_and_names_the_chosen_file(admin_page: Any) -> None:
     """The label of a native file field would be in the browser's language."""
     page = admin_page
     page.goto("/config/")

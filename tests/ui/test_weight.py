@@ -14,7 +14,7 @@ pytestmark = [
 ]
 
 
-def test_only_a_route_that_can_be_edited_loads_the_drag_library(admin_page: Any) -> None:
+def test_only_editable_route_pages_load_the_drag_library(admin_page: Any) -> None:
     urls: list[str] = []
     admin_page.on("request", lambda request: urls.append(request.url))
     for path in ("/", "/requests/", "/matrix/", "/routes/"):
@@ -27,7 +27,7 @@ def test_only_a_route_that_can_be_edited_loads_the_drag_library(admin_page: Any)
     admin_page.wait_for_function("() => window.Sortable?.get(document.querySelector('[data-sortable]'))")
 
 
-def test_a_printed_page_has_no_navigation_and_uses_light_colours(admin_page: Any) -> None:
+def test_printed_page_has_no_navigation_and_uses_light_colours(admin_page: Any) -> None:
     admin_page.emulate_media(media="print", color_scheme="dark")
     admin_page.goto("/providers/")
     for selector in (".side", ".topbar", ".bottombar", "#main .btn", "#main .filters"):
