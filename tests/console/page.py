@@ -77,12 +77,16 @@ class Part:
 
     def disclosure(self, name: str) -> Control:
         """Return the `details` element whose summary begins with this text."""
-        named = {one.summary: one for one in reversed(self.disclosures)}
+        named = {control.summary: control for control in reversed(self.disclosures)}
         return _required(next((summary for summary in named if f"{summary} ".startswith(f"{name} ")), name), named)
 
     def chip(self, words: str) -> Control:
         """Return the chip or badge with this text."""
-        chips = [one for one in self.controls if {"chip", "badge"} & set((one.attributes.get("class") or "").split())]
+        chips = [
+            control
+            for control in self.controls
+            if {"chip", "badge"} & set((control.attributes.get("class") or "").split())
+        ]
         return _required(words, {chip.text: chip for chip in chips})
 
     def code(self, text: str) -> Control | None:
@@ -97,7 +101,11 @@ class Part:
         if named is None:
             return self._named(label, *FIELDS)
         target = named.attributes.get("for")
-        return self.control(target) if target else next((one for one in named.controls if one.tag in FIELDS), None)
+        return (
+            self.control(target)
+            if target
+            else next((control for control in named.controls if control.tag in FIELDS), None)
+        )
 
     def control(self, element_id: str) -> Control | None:
         return next((control for control in self.controls if control.attributes.get("id") == element_id), None)
@@ -167,7 +175,7 @@ class Part:
         regions = {}
         for control in reversed(self.controls):
             if control.tag in REGIONS or control.attributes.get("role") in {"region", "group"}:
-                legend = next((one.name for one in control.controls if one.tag == "legend"), "")
+                legend = next((child.name for child in control.controls if child.tag == "legend"), "")
                 label = (
                     legend if control.tag == "fieldset" else labels.get(control.attributes.get("aria-labelledby"), "")
                 )

@@ -326,9 +326,9 @@ def test_agent_page_names_five_of_many_readers_and_links_to_the_full_list(admin,
     page = Page(admin.get("/agents/text-agent/"))
     assert "Hands over images to 12 agents, audio to 1 agent" in page.text
     assert page.button("12 agents")
-    named = [one.name for one in page.controls if one.tag == "a" and one.name.startswith("eye-")]
+    named = [control.name for control in page.controls if control.tag == "a" and control.name.startswith("eye-")]
     assert named == [f"eye-{number}" for number in range(5)]
-    everything = next(one for one in page.controls if one.tag == "a" and one.name == "Show all")
+    everything = next(control for control in page.controls if control.tag == "a" and control.name == "Show all")
     listed = Page(admin.get(everything.attributes["href"] or ""))
     assert everything.attributes["href"] == "/agents/?reads=vision"
     assert listed.link("eye-9")
@@ -349,7 +349,7 @@ def test_agent_list_is_paginated_and_searched_across_all_pages(admin: Client) ->
 def test_agent_limits_are_collapsed_until_a_limit_is_set_or_rejected(admin: Client) -> None:
 
     def is_open(answer: HttpResponse) -> bool:
-        return [one.is_open for one in Page(answer).disclosures if one.control("id_tokensPerDay")] == [True]
+        return [control.is_open for control in Page(answer).disclosures if control.control("id_tokensPerDay")] == [True]
 
     url = "/agents/text-agent/"
     assert not is_open(admin.get(url))

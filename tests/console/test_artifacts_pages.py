@@ -55,7 +55,7 @@ def artifact_page(client: Client, row: Artifact, query: str = "") -> Page:
 
 def listed_services(page: Page, prefix: str = "") -> list[str]:
     """Return the ids of the services with this prefix that have a card on an artifact's page."""
-    cards = (one.attributes.get("id") or "" for one in page.disclosures)
+    cards = (control.attributes.get("id") or "" for control in page.disclosures)
     return [card.removeprefix("d-") for card in cards if card.startswith(f"d-{prefix}")]
 
 
@@ -161,8 +161,12 @@ def test_undo_restores_all_artifacts_deleted_by_one_action(admin: Client) -> Non
     assert not Artifact.objects.living().exists()
     page = Page(response)
     assert "2 artifacts deleted" in page.status
-    toasts = (one for one in page.controls if one.text.startswith("2 artifacts deleted") and one.button("Undo"))
-    (undo,) = (one for one in next(toasts).controls if one.tag == "form")
+    toasts = (
+        control
+        for control in page.controls
+        if control.text.startswith("2 artifacts deleted") and control.button("Undo")
+    )
+    (undo,) = (control for control in next(toasts).controls if control.tag == "form")
     admin.post(undo.attributes["action"], {"next": reverse("artifacts")})
     assert set(Artifact.objects.living().values_list("pk", flat=True)) == {first.pk, second.pk}
 
@@ -340,12 +344,12 @@ def test_undecodable_image_is_shown_as_an_icon_instead_of_a_broken_picture(admin
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])
     for page in (artifact_page(admin, row), Page(admin.get(reverse("artifacts")))):
-        assert thumbnail not in [one.attributes.get("src") for one in page.controls]
+        assert thumbnail not in [control.attributes.get("src") for control in page.controls]
     file = artifact_page(admin, row).region("The file")
-    (blank,) = (one for one in file.controls if "sheet" in (one.attributes.get("class") or "").split())
-    assert [one.tag for one in blank.controls] == ["svg", "use"]
+    (blank,) = (control for control in file.controls if "sheet" in (control.attributes.get("class") or "").split())
+    assert [control.tag for control in blank.controls] == ["svg", "use"]
     actions.correct_artifact(SYSTEM, Artifact.objects.get(), mime_type="image/png")
-    assert [one for one in artifact_page(admin, row).controls if one.tag == "img"] == []
+    assert [control for control in artifact_page(admin, row).controls if control.tag == "img"] == []
 
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "audio"), ("film.webm", "video")])
@@ -355,4 +359,4 @@ def test_audio_and_video_player_is_shown_only_to_users_who_may_download_the_file
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()
     row = store_file(name, data, "")
     for client, players in ((admin, [f"Player of {name}"]), (viewer, [])):
-        assert [one.name for one in artifact_page(client, row).controls if one.tag == tag] == players
+        assert [control.name for control in artifact_page(client, row).controls if control.tag == tag] == players

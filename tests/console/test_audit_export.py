@@ -140,5 +140,5 @@ def test_file_name_of_an_event_is_visible_on_narrow_screens(admin: Client) -> No
     """On phones, the columns of objects, numbers and IP addresses are hidden, so the action's cell repeats them."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
-    (narrow,) = (one for one in controls if "narrow" in (one.attributes.get("class") or "").split())
+    (narrow,) = (control for control in controls if "narrow" in (control.attributes.get("class") or "").split())
     assert re.fullmatch(r"plan\.pdf Reference: 0a1b \d+", narrow.name)

@@ -47,7 +47,7 @@ def test_filling_from_the_catalogue_leaves_a_contested_capability_off_and_marks_
 def test_matrix_and_service_page_name_both_sources_of_a_contested_capability(admin: Client, flash_service: Service):
     admin.post("/matrix/fill/", {"act": "catalogue"})
     row = Page(admin.get("/matrix/")).row("flash")
-    cells = [one for one in row.switches if one.attributes.get("data-source") == "contested"]
+    cells = [control for control in row.switches if control.attributes.get("data-source") == "contested"]
     assert [cell.attributes["title"] for cell in cells] == [CONTEST]
     page = Page(admin.get("/services/flash/"))
     assert page.text.count(CONTEST) == 2

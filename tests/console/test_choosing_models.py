@@ -82,7 +82,9 @@ def test_failed_connection_test_keeps_the_offered_models_and_the_selection(admin
     assert button.attributes["form"] == "offer"
     page = Page(admin.post("/providers/openai/models/", {**chosen, "act": act}))
     boxes = {
-        one.attributes.get("value"): one.is_checked for one in page.controls if one.attributes.get("name") == "use"
+        control.attributes.get("value"): control.is_checked
+        for control in page.controls
+        if control.attributes.get("name") == "use"
     }
     assert boxes == {"model-a": False, "model-b": True}
     assert page.control("dialled")

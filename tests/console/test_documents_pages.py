@@ -134,7 +134,7 @@ def test_chinese_page_says_that_the_document_is_in_english(viewer: Client) -> No
     viewer.cookies["django_language"] = "zh-hans"
     page = Page(viewer.get("/docs/runbook/disk-full/"))
     assert page.shows("文档只有英文版")
-    assert [one.attributes.get("lang") for one in page.controls if one.tag == "article"] == ["en"]
+    assert [control.attributes.get("lang") for control in page.controls if control.tag == "article"] == ["en"]
 
 
 @pytest.mark.parametrize("kind", list(AlertKind))

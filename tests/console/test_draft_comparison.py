@@ -54,7 +54,7 @@ def post_comparison(admin: Client, data: dict[str, Any], task_type: str = "desig
 def row_texts(answer: Any) -> list[str]:
     """Return the texts of the badges in the comparison."""
     comparison = Page(answer).region("Against the last 24 hours")
-    badges = (one for one in comparison.controls if "badge" in (one.attributes.get("class") or "").split())
+    badges = (control for control in comparison.controls if "badge" in (control.attributes.get("class") or "").split())
     return [badge.text for badge in badges]
 
 

@@ -41,7 +41,9 @@ def find(client: Client, query: str) -> Page:
 
 
 def selected_options(page: Page) -> list[str | None]:
-    return [one.attributes["href"] for one in page.controls if one.attributes.get("aria-selected") == "true"]
+    return [
+        control.attributes["href"] for control in page.controls if control.attributes.get("aria-selected") == "true"
+    ]
 
 
 def log_request(key: str) -> RequestLog:

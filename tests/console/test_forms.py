@@ -45,7 +45,7 @@ def test_required_fields_are_marked_and_the_mark_is_explained(admin: Client, add
 
 @pytest.mark.parametrize("address", FORMS)
 def test_only_marked_fields_are_required(admin: Client, address: str) -> None:
-    required = [one for one in Page(admin.get(address)).controls if "required" in one.attributes]
+    required = [control for control in Page(admin.get(address)).controls if "required" in control.attributes]
     assert len(required) == len(FORMS[address])
 
 
@@ -91,8 +91,8 @@ def test_every_problem_is_shown_at_the_field_and_in_the_summary(admin: Client, n
     assert answer.status_code == 422
     assert summary
     assert "autofocus" in summary.attributes
-    wrong = {one.attributes["id"] for one in page.controls if "aria-invalid" in one.attributes}
-    linked = {(one.attributes.get("href") or "")[1:] for one in page.controls if one.tag == "a"}
+    wrong = {control.attributes["id"] for control in page.controls if "aria-invalid" in control.attributes}
+    linked = {(control.attributes.get("href") or "")[1:] for control in page.controls if control.tag == "a"}
     assert wrong
     assert wrong <= linked
     assert not DJANGO_MESSAGES.search(page.text)
@@ -162,7 +162,9 @@ def test_save_bar_of_the_route_editor_reports_an_invalid_number(admin: Client) -
 
 @pytest.mark.parametrize("address", [*FORMS, "/routes/design/"])
 def test_element_ids_are_unique_on_every_page(admin: Client, address: str) -> None:
-    ids = Counter(one.attributes["id"] for one in Page(admin.get(address)).controls if "id" in one.attributes)
+    ids = Counter(
+        control.attributes["id"] for control in Page(admin.get(address)).controls if "id" in control.attributes
+    )
     assert [name for name, count in ids.items() if count > 1] == []
 
 
@@ -172,10 +174,10 @@ def test_rejected_budget_change_is_shown_in_the_dialog_of_this_budget(admin: Cli
     wrong = {"kind": "team", "name": "support", "edit": "1", "tokensPerDay": "many", "requestsPerMinute": "4"}
     answer = admin.post("/usage/budgets/save/", wrong)
     page = Page(answer)
-    (dialog,) = (one for one in page.controls if one.tag == "dialog" and "open" in one.attributes)
+    (dialog,) = (control for control in page.controls if control.tag == "dialog" and "open" in control.attributes)
     title = page.control(dialog.attributes["aria-labelledby"] or "")
     assert (answer.status_code, title.name if title else "") == (422, "Budget of support")
-    (field,) = (one for one in page.controls if "aria-invalid" in one.attributes)
+    (field,) = (control for control in page.controls if "aria-invalid" in control.attributes)
     assert (field.attributes["name"], field.value) == ("tokensPerDay", "many")
     assert page.control(f"{field.attributes['id']}_error").name == "Enter a whole number."  # type: ignore[union-attr]
     again = admin.post("/usage/budgets/save/", {**wrong, "tokensPerDay": "10"})

@@ -61,7 +61,7 @@ def test_history_rows_share_one_form(admin: Client) -> None:
     counts = []
     for name in range(4):
         set_alias(f"alias-{name}")
-        counts.append(sum(one.tag == "form" for one in Page(admin.get(reverse("history"))).controls))
+        counts.append(sum(control.tag == "form" for control in Page(admin.get(reverse("history"))).controls))
     assert counts[1] == counts[3]
 
 
@@ -165,7 +165,11 @@ def test_restoring_the_newest_revision_is_reported_as_no_change(admin: Client, d
 
 
 def button_names(answer: Any) -> list[str]:
-    return [one.name for one in Page(answer).controls if one.tag == "button" and one.name in ("Undo", "Redo")]
+    return [
+        control.name
+        for control in Page(answer).controls
+        if control.tag == "button" and control.name in ("Undo", "Redo")
+    ]
 
 
 def test_undo_offers_redo_and_redo_offers_undo(admin: Client, demo: None) -> None:

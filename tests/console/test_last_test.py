@@ -74,7 +74,7 @@ def test_provider_list_begins_with_the_worst_provider(admin: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "word", "state"),
+    ("fault", "label", "state"),
     [
         ("http_401", "Key rejected", "rejected"),
         ("http_402", "Key rejected", "rejected"),
@@ -91,28 +91,29 @@ def test_provider_list_begins_with_the_worst_provider(admin: Client) -> None:
     ],
 )
 def test_provider_state_follows_the_last_test_on_all_pages_and_in_the_api(
-    admin: Client, fault: str, word: str, state: str
+    admin: Client, fault: str, label: str, state: str
 ) -> None:
     """A test that failed because there was no key is ignored once a key has been entered."""
     add_provider("tested", fault=fault)
-    assert read_state_everywhere(admin, "tested") == (word, state)
+    assert read_state_everywhere(admin, "tested") == (label, state)
 
 
 def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
     """Return the label and the code of a provider's state, and check that all pages and the API agree."""
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
-    lead = next(one for one in page.controls if one.attributes.get("class") == "lead").name
-    word = next(str(BADGES[one][2]) for one in BADGES_BY_SEVERITY if lead.startswith(str(BADGES[one][2])))
+    lead = next(control for control in page.controls if control.attributes.get("class") == "lead").name
+    labels = [str(BADGES[badge][2]) for badge in BADGES_BY_SEVERITY]
+    label = next(label for label in labels if lead.startswith(label))
     assert tile
-    assert word in tile.name
+    assert label in tile.name
     token = create_token(User.objects.get(username="admin"), name=f"token {timezone.now()}")
     answer = Client().get(f"/api/v1/admin/providers/{name}", headers={"authorization": f"Bearer {token}"})
     state = str(answer.json()["state"])
-    found = {one for one in STATES if name in listed_providers(Page(admin.get(f"/providers/?state={one}&q={name}")))}
+    found = {code for code in STATES if name in listed_providers(Page(admin.get(f"/providers/?state={code}&q={name}")))}
     assert found - {"failed", "stopped"} == {state}
     assert ("stopped" in found) == (state not in ("ok", "slow", "disabled"))
-    return word, state
+    return label, state
 
 
 def test_provider_with_all_models_in_cooldown_is_shown_as_cooling_everywhere(admin: Client) -> None:
@@ -142,8 +143,8 @@ def test_successful_old_test_has_no_badge_if_the_state_is_worse(admin: Client) -
 
     def badges() -> list[str]:
         cell = Page(admin.get("/providers/?q=old")).control("tested-old")
-        assert [one for one in cell.controls if one.tag == "time"]
-        return [one.tone for one in cell.controls if "badge" in (one.attributes.get("class") or "").split()]
+        assert [control for control in cell.controls if control.tag == "time"]
+        return [control.tone for control in cell.controls if "badge" in (control.attributes.get("class") or "").split()]
 
     assert badges() == ["ok"]
     start_cooldown("old", "m")

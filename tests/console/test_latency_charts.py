@@ -71,7 +71,7 @@ def fold_all(now: datetime) -> None:
 def percentiles(text: str, latency: Latency, now: datetime) -> list[tuple[float, ...]]:
     chart = draw_latencies(parse(text, now), latency, now)
     assert chart is not None
-    return list(zip(*(one.shown or () for one in chart.series), strict=True))
+    return list(zip(*(series.shown or () for series in chart.series), strict=True))
 
 
 @given(st.lists(st.integers(1, 10**7), min_size=1), st.sampled_from([0.5, 0.95]))
@@ -120,7 +120,7 @@ def test_percentiles_include_only_answered_requests(logged_requests: None, now: 
     exact = sorted(rows.values_list("first_content_ms", flat=True))
     chart = draw_latencies(parse("agent:ann", now), Latency.FIRST, now)
     assert chart is not None
-    high, median = (one.total or 0 for one in chart.series)
+    high, median = (series.total or 0 for series in chart.series)
     assert median * 1000 == pytest.approx(exact_quantile(exact, 0.5), rel=0.05)
     assert high * 1000 == pytest.approx(exact_quantile(exact, 0.95), rel=0.05)
     assert draw_latencies(parse("status:failed", now), Latency.FIRST, now) is None

@@ -58,4 +58,4 @@ def test_request_list_names_the_operation_and_finds_requests_by_surface(admin: C
 
 def test_search_suggests_the_operations(admin: Client, request_row: RequestLog) -> None:
     suggestions = Page(admin.get(reverse("requests_words"), {"q": "surface:v1/"}))
-    assert "surface:v1/embeddings" in [one.value for one in suggestions.controls]
+    assert "surface:v1/embeddings" in [control.value for control in suggestions.controls]

@@ -88,7 +88,7 @@ def test_polled_urls_are_found() -> None:
 def test_disclosure_is_found_by_the_beginning_of_the_summary() -> None:
     page = Page(PARTS)
     assert page.disclosure("Cached").shows("for an hour")
-    assert [one.is_open for one in page.disclosures] == [True]
+    assert [control.is_open for control in page.disclosures] == [True]
     with pytest.raises(LookupError, match="Cached 2"):
         page.disclosure("Cach")
 

@@ -158,7 +158,9 @@ def test_key_cooldown_shows_the_end_time_and_ends_after_a_successful_test(admin,
     keys = {key.name: PoolKey(key.name, key.mark) for key in snapshot.current().provider_keys["pool"].every}
     process_run_context().pools.record("pool", keys["billing"], Failure(Fault.HTTP_401, "no", 401))
     table = Page(admin.get("/providers/pool/")).region("Keys")
-    states = {name: [word for word in ("Ready", "Key rejected") if table.row(name).shows(word)] for name in table.rows}
+    states = {
+        name: [label for label in ("Ready", "Key rejected") if table.row(name).shows(label)] for name in table.rows
+    }
     assert states == {"1": ["Ready"], "2": ["Ready"], "billing": ["Key rejected"]}
     assert table.row("billing").shows("after http_401, then retried automatically")
     dashboard = Page(admin.get("/"))

@@ -188,7 +188,7 @@ def test_switching_all_matching_providers_includes_those_on_other_pages(admin: C
 def test_provider_list_can_be_sorted_by_each_column(admin: Client) -> None:
     page = Page(admin.get("/providers/?sort=-used"))
     assert page.rows[0] == "Echo"
-    assert [one.tag for one in page.controls if one.attributes.get("aria-sort") == "descending"] == ["th"]
+    assert [control.tag for control in page.controls if control.attributes.get("aria-sort") == "descending"] == ["th"]
     page = Page(admin.get("/providers/?sort=name"))
     assert [page.row(name).link_urls[0] for name in page.rows] == [
         f"/providers/{name}/" for name in ("anthropic", "echo", "example", "openai")
@@ -264,7 +264,11 @@ def test_boosted_link_returns_the_whole_page_and_a_search_only_the_fragment(admi
 def test_preset_without_a_key_requirement_creates_a_provider_without_a_key(admin: Client) -> None:
     for preset, choice in (("ollama", "none"), ("deepseek", "set")):
         page = Page(admin.get(f"/new/provider/?preset={preset}"))
-        chosen = [one.value for one in page.controls if one.attributes.get("name") == "key_act" and one.is_checked]
+        chosen = [
+            control.value
+            for control in page.controls
+            if control.attributes.get("name") == "key_act" and control.is_checked
+        ]
         assert chosen == [choice]
     new = {"name": "ollama", "endpoint": "http://127.0.0.1:11434/v1", "protocol": "openai", "default_model": "llama3.2"}
     admin.post("/new/provider/?preset=ollama", new)
@@ -382,5 +386,5 @@ def test_placeholders_are_examples_from_a_vendor_with_the_same_protocol(
 
 
 def test_further_keys_are_added_in_the_same_card_as_the_first_key(admin: Client) -> None:
-    cards = [one for one in Page(admin.get("/providers/openai/")).controls if one.tag == "section"]
+    cards = [control for control in Page(admin.get("/providers/openai/")).controls if control.tag == "section"]
     assert [bool(card.button("Add another key")) for card in cards if card.heading("Key")] == [True]

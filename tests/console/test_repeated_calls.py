@@ -30,7 +30,9 @@ def test_page_of_a_replayed_response_links_to_the_original_and_shows_no_cost(
             answer = admin.get(f"/requests/{row.pk}/", headers={"accept-language": language})
         page = Page(answer)
         assert page.shows(expected)
-        assert [one.name for one in page.controls if one.tag == "dt" and one.name in ("Cost", "费用")] == []
+        assert [
+            control.name for control in page.controls if control.tag == "dt" and control.name in ("Cost", "费用")
+        ] == []
         assert f"/requests/{original.pk}/" in page.link_urls
 
 

@@ -28,7 +28,7 @@ def test_recorded_request_is_simulated_with_message_and_files(key: str, admin, v
     assert request.body is not None
     page = simulation_page(request.pk, admin)
     assert page.field("Message").value == "Which colour is noon?"
-    assert row.pk in [one.value for one in page.controls if one.is_checked]
+    assert row.pk in [control.value for control in page.controls if control.is_checked]
     assert "Which colour is noon?" not in response_text(viewer.get("/simulate/", {"request": request.pk}))
 
 

@@ -61,7 +61,9 @@ def test_request_page_links_to_generated_media_or_names_the_reason_for_their_abs
     admin.defaults["HTTP_ACCEPT_LANGUAGE"] = language
     page = Page(admin.get(reverse("request", args=[request_row.pk])))
     assert reverse("artifact", args=[stored.pk]) in page.link_urls
-    assert reverse("artifact_thumbnail", args=[stored.pk]) in [one.attributes.get("src") for one in page.controls]
+    assert reverse("artifact_thumbnail", args=[stored.pk]) in [
+        control.attributes.get("src") for control in page.controls
+    ]
     assert [text for text in expected if not page.shows(text)] == []
 
 

@@ -44,7 +44,11 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
     moment = timezone.now().astimezone(UTC).replace(hour=14, minute=45, second=0, microsecond=0) - DAY
     RequestLog.objects.all().delete()
     write(
-        [one for days in range(20) for one in make_eight_entries(moment - days * DAY - timedelta(hours=5, minutes=35))]
+        [
+            entry
+            for days in range(20)
+            for entry in make_eight_entries(moment - days * DAY - timedelta(hours=5, minutes=35))
+        ]
     )
     write([make_entry("bob", moment - days * DAY - HOUR) for days in range(20)])
     monkeypatch.setattr(timezone, "now", lambda: moment)
@@ -100,7 +104,7 @@ def test_only_requests_within_the_searched_part_of_a_day_are_counted(now: dateti
 
 
 @pytest.mark.parametrize(
-    ("word", "expected"),
+    ("status", "expected"),
     [
         ("failed", {Outcome.FAILED}),
         ("fallback", {Outcome.FALLBACK}),
@@ -109,9 +113,9 @@ def test_only_requests_within_the_searched_part_of_a_day_are_counted(now: dateti
         ("503", {Outcome.FAILED}),
     ],
 )
-def test_status_search_counts_only_matching_outcomes(now: datetime, word: str, expected: set[Outcome]) -> None:
-    search = parse(f"status:{word}", now)
-    counted = count_outcomes(f"status:{word}", now)
+def test_status_search_counts_only_matching_outcomes(now: datetime, status: str, expected: set[Outcome]) -> None:
+    search = parse(f"status:{status}", now)
+    counted = count_outcomes(f"status:{status}", now)
     assert set(counted) <= expected
     assert counted.total() == filter_rows(search, now).count()
 
@@ -196,7 +200,9 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
     log_call(HOUR)
     page = Page(admin.get(address))
     chart = page.control("over-time")
-    columns = next(one for one in page.controls if (one.attributes.get("class") or "").startswith("cols aside"))
+    columns = next(
+        control for control in page.controls if (control.attributes.get("class") or "").startswith("cols aside")
+    )
     assert page.controls.index(chart) < page.controls.index(columns)
     url = chart.attributes["hx-get"]
     assert parse_qs(urlsplit(url).query)["q"] == [f"{term} since:7d"]
@@ -211,7 +217,9 @@ def test_pages_load_their_chart_of_requests_before_their_forms(address: str, ter
 def test_collapsed_chart_is_one_line_with_totals_and_trend(admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get("/routes/design/"))
-    (summary,) = [one for one in page.controls if one.tag == "summary" and one.control("over-time-strip")]
+    (summary,) = [
+        control for control in page.controls if control.tag == "summary" and control.control("over-time-strip")
+    ]
     assert summary.control("over-time") is None
     url = summary.control("over-time-strip").attributes["hx-get"]
     strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))

@@ -45,7 +45,7 @@ def design(*order: int, **fields: Any) -> dict[str, Any]:
 
 def card_ids(page: Page) -> list[str]:
     """Return the ids of the candidates' cards in the editor, in the order shown."""
-    return [one.value for one in page.controls if one.attributes.get("name") == "card"]
+    return [control.value for control in page.controls if control.attributes.get("name") == "card"]
 
 
 def route_version(task_type: str) -> int:
@@ -297,8 +297,10 @@ def test_request_fields_of_a_candidate_are_edited_on_its_card_and_move_with_the_
     cards = [("1", DESIGN[0], ""), ("2", DESIGN[1], ""), ("3", DESIGN[0], "")]
     fields = {"c-1-extra_body": '{"seed": 1}', "c-2-extra_body": "", "c-3-extra_body": '{"seed": true}'}
     admin.post(route_url("design"), {**draft(*cards, version=route_version("design"), **fields), "act": "save"})
-    named = [one for one in Page(admin.get(route_url("design"))).controls if one.attributes.get("name")]
-    assert '{"seed": true}' in [one.value.strip() for one in named if "extra_body" in one.attributes["name"]]
+    named = [control for control in Page(admin.get(route_url("design"))).controls if control.attributes.get("name")]
+    assert '{"seed": true}' in [
+        control.value.strip() for control in named if "extra_body" in control.attributes["name"]
+    ]
     # If a page does not post the field, the stored value is kept.
     moved = draft(cards[1], cards[0], cards[2], version=route_version("design"))
     admin.post(route_url("design"), {**moved, "act": "save"})
@@ -358,7 +360,7 @@ def test_route_page_works_for_any_task_type_name(admin: Client, demo: None, name
     assert TaskType().to_python(TaskType().to_url(name)) == name
     if not TaskRoute.objects.filter(task_type=name).exists():
         save_route(ADA, TaskRoute(task_type=name), [CandidateSpec("echo")])
-    heading = next(one for one in Page(admin.get(route_url(name))).controls if one.tag == "h1")
+    heading = next(control for control in Page(admin.get(route_url(name))).controls if control.tag == "h1")
     assert heading.text.startswith(" ".join(name.split()))
     assert admin.get(reverse("routes")).status_code == 200
 

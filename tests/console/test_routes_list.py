@@ -101,5 +101,5 @@ def test_route_that_cannot_answer_has_a_badge_and_other_warnings_are_icons(admin
     page = Page(admin.get("/routes/"))
     badge = page.row("unable").chip("Cannot answer")
     assert (badge.tone, badge.attributes["title"]) == ("bad", "No candidate can answer: all are skipped")
-    icons = [one for one in page.row("design").controls if one.attributes.get("class") == "ink warn"]
-    assert [(one.attributes["title"] or "").startswith("Candidate") for one in icons] == [True]
+    icons = [control for control in page.row("design").controls if control.attributes.get("class") == "ink warn"]
+    assert [(control.attributes["title"] or "").startswith("Candidate") for control in icons] == [True]

@@ -295,5 +295,5 @@ def test_viewer_can_see_a_service_but_not_change_it(admin: Client, viewer: Clien
 
 def test_mime_types_are_shown_as_file_extensions() -> None:
     """The name `vnd.openxmlformats-officedocument.wordprocessingml.document` would make a row seven lines high."""
-    word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-    assert short_types([word, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]
+    docx = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    assert short_types([docx, "application/pdf", "image/x-own", "image/png"]) == ["docx", "pdf", "png", "x-own"]

@@ -197,7 +197,7 @@ def test_directive_of_the_default_language_cannot_be_removed(admin: Client) -> N
     refused = admin.post(reverse("settings_language_remove"), {"code": "pt"}, headers=HTMX)
     assert refused.status_code == 409
     assert "pt is the default language. Choose another default first." in Page(refused).alert
-    buttons = [one for one in Page(admin.get("/settings/")).row("pt").controls if one.tag == "button"]
+    buttons = [control for control in Page(admin.get("/settings/")).row("pt").controls if control.tag == "button"]
     assert [button.is_disabled for button in buttons] == [True]
     actions.set_default_language(ACTOR, "en")
     assert admin.post(reverse("settings_language_remove"), {"code": "pt"}).status_code == 302

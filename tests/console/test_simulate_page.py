@@ -165,13 +165,13 @@ def test_logged_request_is_simulated_with_the_logged_outcomes(admin: Client) -> 
             at=timezone.now(),
         )
     page = admin.get(reverse("simulate"), {"request": row.pk})
-    assert [word for _card, _name, word in page.context["panel"].outcomes] == ["503", "timeout", "200"]
+    assert [outcome for _card, _name, outcome in page.context["panel"].outcomes] == ["503", "timeout", "200"]
     assert Page(page).shows("Candidate 3, echo/echo-text, answers")
     assert Page(page).shows("was not recorded")
 
 
 @pytest.mark.parametrize(
-    ("outcome", "status", "word"),
+    ("outcome", "status", "expected"),
     [
         ("ok", None, "200"),
         ("http_429", 429, "429"),
@@ -182,9 +182,9 @@ def test_logged_request_is_simulated_with_the_logged_outcomes(admin: Client) -> 
     ],
 )
 def test_logged_attempt_is_simulated_with_the_nearest_offered_outcome(
-    outcome: str, status: int | None, word: str
+    outcome: str, status: int | None, expected: str
 ) -> None:
-    assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == word
+    assert scripted_outcome(AttemptLog(outcome=outcome, status=status)) == expected
 
 
 def test_unknown_route_is_simulated_as_the_default_route(admin: Client) -> None:
@@ -225,8 +225,12 @@ def test_placeholder_files_are_never_sent_in_a_real_call(admin: Client) -> None:
 
 
 def test_navigation_contains_the_simulate_page(admin: Client) -> None:
-    current = [one for one in Page(admin.get("/simulate/")).controls if one.attributes.get("aria-current") == "page"]
-    assert {one.attributes["href"] for one in current} == {"/simulate/"}
+    current = [
+        control
+        for control in Page(admin.get("/simulate/")).controls
+        if control.attributes.get("aria-current") == "page"
+    ]
+    assert {control.attributes["href"] for control in current} == {"/simulate/"}
 
 
 @pytest.mark.parametrize(("client", "offers"), [("admin", True), ("viewer", False)])

@@ -90,11 +90,11 @@ def test_installation_text_limit_is_saved_as_one_revision_and_exported(admin: Cl
     assert '"contentHtml": "source"' in text
 
 
-@pytest.mark.parametrize("word", ["much", "0%", "101%", "12"])
-def test_invalid_text_limit_is_rejected(admin: Client, word: str) -> None:
-    response = save(admin, content_text=word)
+@pytest.mark.parametrize("limit", ["much", "0%", "101%", "12"])
+def test_invalid_text_limit_is_rejected(admin: Client, limit: str) -> None:
+    response = save(admin, content_text=limit)
     assert response.status_code == 422
-    fields = [one.attributes["id"] for one in Page(response).controls if "aria-invalid" in one.attributes]
+    fields = [control.attributes["id"] for control in Page(response).controls if "aria-invalid" in control.attributes]
     assert fields == ["id_content_text"]
     assert "such as 30%." in Page(response).alert
     assert Installation.current().content_text == ""

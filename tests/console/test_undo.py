@@ -53,7 +53,7 @@ def offered_revision(client: Client, post: Post) -> int | None:
     """Return the revision that the toast after this POST offers to undo, or None."""
     page = client.post(*post, follow=True)
     assert page.status_code == 200
-    actions = (one.attributes.get("action") or "" for one in Page(page).controls if one.tag == "form")
+    actions = (control.attributes.get("action") or "" for control in Page(page).controls if control.tag == "form")
     revisions = [action.split("/")[2] for action in actions if action.startswith("/undo/")]
     assert len(revisions) <= 1
     return int(revisions[0]) if revisions else None

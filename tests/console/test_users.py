@@ -31,7 +31,7 @@ def read_link(page: Any) -> str:
 
 
 def page_language(page: Any) -> str | None:
-    return next(one for one in Page(page).controls if one.tag == "html").attributes.get("lang")
+    return next(control for control in Page(page).controls if control.tag == "html").attributes.get("lang")
 
 
 def invite(admin_account: User, name: str = "ines", role: str = "viewer") -> str:

@@ -51,7 +51,11 @@ def response_text(answer: Any) -> str:
 def offered_undo(client: Client, answer: Any) -> int:
     """Return the revision that the newest toast of a response offers to undo."""
     page = Page(client.get(answer["Location"]) if answer.status_code == 302 else answer)
-    undone = [one.attributes["action"] or "" for one in page.controls if one.tag == "form" and one.button("Undo")]
+    undone = [
+        control.attributes["action"] or ""
+        for control in page.controls
+        if control.tag == "form" and control.button("Undo")
+    ]
     return int(undone[-1].split("/")[2])
 
 

@@ -28,7 +28,7 @@ def test_measure_reports_each_kind_of_layout_fault(browser: Any, body: str, faul
     page.set_content(f'<div id="main">{body}</div>')
     found = measure(page, 390)
     assert found
-    assert all(one.startswith(f"390: {fault}") for one in found)
+    assert all(line.startswith(f"390: {fault}") for line in found)
     page.close()
 
 

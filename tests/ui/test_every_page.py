@@ -153,14 +153,15 @@ document.addEventListener("securitypolicyviolation", (event) =>
 COVERED = """() => {
   const found = [];
   const hidden = ".sr, .seg input, .tabset > input, :disabled";
-  for (const one of document.querySelectorAll("#main :is(a[href], button, input, select, textarea, summary)")) {
-    if (!one.checkVisibility({ visibilityProperty: true }) || one.matches(hidden)) continue;
-    one.focus();
-    const box = one.getClientRects()[0];
+  for (const element of document.querySelectorAll("#main :is(a[href], button, input, select, textarea, summary)")) {
+    if (!element.checkVisibility({ visibilityProperty: true }) || element.matches(hidden)) continue;
+    element.focus();
+    const box = element.getClientRects()[0];
     if (!box || box.width < 2) continue;
     const hit = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height / 2, 20));
-    if (!hit || hit === one || one.contains(hit) || hit.contains(one) || one.labels?.[0]?.contains(hit)) continue;
-    found.push((one.id || one.name || one.textContent.trim()).slice(0, 60) + " under " + hit.outerHTML.slice(0, 60));
+    if (!hit || element.contains(hit) || hit.contains(element) || element.labels?.[0]?.contains(hit)) continue;
+    const name = element.id || element.name || element.textContent.trim();
+    found.push(name.slice(0, 60) + " under " + hit.outerHTML.slice(0, 60));
   }
   window.scrollTo(0, 0);
   return found;
@@ -170,10 +171,10 @@ SIZE = """() => [
   document.documentElement.scrollHeight,
 ]"""
 AXE = """async () => {
-  document.querySelectorAll(":is(tr, li, option):nth-child(n+13)").forEach((one) => one.remove());
+  document.querySelectorAll(":is(tr, li, option):nth-child(n+13)").forEach((element) => element.remove());
   const { violations } = await axe.run({ resultTypes: ["violations"], selectors: false, preload: false,
     runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } });
-  return violations.flatMap((one) => one.nodes.map((node) => one.id + ": " + node.html.slice(0, 160)));
+  return violations.flatMap((rule) => rule.nodes.map((node) => rule.id + ": " + node.html.slice(0, 160)));
 }"""
 """Of long lists, only the first twelve rows are checked, since the others look alike.
 
@@ -215,7 +216,7 @@ class Visitor:
         listing, selector_steps = url.split(" → ")
         beginning, _plus, end = selector_steps.partition(" + ")
         self.page.goto(listing)
-        links = self.page.locator("#main a").evaluate_all("all => all.map((one) => one.getAttribute('href'))")
+        links = self.page.locator("#main a").evaluate_all("all => all.map((link) => link.getAttribute('href'))")
         return str(next(link for link in links if re.fullmatch(re.escape(beginning) + r"[\w.-]+/", link or ""))) + end
 
 
@@ -264,7 +265,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
-    text = invitation.input_value() if invitation.evaluate("one => 'value' in one") else invitation.inner_text()
+    text = invitation.input_value() if invitation.evaluate("element => 'value' in element") else invitation.inner_text()
     link = re.search(r"/join/\S+", text)
     assert link is not None, text
     page.goto("/requests/?q=surface:v1+status:ok")

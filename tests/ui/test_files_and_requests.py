@@ -221,7 +221,7 @@ def test_dashboard_refresh_preserves_scroll_position_focus_and_lines(admin_page:
     box = page.locator("#all-requests").bounding_box()
     # This attribute marks the element. It disappears if the element is replaced.
     page.evaluate("""() => { window.shifted = 0; document.querySelector("#live").dataset.old = "";
-      new PerformanceObserver((list) => list.getEntries().forEach((one) => { window.shifted += one.value; }))
+      new PerformanceObserver((list) => list.getEntries().forEach((shift) => { window.shifted += shift.value; }))
         .observe({ type: "layout-shift" }); htmx.ajax("GET", "/", { target: "#live", swap: "outerHTML" }); }""")
     expect(page.locator("#live[data-old]")).to_have_count(0)
     expect(page.locator("#all-requests")).to_be_focused()
@@ -294,9 +294,9 @@ def test_audio_and_video_can_be_played_on_the_artifact_page(admin_page: Any, dem
     row = store_bytes(SYSTEM, (FILES / name).read_bytes(), filename=name)
     page.goto(f"/artifacts/{row.pk}/")
     player = page.locator(f"{tag}[controls]")
-    assert player.evaluate("""one => new Promise((done) => {
-      const tell = () => done(one.duration > 0 && one.seekable.length > 0);
-      if (one.readyState) tell(); else one.addEventListener("loadedmetadata", tell); })""")
+    assert player.evaluate("""element => new Promise((done) => {
+      const tell = () => done(element.duration > 0 && element.seekable.length > 0);
+      if (element.readyState) tell(); else element.addEventListener("loadedmetadata", tell); })""")
 
 
 def choose_model(page: Any, label: str, name: str) -> None:

@@ -136,7 +136,7 @@ def test_find_dialog_fits_on_a_phone_and_opens_from_the_top_button(new_page: Cal
     box = page.locator("#find").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 390
-    assert page.locator("#find").evaluate("one => one.scrollWidth <= one.clientWidth")
+    assert page.locator("#find").evaluate("element => element.scrollWidth <= element.clientWidth")
 
 
 def test_keyboard_help_lists_both_find_shortcuts(admin_page: Any) -> None:

@@ -34,7 +34,7 @@ def test_save_bar_names_changes_while_typing(admin_page: Any, address: str, fiel
     admin_page.press(field, "Tab")
     expect(bar).to_contain_text("1 change:")
     expect(bar).to_contain_text(text)
-    assert bar.evaluate("one => getComputedStyle(one).position") == "sticky"
+    assert bar.evaluate("element => getComputedStyle(element).position") == "sticky"
     bar.get_by_text("Discard").click()
     expect(bar).to_contain_text("No changes yet")
     assert admin_page.locator(field).input_value() == before

@@ -48,7 +48,9 @@ def test_capability_doubts_and_probe_transcripts_are_accessible(
     problems = []
     for address in ("/services/echo-vision/", "/", "/matrix/", "/routes/", "/routes/design/"):
         page.goto(address)
-        page.evaluate("document.querySelectorAll('[aria-labelledby=probes] details').forEach((one) => one.open = true)")
+        page.evaluate(
+            "document.querySelectorAll('[aria-labelledby=probes] details').forEach((element) => element.open = true)"
+        )
         if not page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"):
             problems.append(f"{address} scrolls sideways")
         problems += [f"{address} {violation}" for violation in axe(page)]

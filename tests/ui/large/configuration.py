@@ -270,13 +270,18 @@ class _RouteMaker:
         elif cause is Unable.SERVICE_DELETED:
             pool = list(self._to_delete)
         elif cause is Unable.SERVICES_OFF:
-            pool = [one for one in self._services if not one.enabled and self._states[one.provider] in CALLABLE]
+            pool = [
+                service
+                for service in self._services
+                if not service.enabled and self._states[service.provider] in CALLABLE
+            ]
         else:
-            pool = [one for one in self._services if self._states[one.provider] in wanted]
+            pool = [service for service in self._services if self._states[service.provider] in wanted]
         chain = rng.sample(pool, min(len(pool), rng.randint(1, 4)))
         if cause is Unable.MIXED:
             chain = [
-                rng.choice([one for one in self._services if self._states[one.provider] is state]) for state in wanted
+                rng.choice([service for service in self._services if self._states[service.provider] is state])
+                for state in wanted
             ]
         return tuple(map(_candidate, chain))
 

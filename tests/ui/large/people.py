@@ -264,7 +264,7 @@ class History:
 
     def _evidence(self) -> Iterator[Event]:
         yield Event(self._at(0, 23), partial(self._test_providers))
-        seeing = [one for one in self._planned.services if "vision" in one.effective_capabilities.input]
+        seeing = [service for service in self._planned.services if "vision" in service.effective_capabilities.input]
         kinds = (DriftKind.DENIED, DriftKind.STOPPED, DriftKind.STARTED)
         for service, kind in zip(seeing[5:8], kinds, strict=False):
             yield Event(self._at(2, 4), partial(_record_drift, service.id, kind))
@@ -342,7 +342,7 @@ class History:
         return partial(save_alias, person(who), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
 
     def _override(self, who: str, number: int) -> Callable[[], Any]:
-        plain = [one for one in self._planned.services if "audio" not in one.effective_capabilities.input]
+        plain = [service for service in self._planned.services if "audio" not in service.effective_capabilities.input]
         return partial(_override, person(who), plain[number * 17 % len(plain)].id)
 
     def _paused_provider(self) -> str:
