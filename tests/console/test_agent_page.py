@@ -138,7 +138,7 @@ def test_link_opens_the_agent_page_without_an_account(admin: Client, settings: A
     assert page.region("Reads").shows("forwards to multimodal-agent")
 
 
-def test_agent_page_says_no_call_yet_until_the_first_call(admin: Client) -> None:
+def test_agent_page_shows_no_call_yet_before_the_first_call(admin: Client) -> None:
     address = make_link(admin)
     assert Page(Client().get(address)).heading("No call yet")
     log_request("r1")
@@ -189,7 +189,7 @@ def test_recorded_messages_are_shown_only_if_the_setting_and_the_link_option_are
     assert readers == (["link"] if recorded and ticked else [])
 
 
-def test_calls_of_other_agents_and_earlier_namesakes_return_404(admin: Client) -> None:
+def test_calls_of_other_agents_and_of_deleted_namesakes_return_404(admin: Client) -> None:
     log_request("other", "vision-agent")
     log_request("before", ago=60 * 24 * 31)
     address = make_link(admin)
@@ -202,7 +202,7 @@ def test_calls_of_other_agents_and_earlier_namesakes_return_404(admin: Client) -
     assert answers[0][0] == 404
 
 
-def listed_call_ids(page: Page) -> list[str]:
+def list_call_ids(page: Page) -> list[str]:
     return [url.split("/")[3] for url in page.region("Recent calls").link_urls if url.startswith("/agent-page/calls/")]
 
 
@@ -213,12 +213,12 @@ def test_calls_are_listed_newest_first_with_twenty_per_page(admin: Client) -> No
     query = ""
     for _ in range(3):
         page = Page(Client().get(address + query))
-        ids_by_page.append(listed_call_ids(page))
+        ids_by_page.append(list_call_ids(page))
         older = page.link("Older")
         query = (older.attributes["href"] or "") if older else ""
     assert [len(ids) for ids in ids_by_page] == [20, 20, 5]
     assert [pk for page in ids_by_page for pk in page] == [f"r{number:02}" for number in range(45)]
-    assert listed_call_ids(Page(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
+    assert list_call_ids(Page(Client().get(f"{address}?before=nonsense"))) == ids_by_page[0]
 
 
 def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
@@ -244,7 +244,7 @@ def test_expired_and_unknown_links_get_the_same_response(admin: Client) -> None:
     assert "vision-agent" not in page
 
 
-def test_guessing_a_link_secret_blocks_this_link_but_no_other_link(admin: Client) -> None:
+def test_guessing_the_secret_of_a_link_blocks_only_this_link(admin: Client) -> None:
     link, other_link = make_link(admin), make_link(admin)
     public = find_public_id(link.split("/")[-2])
     guesses = [re.sub(r"rap_\w{8}", f"rap_{public}", f"/agent-page/{make_key(LINK_KIND)[0]}/") for _ in range(6)]
@@ -335,7 +335,7 @@ def test_revoke_command_accepts_a_full_link_url(admin: Client, capsys: Any) -> N
     assert Client().get(address).status_code == 404
 
 
-def test_query_count_does_not_grow_with_the_data(admin: Client) -> None:
+def test_agent_page_query_count_does_not_grow_with_the_data(admin: Client) -> None:
     log_request("r0")
     address = make_link(admin)
     call = call_page(address, "r0")

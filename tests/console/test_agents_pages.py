@@ -29,10 +29,10 @@ WHOLE_KEY = re.compile(r"ra_[0-9a-z]{8}_[A-Za-z0-9_-]{43}_[0-9a-f]{8}")
 def issue_key(client: Client, agent: str = "text-agent", **fields: object) -> str:
     """Issue a key on the agent's page and return it. The key is shown only in this response."""
     answer = client.post(f"/keys/issue/{agent}/", {"scopes": list(DEFAULT_SCOPES), "label": "staging", **fields})
-    return shown_key(answer)
+    return read_issued_key(answer)
 
 
-def shown_key(answer: HttpResponse) -> str:
+def read_issued_key(answer: HttpResponse) -> str:
     key = Page(answer).region("Copy it now. It is shown only once.").control("issued")
     assert key
     assert WHOLE_KEY.fullmatch(key.text)
@@ -195,7 +195,7 @@ def test_rotating_issues_a_successor_while_the_old_key_still_works(admin: Client
     old = issue_key(admin)
     public = AgentKey.objects.get().public_id
     answer = admin.post(f"/keys/{public}/roll/text-agent/", {"overlap": "1h"})
-    successor = shown_key(answer)
+    successor = read_issued_key(answer)
     assert successor != old
     for key in (old, successor):
         assert isinstance(authenticate({"x-api-key": key}), Principal)
@@ -270,7 +270,7 @@ def test_snippets_use_the_default_route_if_the_agent_model_cannot_answer(admin: 
     assert '"model": "text-model"' in use.region("curl").text
 
 
-def test_snippets_use_the_agent_model_if_this_model_can_answer(admin: Client) -> None:
+def test_snippets_use_the_agent_model_if_this_can_answer(admin: Client) -> None:
     put_agent(SYSTEM, "text-agent", "worker-1", service_id="echo-text")
     use = Page(admin.get("/agents/worker-1/")).region("Use it")
     assert not use.shows("cannot answer")

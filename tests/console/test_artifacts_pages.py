@@ -53,7 +53,7 @@ def artifact_page(client: Client, row: Artifact, query: str = "") -> Page:
     return Page(response)
 
 
-def listed_services(page: Page, prefix: str = "") -> list[str]:
+def list_services(page: Page, prefix: str = "") -> list[str]:
     """Return the ids of the services with this prefix that have a card on an artifact's page."""
     cards = (control.attributes.get("id") or "" for control in page.disclosures)
     return [card.removeprefix("d-") for card in cards if card.startswith(f"d-{prefix}")]
@@ -109,7 +109,7 @@ def test_upload_form_without_a_file_is_rejected_with_an_error(admin: Client) -> 
     assert (response.status_code, "Choose one" in response.json()["message"]) == (422, True)
 
 
-def test_viewer_sees_delivery_decisions_but_no_file_content(admin: Client, viewer: Client, demo: None) -> None:
+def test_viewer_can_see_delivery_decisions_but_no_file_content(admin: Client, viewer: Client, demo: None) -> None:
     image = store_file()
     secret = store_file("diary.txt", b"meet me at noon", "text/plain")
     for name in ("artifact_raw", "artifact_thumbnail"):
@@ -225,8 +225,8 @@ def test_texts_for_models_are_shown_in_the_requested_language(admin: Client, dem
 
 def test_services_used_by_no_route_can_be_hidden(admin: Client, demo: None) -> None:
     row = store_file()
-    assert "text-model" in listed_services(artifact_page(admin, row))
-    assert "text-model" not in listed_services(artifact_page(admin, row, "?routed=1"))
+    assert "text-model" in list_services(artifact_page(admin, row))
+    assert "text-model" not in list_services(artifact_page(admin, row, "?routed=1"))
 
 
 def test_single_service_card_is_returned_as_a_fragment(admin: Client, demo: None) -> None:
@@ -251,18 +251,18 @@ def test_artifact_page_shows_few_services_per_delivery_form_and_search_finds_the
     add_services(50)
     row = store_file()
     first = artifact_page(admin, row)
-    assert len(listed_services(first, "more-")) < receiving.FEW
+    assert len(list_services(first, "more-")) < receiving.FEW
     assert "?form=described" in first.link_urls
     pages = [artifact_page(admin, row, query) for query in ("?form=described", "?form=described&page=2")]
-    assert sum(len(listed_services(page, "more-")) for page in pages) == 50
-    assert len(listed_services(artifact_page(admin, row, "?q=MORE-4"), "more-")) == receiving.FEW
+    assert sum(len(list_services(page, "more-")) for page in pages) == 50
+    assert len(list_services(artifact_page(admin, row, "?q=MORE-4"), "more-")) == receiving.FEW
     assert artifact_page(admin, row, "?service=more-49").disclosure("more-49").is_open
     assert artifact_page(admin, row, "?q=nothing-like-it").shows("No model service matches.")
 
 
 def test_only_open_service_cards_contain_the_content_sent_to_the_model(admin: Client, demo: None) -> None:
     page = artifact_page(admin, store_file())
-    cards = [page.disclosure(name) for name in listed_services(page)]
+    cards = [page.disclosure(name) for name in list_services(page)]
     assert {card.is_open for card in cards} == {True, False}
     for card in cards:
         assert bool(card.shows("What the model sees")) is card.is_open
@@ -270,7 +270,7 @@ def test_only_open_service_cards_contain_the_content_sent_to_the_model(admin: Cl
     row = store_file("table.csv", b"one line of a long table\n" * 1000, "text/csv")
     assert not artifact_page(admin, row).shows("What the model sees")
     page = artifact_page(admin, row, "?service=text-model")
-    assert [name for name in listed_services(page) if page.disclosure(name).shows("Payload")] == ["text-model"]
+    assert [name for name in list_services(page) if page.disclosure(name).shows("Payload")] == ["text-model"]
 
 
 def test_artifact_with_missing_bytes_is_reported_and_its_download_returns_410(admin: Client, demo: None) -> None:
@@ -307,7 +307,7 @@ def test_sending_returns_403_for_a_viewer_and_404_for_an_unknown_service(
 
 
 @pytest.mark.parametrize("service", ["echo-vision", "echo-text"])
-def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
+def test_artifact_preview_equals_the_payload_sent(demo: None, service: str) -> None:
     row, state = store_file(), snapshot.current()
     spec = state.configuration.service(service_id_for(service))
     assert spec is not None
@@ -319,7 +319,7 @@ def test_preview_equals_the_payload_sent(demo: None, service: str) -> None:
     assert (delivered.payload, delivered.bytes) == (prepared.request.elide(), prepared.request.content_length)
 
 
-def test_every_reason_of_the_type_detector_has_a_sentence() -> None:
+def test_every_type_detection_reason_has_a_message() -> None:
     assert {code: str(text) for code, text in EVIDENCE.items()} == dict(REASONS)
 
 
@@ -353,7 +353,7 @@ def test_undecodable_image_is_shown_as_an_icon_instead_of_a_broken_picture(admin
 
 
 @pytest.mark.parametrize(("name", "tag"), [("sine.mp3", "audio"), ("film.webm", "video")])
-def test_audio_and_video_player_is_shown_only_to_users_who_may_download_the_file(
+def test_audio_and_video_players_are_shown_only_to_users_allowed_to_download(
     admin: Client, viewer: Client, name: str, tag: str
 ) -> None:
     data = (Path(__file__).resolve().parents[1] / "artifacts" / "files" / name).read_bytes()

@@ -35,7 +35,7 @@ def find_capability(row: Service, side: str, name: str) -> tuple[bool, str]:
     return ServiceCapability.objects.values_list("supported", "source").get(service=row, side=side, name=name)
 
 
-def test_filling_from_the_catalogue_leaves_a_contested_capability_off_and_marks_it(
+def test_filling_from_the_catalogue_marks_contested_capabilities_and_leaves_these_off(
     admin: Client, flash_service: Service
 ):
     admin.post("/matrix/fill/", {"act": "catalogue"})

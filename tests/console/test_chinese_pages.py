@@ -200,7 +200,7 @@ def test_reasons_for_an_unusable_provider_are_shown_in_chinese(admin: Client, ch
     assert find_english_in(tested) == []
 
 
-def logged(error: str, *attempts: tuple[str, str]) -> str:
+def log_failed_request(error: str, *attempts: tuple[str, str]) -> str:
     row = RequestLog.objects.create(
         id="req_zh",
         started_at=timezone.now(),
@@ -229,7 +229,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 @pages
 def test_failed_request_is_shown_in_chinese(admin: Client) -> None:
     """The gateway's own log messages are translated with their values. A provider's message is quoted as it is."""
-    key = logged(
+    key = log_failed_request(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,
         *SKIPPED,

@@ -30,14 +30,14 @@ def compare(client: Client, row: Artifact, a: str = "", b: str = "") -> Page:
     return Page(client.get(reverse("artifact_compare", args=[row.pk]), {"a": a, "b": b, "language": "en"}))
 
 
-def differing_rows(page: Page) -> list[str]:
+def list_differing_rows(page: Page) -> list[str]:
     summary = page.region("Summary")
     return [name for name in summary.rows if summary.row(name).shows("differs")]
 
 
 def test_differences_between_two_models_are_marked(admin: Client, row: Artifact) -> None:
     page = compare(admin, row, "vision-model", "text-model")
-    assert differing_rows(page)[:3] == ["How it is received", "Why", "Place in the message"]
+    assert list_differing_rows(page)[:3] == ["How it is received", "Why", "Place in the message"]
     received = page.region("Summary").row("How it is received")
     assert received.shows("the model gets the file")
     assert received.shows("the model only gets a description")
@@ -64,7 +64,7 @@ def test_comparison_names_the_message_part_in_each_protocol(
 
 def test_comparing_a_model_with_itself_shows_no_difference(admin: Client, row: Artifact) -> None:
     page = compare(admin, row, "text-model", "text-model")
-    assert differing_rows(page) == []
+    assert list_differing_rows(page) == []
     assert page.shows("Both get exactly the same.")
     assert page.region("Summary").row("Tokens").shows("≈")
 

@@ -183,7 +183,7 @@ def test_import_error_names_the_encoding_of_a_non_utf8_file(admin: Client) -> No
     assert Page(page).shows("GB18030")
 
 
-def test_uploading_both_files_is_one_import(admin: Client, demo: None) -> None:
+def test_uploading_both_files_at_once_is_one_import(admin: Client, demo: None) -> None:
     texts = {name: exports.export(name).text for name in FileFormat}
     files = [SimpleUploadedFile(f"{name}.json", body.encode()) for name, body in texts.items()]
     page = admin.post(reverse("config_import"), {"file": files, "mode": "replace"})

@@ -37,11 +37,11 @@ def guessed_file(demo: None) -> Artifact:
     return row
 
 
-def page(client: Client, row: Artifact) -> Page:
+def get_artifact_page(client: Client, row: Artifact) -> Page:
     return Page(client.get(reverse("artifact", args=[row.pk])))
 
 
-def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> Any:
+def submit_corrections(client: Client, row: Artifact, query: str = "", **corrections: str) -> Any:
     """Submit the page's form with its current values except for `corrections`."""
     row.refresh_from_db()
     before = {name: getattr(row, name) for name in ("mime_type", "encoding", "visibility")}
@@ -50,7 +50,7 @@ def fill(client: Client, row: Artifact, query: str = "", **corrections: str) -> 
 
 
 def test_correcting_the_type_updates_the_delivery_and_is_audited(admin: Client, binary_file: Artifact) -> None:
-    answer = fill(admin, binary_file, "?language=en", mime_type="text/x-thing", encoding="cp1252")
+    answer = submit_corrections(admin, binary_file, "?language=en", mime_type="text/x-thing", encoding="cp1252")
     corrected_page = Page(answer)
     assert answer.redirect_chain == [(reverse("artifact", args=[binary_file.pk]) + "?language=en", 302)]
     assert "Models receive the file as it is shown now." in answer["HX-Trigger"]
@@ -64,9 +64,9 @@ def test_correcting_the_type_updates_the_delivery_and_is_audited(admin: Client, 
 
 
 def test_reset_button_restores_the_detected_values(admin: Client, binary_file: Artifact) -> None:
-    assert page(admin, binary_file).button("Restore the detected values") is None
-    fill(admin, binary_file, mime_type="text/plain")
-    assert page(admin, binary_file).button("Restore the detected values")
+    assert get_artifact_page(admin, binary_file).button("Restore the detected values") is None
+    submit_corrections(admin, binary_file, mime_type="text/plain")
+    assert get_artifact_page(admin, binary_file).button("Restore the detected values")
     admin.post(reverse("artifact_correct", args=[binary_file.pk]), {"back": "1"})
     row = Artifact.objects.get()
     assert (row.mime_type, row.kind, row.correction) == (binary_file.mime_type, binary_file.kind, None)
@@ -76,7 +76,7 @@ def test_guessed_encoding_can_be_confirmed_or_replaced_on_the_artifact_page(
     admin: Client, guessed_file: Artifact
 ) -> None:
     """Confirming a guessed encoding makes it certain. Choosing another one decodes the text again."""
-    assert page(admin, guessed_file).button("Use this encoding")
+    assert get_artifact_page(admin, guessed_file).button("Use this encoding")
     address = reverse("artifact_correct", args=[guessed_file.pk])
     admin.post(address, {"encoding": "big5"})
     assert Artifact.objects.get().encoding_certain
@@ -86,39 +86,43 @@ def test_guessed_encoding_can_be_confirmed_or_replaced_on_the_artifact_page(
 
 
 def test_saving_unchanged_fields_records_no_correction(admin: Client, guessed_file: Artifact) -> None:
-    fill(admin, guessed_file, visibility="private")
+    submit_corrections(admin, guessed_file, visibility="private")
     row = Artifact.objects.get()
     assert (row.visibility, row.encoding_certain, row.correction) == ("private", False, None)
     before = AuditEvent.objects.count()
-    assert "Nothing was changed" in fill(admin, guessed_file)["HX-Trigger"]
+    assert "Nothing was changed" in submit_corrections(admin, guessed_file)["HX-Trigger"]
     assert AuditEvent.objects.count() == before
 
 
-def test_invalid_value_stays_in_the_field_with_an_error(admin: Client, binary_file: Artifact) -> None:
-    answer = fill(admin, binary_file, mime_type="png")
+def test_invalid_correction_stays_in_the_field_with_an_error(admin: Client, binary_file: Artifact) -> None:
+    answer = submit_corrections(admin, binary_file, mime_type="png")
     assert answer.status_code == 422
     assert Page(answer).error("Type").endswith("png is not a valid type. Did you mean image/png?")
     assert Page(answer).field("Type").value == "png"
-    response = fill(admin, binary_file, mime_type="image/png", encoding="cp1252")
+    response = submit_corrections(admin, binary_file, mime_type="image/png", encoding="cp1252")
     assert "is not text" in Page(response).error("Encoding")
     assert Artifact.objects.get().correction is None
 
 
 def test_user_file_can_be_hidden_from_every_agent(admin: Client, demo: None) -> None:
     row = actions.store_bytes(SYSTEM, BINARY, filename="data.bin", uploaded_by="admin")
-    visibility = Page(fill(admin, row, visibility="private")).region("The file").fact("Visible to")
+    visibility = Page(submit_corrections(admin, row, visibility="private")).region("The file").fact("Visible to")
     assert visibility.text.startswith("no agent, only people on these pages")
     assert visibility.field("Visible to").shows("no agent, only people on these pages")
 
 
-def test_lossy_encoding_shows_a_warning(admin: Client, guessed_file: Artifact) -> None:
-    assert Page(fill(admin, guessed_file, encoding="utf-8")).region("The file").shows("Some bytes are not valid")
+def test_correcting_to_a_lossy_encoding_shows_a_warning(admin: Client, guessed_file: Artifact) -> None:
+    assert (
+        Page(submit_corrections(admin, guessed_file, encoding="utf-8"))
+        .region("The file")
+        .shows("Some bytes are not valid")
+    )
 
 
 def test_viewer_sees_no_correction_form_and_cannot_correct_artifacts(viewer: Client, guessed_file: Artifact) -> None:
-    viewer_page = page(viewer, guessed_file)
+    viewer_page = get_artifact_page(viewer, guessed_file)
     assert [viewer_page.button(name) for name in ("Save", "Use this encoding", "Correct the type")] == [None] * 3
-    assert fill(viewer, guessed_file, encoding="gb18030").status_code == 403
+    assert submit_corrections(viewer, guessed_file, encoding="gb18030").status_code == 403
     assert Artifact.objects.get().encoding == "big5"
 
 

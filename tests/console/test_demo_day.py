@@ -30,7 +30,7 @@ def load_demo_with_requests() -> None:
     day.load_day()
 
 
-def rows() -> list[dict[str, object]]:
+def list_requests() -> list[dict[str, object]]:
     return list(RequestLog.objects.order_by("pk").values("pk", "started_at", "outcome", "cost_nanos", "chain"))
 
 
@@ -62,18 +62,18 @@ def test_demo_has_one_nearly_used_up_budget_and_one_ended_alert() -> None:
 def test_demo_requests_are_deterministic_and_log_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         load_demo_with_requests()
-    first = rows()
+    first = list_requests()
     day.remove_day()
     day.load_day()
-    assert rows() == first
+    assert list_requests() == first
     assert [record for record in caplog.records if record.name.startswith("routing_admin")] == []
 
 
-def test_deleting_the_demo_deletes_the_demo_requests_and_undo_restores_all() -> None:
+def test_deleting_the_demo_deletes_its_requests_and_undo_restores_them() -> None:
     load_demo_with_requests()
     facts = RequestFacts("req_own", timezone.now() - timedelta(hours=1), "v1", agent="text-agent")
     write([build_entry(facts)])
-    before, sums = rows(), UsageSum.objects.count()
+    before, sums = list_requests(), UsageSum.objects.count()
     load.remove(SYSTEM)
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["req_own"]
     assert not AttemptLog.objects.exists()
@@ -83,7 +83,7 @@ def test_deleting_the_demo_deletes_the_demo_requests_and_undo_restores_all() -> 
     number = newest_number()
     assert number is not None
     undo(SYSTEM, number)
-    assert rows() == before
+    assert list_requests() == before
     assert UsageSum.objects.count() == sums
     assert len(list_budget_uses(snapshot.current().configuration)) == 1
 

@@ -35,7 +35,7 @@ ASK = "Ask seer now Asking …"
 """The texts of the button while it is idle and while it is busy. The stylesheet shows one of them."""
 
 
-def card(client: Client, row: Artifact) -> Page:
+def get_service_card(client: Client, row: Artifact) -> Page:
     return Page(client.get(reverse("artifact", args=[row.pk]) + "?service=blind&fragment=card&language=en"))
 
 
@@ -44,10 +44,10 @@ def request_description(client: Client, row: Artifact, **headers: str) -> Page:
     return Page(client.post(address, {"service": "blind", "language": "en"}, headers=headers, follow=True))
 
 
-def test_preview_names_the_describer_without_calling_it(admin: Client) -> None:
+def test_preview_names_the_describer_without_a_call(admin: Client) -> None:
     with describing_lab() as lab:
         enable_description_by_models()
-        page = card(admin, store_picture())
+        page = get_service_card(admin, store_picture())
         assert lab.requests == []
     assert page.shows("Would be described by seer; not cached, tokens unknown")
     assert page.button(ASK)
@@ -59,7 +59,7 @@ def test_requested_description_is_shown_and_stored(admin: Client) -> None:
         enable_description_by_models()
         row = store_picture()
         answered = request_description(admin, row, **HTMX)
-        next_card = card(admin, row)
+        next_card = get_service_card(admin, row)
         assert len(received_bodies(lab, "seer")) == 1
         assert received_bodies(lab, "blind") == []
     logged = RequestLog.objects.get(surface="describe")
@@ -87,10 +87,10 @@ def test_viewer_cannot_request_or_read_a_description(admin: Client, viewer: Clie
     with describing_lab():
         enable_description_by_models()
         row = store_picture()
-        assert card(viewer, row).button(ASK) is None
+        assert get_service_card(viewer, row).button(ASK) is None
         assert viewer.post(reverse("artifact_describe", args=[row.pk]), {"service": "blind"}).status_code == 403
         request_description(admin, row)
-        assert DESCRIPTION not in card(viewer, row).text
+        assert DESCRIPTION not in get_service_card(viewer, row).text
     assert FileDescription.objects.count() == 1
 
 
@@ -153,7 +153,7 @@ def test_failed_describer_call_has_a_red_row(admin: Client, key: str) -> None:
     assert describer.chip(RequestLog.objects.get(surface="describe").outcome).tone == "bad"
 
 
-def test_simulation_names_the_describer_without_calling_it(admin: Client) -> None:
+def test_simulation_names_the_describer_without_a_call(admin: Client) -> None:
     with describing_lab() as lab:
         form = {"task": "blind", "act": "simulate", "sim-message": "Look!", "sim-artifact": store_picture().pk}
         page = Page(admin.post(reverse("simulate"), {**form, "sim-language": "en"}))
@@ -182,8 +182,8 @@ def test_preview_names_the_reason_if_no_model_describes_a_file(admin: Client) ->
         enable_description_by_models()
         row = store_picture()
         sound = actions.store_bytes(SYSTEM, b"ID3\x04" + bytes(40), filename="song.mp3", declared="audio/mpeg")
-        assert card(admin, sound).shows("No model describes it: The model does not support")
+        assert get_service_card(admin, sound).shows("No model describes it: The model does not support")
         delete_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
         snapshot.refresh()
         reason = "The route describe is missing or disabled, or none of its models can be called."
-        assert card(admin, row).shows(reason)
+        assert get_service_card(admin, row).shows(reason)

@@ -22,7 +22,7 @@ PAGES = [(document_url(path), document) for name, path in list_paths().items() i
 CODE = re.compile(r"<(code|pre)\b.*?</\1>", re.DOTALL)
 
 
-def read(text: str) -> Document:
+def parse_markdown(text: str) -> Document:
     pages = {"limits.md": Target("/docs/limits/", "Limits, budgets and load")}
     return parse(text, lambda link: pages.get(link, Target(link) if ":" in link else None))
 
@@ -63,20 +63,23 @@ def test_documentation_index_links_to_the_api_reference(viewer: Client) -> None:
 
 
 def test_raw_html_in_a_document_is_shown_as_text() -> None:
-    html = read("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
+    html = parse_markdown("# A\n\n<script>alert(1)</script>\n\n[a](javascript:alert(1)) <b onclick=x>b</b>").html
     assert "<script" not in html
     assert "<b " not in html
     assert "href" not in html
 
 
-def test_document_links_to_pages_and_websites_are_kept_and_other_links_become_text() -> None:
-    assert '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)' in read("[limits.md](limits.md) (a.md)").html
-    html = read("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
+def test_links_to_pages_and_websites_are_kept_and_other_document_links_become_text() -> None:
+    assert (
+        '<a href="/docs/limits/">Limits, budgets and load</a> (a.md)'
+        in parse_markdown("[limits.md](limits.md) (a.md)").html
+    )
+    html = parse_markdown("[limits](limits.md) [code](../manage.py) [site](https://example.org/)").html
     assert '<a href="/docs/limits/">limits</a> code <a href="https://example.org/" rel="noreferrer">site</a>' in html
 
 
 def test_headings_have_github_anchors_and_the_title_is_separate() -> None:
-    document = read("# Title\n\nIntro.\n\n## Fix `it`, now\n\na\n\n### Deep\n\n## Fix it now\n\nb\n")
+    document = parse_markdown("# Title\n\nIntro.\n\n## Fix `it`, now\n\na\n\n### Deep\n\n## Fix it now\n\nb\n")
     assert document.title == "Title"
     assert "<h1" not in document.html
     assert document.parts == [
@@ -87,7 +90,7 @@ def test_headings_have_github_anchors_and_the_title_is_separate() -> None:
 
 
 def test_code_blocks_have_a_copy_button_and_images_are_replaced_by_alt_text() -> None:
-    html = read("```sh run room\ndf -h <here>\n```\n\n![A picture](a.png)\n").html
+    html = parse_markdown("```sh run room\ndf -h <here>\n```\n\n![A picture](a.png)\n").html
     assert re.search(r'data-copy="(code-\d+)".*<pre id="\1" tabindex="0">df -h &lt;here&gt;', html, re.DOTALL)
     assert "<p>A picture</p>" in html
 

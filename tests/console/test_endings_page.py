@@ -45,7 +45,7 @@ def retiring_model(monkeypatch: pytest.MonkeyPatch) -> Any:
     return retirement
 
 
-def test_dashboard_shows_capabilities_a_route_loses_by_a_model_retirement(
+def test_dashboard_shows_which_capability_a_route_loses_when_a_model_retires(
     admin: Client, viewer: Client, retiring_model: Any
 ) -> None:
     retired = Page(admin.get("/")).region("Models being retired")

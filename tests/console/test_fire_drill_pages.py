@@ -81,7 +81,7 @@ def test_viewer_sees_a_drill_but_can_neither_start_nor_end_one(viewer: Client) -
     assert viewer.post("/drill/end/").status_code == 403
 
 
-def test_start_and_end_of_a_drill_are_audited(admin: Client) -> None:
+def test_drill_start_and_end_are_audited(admin: Client) -> None:
     admin.post(PAGE, {"seconds": "30"})
     admin.post("/drill/end/")
     acts = AuditEvent.objects.order_by("number").values_list("action", "actor", "object_name")
@@ -103,7 +103,7 @@ def test_second_simultaneous_drill_is_rejected(admin: Client) -> None:
 
 
 @pytest.mark.parametrize("seconds", ["7", "½"])
-def test_drill_with_an_unoffered_duration_is_rejected(admin: Client, seconds: str) -> None:
+def test_drill_with_an_unsupported_duration_is_rejected(admin: Client, seconds: str) -> None:
     assert "lasts 30, 60 or 300 seconds" in Page(admin.post(PAGE, {"seconds": seconds}, follow=True)).status
 
 
@@ -113,7 +113,7 @@ def test_drill_of_a_disabled_provider_is_rejected(admin: Client) -> None:
         start_drill(SYSTEM, "openai", 60)
 
 
-def test_stopping_without_an_active_drill_is_not_found() -> None:
+def test_stopping_a_drill_without_an_active_drill_raises_not_found() -> None:
     with pytest.raises(NotFoundError):
         stop_drill(SYSTEM)
 
@@ -141,7 +141,7 @@ def test_provider_page_shows_the_result_of_a_drill(admin: Client) -> None:
 
 
 @pytest.mark.usefixtures("ended_drill")
-def test_end_of_a_drill_is_audited_once_with_the_result(admin: Client) -> None:
+def test_drill_end_is_audited_once_with_the_result(admin: Client) -> None:
     for _ in range(2):
         record_drill_ends()
     event = AuditEvent.objects.get(action="provider.drill_end")
@@ -166,7 +166,7 @@ def test_result_of_a_drill_without_calls_says_that_no_call_was_affected(admin: C
     assert Page(admin.get(PAGE)).region("Fire drills so far").shows("No call was affected.")
 
 
-def test_drill_of_an_unknown_provider_is_not_found(admin: Client) -> None:
+def test_drill_of_an_unknown_provider_returns_404(admin: Client) -> None:
     assert admin.get("/providers/unknown/drill/").status_code == 404
     with pytest.raises(NotFoundError, match="no provider unknown"):
         start_drill(SYSTEM, "unknown", 60)

@@ -126,7 +126,7 @@ def test_call_without_the_new_key_is_shown_with_the_kind_of_credential_sent(
     assert not Page(get_panel(admin, key, since=since)).shows(expected)
 
 
-def test_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
+def test_first_call_polling_stops_after_five_minutes(admin: Client, key: str) -> None:
     page = Page(get_panel(admin, key, since=int(timezone.now().timestamp()) - 400))
     assert page.button("Keep waiting")
     assert page.polled_urls == []
@@ -144,7 +144,7 @@ def issue_new_key(admin: Client) -> tuple[Any, str]:
     return answer, issued.text
 
 
-def test_snippets_contain_a_key_only_right_after_it_was_issued(admin: Client, viewer: Client) -> None:
+def test_snippets_contain_the_key_only_right_after_issuing(admin: Client, viewer: Client) -> None:
     answer, issued = issue_new_key(admin)
     assert Page(answer).region("Use it").text.count(issued) == 7
     assert response_text(answer).count(issued) == 8  # The key is nowhere else in the page, not even in an attribute.
@@ -154,7 +154,7 @@ def test_snippets_contain_a_key_only_right_after_it_was_issued(admin: Client, vi
         assert issued not in response_text(answer)
 
 
-def test_panel_is_shown_until_the_first_call_with_the_key(admin: Client, viewer: Client) -> None:
+def test_first_call_panel_is_shown_until_the_first_call_with_the_key(admin: Client, viewer: Client) -> None:
     answer, issued = issue_new_key(admin)
     for page in (Page(answer), *(Page(client.get("/agents/text-agent/")) for client in (admin, viewer))):
         assert page.region("First call").polled_urls[0].startswith(f"/first-call/{issued[3:11]}/text-agent/")
@@ -162,7 +162,7 @@ def test_panel_is_shown_until_the_first_call_with_the_key(admin: Client, viewer:
     assert Page(admin.get("/agents/text-agent/")).polled_urls == ["/drill/"]
 
 
-def test_panel_for_an_unknown_key_returns_404(admin: Client, key: str) -> None:
+def test_first_call_panel_for_an_unknown_key_returns_404(admin: Client, key: str) -> None:
     assert admin.get("/first-call/unknown/text-agent/").status_code == 404
 
 

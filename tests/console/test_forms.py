@@ -82,7 +82,7 @@ DJANGO_MESSAGES = re.compile(
 
 @pytest.mark.parametrize("name", EMPTY)
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
-def test_every_problem_is_shown_at_the_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
+def test_every_form_error_is_shown_at_the_field_and_in_the_summary(admin: Client, name: str, language: str) -> None:
     address, data, labels = EMPTY[name]
     admin.cookies["django_language"] = language
     answer = admin.post(address, data)

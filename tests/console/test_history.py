@@ -210,7 +210,7 @@ def test_restoring_a_revision_names_consequences_and_keeps_newer_agents(admin: C
     assert Agent.objects.get(agent_id="newer").task_type == "fresh"
 
 
-def test_undoing_the_creation_of_an_agent_that_created_others_is_rejected(admin: Client, demo: None) -> None:
+def test_undoing_the_creation_of_an_agent_with_child_agents_is_rejected(admin: Client, demo: None) -> None:
     save_agent(ADA, Agent(agent_id="maker", task_type="default"))
     put_agent(ADA, "maker", "made")
     answer = admin.post(reverse("undo", args=[newest_revision()]), follow=True)
@@ -237,7 +237,7 @@ def test_audit_log_is_filtered_by_action_actor_and_object(admin: Client, demo: N
     assert none.link("Clear filters")
 
 
-def test_each_filter_of_the_audit_log_has_a_chip_that_removes_it(admin: Client) -> None:
+def test_each_audit_log_filter_has_a_chip_to_remove_the_filter(admin: Client) -> None:
     for number in (7, 8):
         write_event(ADA, AuditedAction("alias.change", "alias", f"a{number}", revision=number))
     page = Page(admin.get(reverse("audit"), {"revision": "7", "actor": "ada"}))
@@ -310,7 +310,7 @@ def test_secret_in_an_unknown_field_of_a_change_is_masked() -> None:
     assert "0123456789" not in change_line(change).text
 
 
-def test_numbers_in_sentences_about_changes_are_rounded() -> None:
+def test_numbers_in_change_descriptions_are_rounded() -> None:
     near = {"provider": "a", "model": None, "temperature": 0.9500000000000001, "max_tokens": None}
     near |= {"extra_body": {"top_p": 0.1 + 0.2}, "extra": {}}
     change = Change(action=ChangeKind.CHANGED, kind="route", name="r", field="candidates", before=[], after=[near])

@@ -45,19 +45,19 @@ def list_machines(query: Mapping[str, str], *, sort: str = "name", per_page: int
     )
 
 
-def names(listing: Listing[Machine]) -> list[str]:
+def machine_names(listing: Listing[Machine]) -> list[str]:
     return [row.name for row in listing.page]
 
 
 def test_list_is_sorted_in_natural_order_and_paginated() -> None:
-    assert names(list_machines({})) == ["m-2", "m-9", "m-10"]
-    assert names(list_machines({"page": "2"})) == names(list_machines({"page": "99"})) == ["N-1"]
-    assert names(list_machines({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
+    assert machine_names(list_machines({})) == ["m-2", "m-9", "m-10"]
+    assert machine_names(list_machines({"page": "2"})) == machine_names(list_machines({"page": "99"})) == ["N-1"]
+    assert machine_names(list_machines({}, sort="", per_page=9)) == ["m-10", "m-9", "N-1", "m-2"]
 
 
 def test_minus_sign_reverses_the_sort_and_equal_rows_keep_the_order() -> None:
-    assert names(list_machines({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
-    assert names(list_machines({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
+    assert machine_names(list_machines({"sort": "-load"}, per_page=9)) == ["N-1", "m-10", "m-2", "m-9"]
+    assert machine_names(list_machines({"sort": "load"}, per_page=9)) == ["m-9", "m-10", "m-2", "N-1"]
 
 
 def test_column_heading_shows_the_sort_order_and_links_to_the_next_one() -> None:
@@ -70,7 +70,7 @@ def test_column_heading_shows_the_sort_order_and_links_to_the_next_one() -> None
 
 def test_filter_counts_the_whole_list_and_can_be_combined_with_a_search() -> None:
     listing = list_machines({"q": " M- ", "state": "on"})
-    assert names(listing) == ["m-2", "m-10"]
+    assert machine_names(listing) == ["m-2", "m-10"]
     (state,) = listing.selects
     assert [(option.label, option.count) for option in state.options] == [("On", 3), ("Off", 1), ("Lost", 0)]
     assert (listing.total, listing.is_filtered, listing.filters) == (4, True, {"q": "M-", "state": "on"})
@@ -78,7 +78,7 @@ def test_filter_counts_the_whole_list_and_can_be_combined_with_a_search() -> Non
 
 def test_unknown_query_parameter_values_are_ignored() -> None:
     listing = list_machines({"state": "sideways", "sort": "--load", "page": "x"})
-    assert names(listing) == names(list_machines({}))
+    assert machine_names(listing) == machine_names(list_machines({}))
     assert (listing.is_filtered, listing.is_sorted, listing.filters) == (False, False, {})
 
 

@@ -35,7 +35,7 @@ def two_unwritten_requests() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("language", "expected"), [("en", "2 requests are waiting on disk"), ("zh-hans", "2 条请求暂存在磁盘上")]
 )
-def test_dashboard_shows_waiting_entries(
+def test_dashboard_shows_unwritten_log_entries(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any
 ) -> None:
     page = Page(open_browser(admin_account, headers={"accept-language": language}).get(reverse("dashboard")))
@@ -47,7 +47,7 @@ def test_dashboard_shows_waiting_entries(
 @pytest.mark.parametrize(
     ("language", "expected"), [("en", "requests are waiting in memory"), ("zh-hans", "条请求暂存在内存中")]
 )
-def test_dashboard_shows_a_full_disk(
+def test_dashboard_shows_a_full_disk_and_lost_requests(
     two_unwritten_requests: None, language: str, expected: str, admin_account: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)

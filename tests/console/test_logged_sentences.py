@@ -123,7 +123,7 @@ def test_provider_message_is_shown_unchanged_as_a_quotation() -> None:
     assert "拒绝了请求" in refused.ours
 
 
-def test_provider_text_that_resembles_a_stored_message_is_not_parsed_as_one() -> None:
+def test_provider_text_resembling_a_stored_message_is_not_parsed_as_a_message() -> None:
     forged = '{"code": "The provider is disabled.", "facts": {}}'
     assert encode_text(forged) == forged
     assert not isinstance(decode_text(json.loads(json.dumps(encode_text(forged)))), Translatable)
@@ -223,7 +223,7 @@ def test_api_returns_plain_text_logged_by_an_earlier_version() -> None:
 
 
 @pages
-def test_reason_for_a_description_is_translated_on_pages_and_english_in_the_api(demo: None, admin: Client) -> None:
+def test_description_reason_is_translated_on_pages_and_english_in_the_api(demo: None, admin: Client) -> None:
     row = log_by_an_earlier_version()
     attempt = row.attempts.get()
     attempt.deliveries[0]["sentence"] = encode_text(

@@ -100,7 +100,7 @@ def test_enabling_the_nightly_probe_is_audited_and_can_be_reverted(admin: Client
     assert not NightlyProbe.objects.exists()
 
 
-def test_nightly_probe_cost_is_estimated_even_before_the_first_probe(admin: Client, demo: None) -> None:
+def test_nightly_probe_cost_is_estimated_without_an_earlier_probe(admin: Client, demo: None) -> None:
     openai = Provider.objects.get(name="openai")
     save_service(SYSTEM, Service(service_id="four", name="four", provider=openai, model="gpt-4o"))
     text = probes_region(admin, "four").text
@@ -174,7 +174,7 @@ def test_capability_gained_in_a_nightly_probe_is_reported(admin: Client, gemini_
     assert not Page(admin.get("/")).shows("gem now reads images")
 
 
-def test_unclear_nightly_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
+def test_unclear_nightly_probe_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
     """The same applies if the model does not even answer plain text."""
     lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
@@ -209,7 +209,7 @@ def test_probe_command_probes_the_enabled_or_the_named_services(gemini_service: 
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-def test_server_probes_services_that_are_due(gemini_service: Service, lab: Lab) -> None:
+def test_server_probes_due_services(gemini_service: Service, lab: Lab) -> None:
     NightlyProbe.objects.create(service_id="gem", last_night=date(2026, 11, 1))
     lab.requests.clear()
     NightlyProbes().round()

@@ -106,7 +106,7 @@ def test_administrator_price_is_stored_exported_and_shown(admin: Client) -> None
     assert output.value == "8.5"
 
 
-def test_empty_fields_restore_the_listed_price(admin: Client) -> None:
+def test_empty_price_fields_restore_the_listed_price(admin: Client) -> None:
     row = make_service()
     save(admin, row, **PRICE_FORM)
     save(admin, Service.objects.get(pk=row.pk), **dict.fromkeys(PRICE_FORM, ""))
@@ -130,7 +130,7 @@ def test_invalid_price_is_reported_at_the_field(
     assert Service.objects.get(pk=row.pk).price == {}
 
 
-def test_each_attempt_shows_the_cost_even_without_an_answer(admin: Client, text_agent: AgentProgram) -> None:
+def test_each_attempt_shows_its_cost_even_if_failed(admin: Client, text_agent: AgentProgram) -> None:
     make_service()
     snapshot.refresh()
     failed_try = Try(0.0, 5.0, "empty_content", 200, usage=Usage(1000, 0))

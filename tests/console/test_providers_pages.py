@@ -35,7 +35,7 @@ def provider_form(row: Provider, **changed: str) -> dict[str, str]:
     }
 
 
-def test_provider_list_shows_the_reason_for_uncallable_providers(admin: Client) -> None:
+def test_provider_list_shows_why_a_provider_cannot_be_called(admin: Client) -> None:
     page = Page(admin.get("/providers/"))
     assert page.link("3 of 4 providers are not ready.").attributes["href"] == "?state=stopped"
     titles = [control.attributes.get("title") for control in page.row("openai").controls]
@@ -119,7 +119,7 @@ def test_invalid_provider_form_returns_422_and_keeps_every_value(admin: Client) 
 @pytest.mark.parametrize(
     "endpoint", ["https://[127.0.0.1]/v1", "https://[::1/v1", "https://a:99999/v1", "https://[v1.x]/"]
 )
-def test_unparsable_address_is_a_form_error(admin: Client, endpoint: str) -> None:
+def test_unparsable_base_url_is_a_form_error(admin: Client, endpoint: str) -> None:
     row = Provider.objects.get(name="openai")
     answer = admin.post("/providers/openai/", provider_form(row, endpoint=endpoint, key_act="set", key=SECRET))
     assert (answer.status_code, SECRET in answer.content.decode()) == (422, False)
@@ -154,7 +154,7 @@ def test_provider_in_use_cannot_be_deleted(admin: Client) -> None:
     assert Provider.objects.filter(name="echo").exists()
 
 
-def test_undoing_a_deletion_restores_the_provider_with_its_key(admin: Client) -> None:
+def test_undoing_a_provider_deletion_restores_the_key(admin: Client) -> None:
     new = {"name": "spare", "endpoint": "https://spare.example/v1", "protocol": "openai", "default_model": "m"}
     admin.post("/new/provider/", {**new, "key": SECRET})
     answer = admin.post("/providers/spare/delete/")
@@ -244,7 +244,7 @@ def test_taken_service_id_shows_an_error_in_its_row(admin: Client) -> None:
     assert Page(answer).shows("A model service with this id already exists.")
 
 
-def test_viewer_can_see_providers_but_not_change_them(admin: Client, viewer: Client) -> None:
+def test_viewer_can_see_but_not_change_providers(admin: Client, viewer: Client) -> None:
     page = Page(viewer.get("/providers/echo/"))
     assert page.shows("Only administrators can change this.")
     assert not page.form("/providers/echo/test/")

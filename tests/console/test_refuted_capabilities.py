@@ -51,7 +51,7 @@ def vision_service(demo: None, lab: Lab) -> Service:
     return row
 
 
-def refuse_once(key: str) -> str:
+def reject_one_image(key: str) -> str:
     """Send a request with an image that a fallback answers. Return the request's id after the journal is written."""
     answer = post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
@@ -67,7 +67,7 @@ def test_rejected_image_flags_the_service_with_the_request_as_evidence(
 
     Later images are still sent to the model.
     """
-    request_id = refuse_once(key)
+    request_id = reject_one_image(key)
     drift = Drift.objects.get()
     assert (drift.capability, drift.kind, drift.request, drift.status) == ("vision", "refused", request_id, 400)
     for address in ("/services/eyes/", "/"):
@@ -81,7 +81,7 @@ def test_rejected_image_flags_the_service_with_the_request_as_evidence(
     assert cell
     assert "data-doubt" in cell.attributes
     lab.requests.clear()
-    refuse_once(key)
+    reject_one_image(key)
     assert [len(request.heard.media) for request in lab.requests] == [1, 0]
 
 
@@ -89,14 +89,14 @@ def test_route_pages_mark_a_candidate_with_a_capability_in_doubt(
     admin: Client, key: str, vision_service: Service
 ) -> None:
     save_route_as(SYSTEM, None, RouteSpec("look", (CandidateSpec("lab", "x-1"),)))
-    refuse_once(key)
+    reject_one_image(key)
     sentence = "It is declared to read images, but that is in doubt. See its model service."
     assert Page(admin.get("/routes/")).row("look").shows(f"Candidate 1: {sentence}")
     assert Page(admin.get("/routes/look/")).shows(sentence)
 
 
 def test_declaring_a_doubted_capability_absent_can_be_undone(admin: Client, key: str, vision_service: Service) -> None:
-    refuse_once(key)
+    reject_one_image(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "off"}, follow=True)
     page = Page(answer)
     assert "eyes no longer reads vision" in page.status
@@ -111,15 +111,15 @@ def test_dismissed_doubt_is_ignored_for_a_week_and_then_raised_again(
     admin: Client, key: str, vision_service: Service
 ) -> None:
     """The declared capability is kept, and the dismissal is audited."""
-    refuse_once(key)
+    reject_one_image(key)
     answer = admin.post("/doubt/eyes/", {"capability": "vision", "act": "dismiss", "back": "dashboard"})
     assert answer["Location"] == "/"
     assert AuditEvent.objects.filter(action="drift.dismiss", object_name="eyes").exists()
-    refuse_once(key)
+    reject_one_image(key)
     assert not Page(admin.get("/")).shows(SENTENCE)
     assert vision_service.capabilities.get(side="input", name="vision").supported
     Drift.objects.update(dismissed_at=timezone.now() - timedelta(days=8), at=timezone.now() - timedelta(days=8))
-    refuse_once(key)
+    reject_one_image(key)
     assert Page(admin.get("/")).shows(SENTENCE)
 
 
@@ -142,8 +142,8 @@ def test_probe_that_contradicts_a_declared_capability_raises_a_doubt(admin: Clie
     assert page.button("It does not read images")
 
 
-def test_viewer_sees_a_doubt_but_cannot_resolve_it(viewer: Client, key: str, vision_service: Service) -> None:
-    refuse_once(key)
+def test_viewer_can_see_but_not_resolve_a_doubt(viewer: Client, key: str, vision_service: Service) -> None:
+    reject_one_image(key)
     page = Page(viewer.get("/services/eyes/"))
     assert page.shows(SENTENCE)
     assert not page.form("/doubt/eyes/")

@@ -121,7 +121,7 @@ def log_design_request() -> RequestLog:
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def found_ids(admin: Client, query: str, **parameters: str) -> list[str]:
+def find_ids(admin: Client, query: str, **parameters: str) -> list[str]:
     response = admin.get(reverse("requests"), {"q": query, **parameters})
     assert response.status_code == 200
     rows = Page(response).table_rows
@@ -133,18 +133,18 @@ def test_each_search_key_narrows_the_list(admin: Client) -> None:
     log_design_request()
     log_request("req_bad", 190, outcome="upstream_auth", status=502, agent="vision-agent", task_type="planning")
     log_request("req_good", 3, provider="echo", model="echo-text")
-    assert found_ids(admin, "") == ["req_design", "req_good", "req_bad"]
-    assert found_ids(admin, "status:error") == ["req_bad"]
-    assert found_ids(admin, "status:fallback") == ["req_design"]
-    assert found_ids(admin, "status:502") == ["req_bad"]
-    assert found_ids(admin, "status:upstream_auth") == ["req_bad"]
-    assert found_ids(admin, "task:planning since:1h") == ["req_good"]
-    assert found_ids(admin, "until:1h") == ["req_bad"]
-    assert found_ids(admin, "provider:openai") == ["req_design"]
-    assert found_ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
-    assert found_ids(admin, "provider:openai model:qwen-vl") == []
-    assert found_ids(admin, "agent:vision-agent") == ["req_bad"]
-    assert found_ids(admin, "req_g") == ["req_good"]
+    assert find_ids(admin, "") == ["req_design", "req_good", "req_bad"]
+    assert find_ids(admin, "status:error") == ["req_bad"]
+    assert find_ids(admin, "status:fallback") == ["req_design"]
+    assert find_ids(admin, "status:502") == ["req_bad"]
+    assert find_ids(admin, "status:upstream_auth") == ["req_bad"]
+    assert find_ids(admin, "task:planning since:1h") == ["req_good"]
+    assert find_ids(admin, "until:1h") == ["req_bad"]
+    assert find_ids(admin, "provider:openai") == ["req_design"]
+    assert find_ids(admin, "provider:openai model:gpt-4o") == ["req_design"]
+    assert find_ids(admin, "provider:openai model:qwen-vl") == []
+    assert find_ids(admin, "agent:vision-agent") == ["req_bad"]
+    assert find_ids(admin, "req_g") == ["req_good"]
 
 
 def test_search_finds_requests_by_a_leaked_key(demo: None, admin: Client) -> None:
@@ -153,11 +153,11 @@ def test_search_finds_requests_by_a_leaked_key(demo: None, admin: Client) -> Non
     owner, mine = Agent.objects.get(agent_id="vision-agent"), {"key": key.split("_")[1]}
     for number, agent, fields in ((1, "vision-agent", mine), (2, "vision-agent", {"key": "another1"})):
         RequestLog.objects.filter(pk=log_request(f"req_{number}", number, agent=agent).pk).update(**fields)
-    assert found_ids(admin, f"key:{key[:11]}") == ["req_1"]
+    assert find_ids(admin, f"key:{key[:11]}") == ["req_1"]
     Agent.objects.create(agent_id="made", name="made", owner=owner, origin=Agent.Origin.RUNTIME)
     RequestLog.objects.filter(pk=log_request("req_3", 3, agent="made").pk).update(**mine)
-    assert found_ids(admin, f"key:{key}") == ["req_1", "req_3"]
-    assert found_ids(admin, "key:ra_00000000") == []
+    assert find_ids(admin, f"key:{key}") == ["req_1", "req_3"]
+    assert find_ids(admin, "key:ra_00000000") == []
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def headline(row: RequestLog) -> str:
     return build_story(row, build_steps(list(row.attempts.order_by("position")))).headline
 
 
-def test_each_request_ending_has_a_separate_summary(db: None) -> None:
+def test_each_request_ending_has_its_own_summary(db: None) -> None:
     direct = log_request("1", model="gpt-4o")
     add_attempt(direct, 0, "ok")
     assert headline(direct) == "gpt-4o answered planning directly"
@@ -347,7 +347,7 @@ def test_each_request_ending_has_a_separate_summary(db: None) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["ok", "all_providers_failed", CANCELLED])
-def test_page_of_a_stream_without_content_says_so(db: None, outcome: str) -> None:
+def test_summary_explains_a_stream_that_began_with_keep_alive_comments(db: None, outcome: str) -> None:
     row = log_request("1", model="gpt-4o", outcome=outcome, answer={"keepAliveMs": 20_000.4})
     add_attempt(row, 0, "ok" if outcome == "ok" else "http_500")
     steps = build_steps(list(row.attempts.order_by("position")))
@@ -359,7 +359,7 @@ def test_page_of_a_stream_without_content_says_so(db: None, outcome: str) -> Non
 
 
 @pytest.mark.parametrize(("language", "link_text"), [("en", "2 of 3"), ("zh-hans", "第 2 个，共 3 个")])
-def test_page_of_one_of_several_choices_links_to_the_others(
+def test_page_of_a_choice_links_to_the_other_choices_of_the_same_call(
     admin: Client, demo: None, language: str, link_text: str
 ) -> None:
     for number in ("req_n", "req_n~2", "req_n~3"):
@@ -525,7 +525,7 @@ def test_skipped_candidate_has_a_grey_label_instead_of_a_waterfall_bar(admin: Cl
     assert (page.chip("503").tone, page.chip("skipped: no key").tone) == ("bad", "")
 
 
-def test_advice_does_not_repeat_the_attempt_table(admin: Client, demo: None) -> None:
+def test_request_advice_does_not_repeat_the_attempt_table(admin: Client, demo: None) -> None:
     row = log_request("req_1", outcome="upstream_error", status=502)
     meaning = explain_outcome(Fault.TLS_CERT_ERROR)
     add_attempt(row, 0, Fault.TLS_CERT_ERROR, model="gpt-4o", sentence=encode_text(TABLE[Fault.TLS_CERT_ERROR].message))
@@ -637,11 +637,11 @@ def test_search_finds_requests_by_file_delivery_form(admin: Client, form: str, e
     log_request("extracted", 3, adaptation="file=extracted")
     log_request("described", 4, adaptation="image=described:by_model:3")
     log_request("none", 5)
-    assert found_ids(admin, f"files:{form}") == expected
+    assert find_ids(admin, f"files:{form}") == expected
     assert parse("files:nonsense").problems
 
 
-def test_values_in_a_row_link_to_the_list_filtered_by_them(admin: Client) -> None:
+def test_values_in_a_request_row_link_to_the_list_filtered_by_the_value(admin: Client) -> None:
     long_name = "an-agent-with-a-name-that-does-not-fit-into-its-column"
     log_request("req_1", agent=long_name, provider="azure", model="gpt 4o", outcome="stream_broken")
     (row,) = Page(admin.get(reverse("requests"), {"q": "task:planning agent:" + long_name})).table_rows

@@ -151,7 +151,7 @@ def test_only_the_newest_days_of_a_large_log_are_counted(
     assert page.shows(f"Counted from {now - 2 * DAY:%Y-%m-%d} 00:00 on")
 
 
-def test_request_list_loads_the_chart_and_links_to_its_page(viewer: Client, now: datetime) -> None:
+def test_request_list_loads_and_links_to_the_chart(viewer: Client, now: datetime) -> None:
     page, url = Page(viewer.get("/requests/", {"q": "agent:ann"})), "/volume/requests/?q=agent%3Aann"
     assert page.loading(url)
     assert url in page.link_urls
@@ -196,7 +196,7 @@ def log_call(age: timedelta) -> None:
 
 
 @pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART)
-def test_pages_load_their_chart_of_requests_before_their_forms(address: str, term: str, admin: Client) -> None:
+def test_pages_load_the_request_chart_before_the_forms(address: str, term: str, admin: Client) -> None:
     log_call(HOUR)
     page = Page(admin.get(address))
     chart = page.control("over-time")
@@ -257,7 +257,7 @@ def test_day_with_too_many_requests_is_counted_from_the_newest_hours(
     assert counted.since < found[1]
 
 
-def test_partially_searched_bar_links_only_to_the_counted_requests(now: datetime, admin: Client) -> None:
+def test_chart_bar_at_the_search_limit_links_only_to_the_counted_requests(now: datetime, admin: Client) -> None:
     bars = list_bars(Page(admin.get("/volume/requests/", {"q": "since:5d until:2h"})))
     searches = [parse_qs(urlsplit(url).query)["q"][0] for bar in bars for url in bar.link_urls]
     untils = {search.partition("until:")[2] for search in searches}

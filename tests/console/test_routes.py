@@ -135,7 +135,7 @@ def test_move_and_remove_buttons_change_only_the_draft(
         ({"pick": "echo/"}, ""),
     ],
 )
-def test_candidate_is_added_from_a_service_or_a_provider(
+def test_candidate_can_be_added_from_a_service_or_a_provider(
     admin: Client, demo: None, fields: dict[str, str], added: str
 ) -> None:
     answer = admin.post(route_url("design"), design(act="add", **fields))
@@ -286,7 +286,7 @@ def test_saving_preserves_extra_body_and_unknown_fields_of_a_candidate(admin: Cl
     assert (last.extra_body, last.extra, last.temperature) == ({"top_k": 3}, {"note": "kept"}, 0.1)
 
 
-def test_request_fields_of_a_candidate_are_edited_on_its_card_and_move_with_the_card(admin: Client, demo: None) -> None:
+def test_candidate_request_fields_are_edited_on_the_card_and_move_with_the_card(admin: Client, demo: None) -> None:
     """This holds even if the candidate's model occurs twice in the chain.
 
     A value that is not an object is rejected.
@@ -345,7 +345,7 @@ def test_pasted_errors_in_common_log_formats_are_classified(text: str, fault: Fa
 
 
 @pytest.mark.parametrize("act", ["save", "check"])
-def test_viewer_can_see_routes_but_not_change_them(admin: Client, viewer: Client, demo: None, act: str) -> None:
+def test_viewer_can_see_but_not_change_routes(admin: Client, viewer: Client, demo: None, act: str) -> None:
     page = viewer.get(route_url("design"))
     assert Page(admin.post(route_url("design"), design(3, 2, 1, act="check"))).button("Save")
     assert Page(page).button("Save") is None

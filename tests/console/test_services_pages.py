@@ -214,7 +214,7 @@ def test_deletion_error_counts_the_using_agents_and_names_five(admin: Client, de
     assert re.search(r"still use this service: (\S+, ){5}296 more\. Give", Page(answer).status)
 
 
-def test_service_id_with_a_slash_has_a_page(admin: Client) -> None:
+def test_page_of_a_service_id_with_a_slash_works(admin: Client) -> None:
     """A service id may be any text, for example `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
     new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.name, "model": "m"}
@@ -287,7 +287,7 @@ def test_rejected_parameter_is_shown_until_an_administrator_deletes_the_entry(ad
     renew(send.process_run_context)
 
 
-def test_viewer_can_see_a_service_but_not_change_it(admin: Client, viewer: Client) -> None:
+def test_viewer_can_see_but_not_change_a_service(admin: Client, viewer: Client) -> None:
     assert viewer.get("/services/vision-model/").status_code == 200
     for address in ("/services/", "/catalogue/", "/forget/", "/delete/service/"):
         assert viewer.post(f"{address}vision-model/").status_code == 403

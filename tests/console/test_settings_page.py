@@ -153,7 +153,7 @@ def test_unknown_content_policy_is_rejected(admin: Client) -> None:
     assert Installation.current().content_policy == ""
 
 
-def test_added_language_is_sent_to_the_model(admin: Client) -> None:
+def test_directive_of_an_added_language_is_sent_to_the_model(admin: Client) -> None:
     demo.load()
     answer = admin.post(reverse("settings_language_save"), {"code": "pt", "directive": "Responda em português."})
     assert (answer.status_code, answer.headers["Location"]) == (302, "/settings/")
@@ -221,7 +221,7 @@ def test_changing_retention_is_audited_and_creates_no_revision(admin: Client) ->
     assert not Revision.objects.exists()
 
 
-def test_saving_all_settings_creates_one_revision(admin: Client) -> None:
+def test_saving_all_settings_at_once_creates_one_revision(admin: Client) -> None:
     """Settings that belong to the configuration become a single revision, which can be undone.
 
     Other settings are saved and audited.
@@ -322,7 +322,7 @@ def test_recording_bodies_requires_confirmation_of_a_warning(admin: Client) -> N
     assert [event.details for event in AuditEvent.objects.order_by("id")] == [{"on": True}, {"on": False}]
 
 
-def test_demo_data_is_removed_with_one_click_and_restored_with_undo(admin: Client) -> None:
+def test_demo_data_can_be_removed_with_one_click_and_restored_with_undo(admin: Client) -> None:
     """The section for removing the demo is shown only while there is demo data."""
     demo.load()
     assert Page(admin.get("/settings/")).button("Delete demo data")

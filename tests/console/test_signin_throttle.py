@@ -92,7 +92,7 @@ def test_ip_address_is_throttled_after_fifty_failures_per_hour_with_any_names(al
 
 
 @pytest.mark.usefixtures("alice")
-def test_another_attempt_is_allowed_after_fifteen_minutes() -> None:
+def test_throttled_sign_in_is_allowed_again_after_fifteen_minutes() -> None:
     fail_to_sign_in("alice", 6)
     for row in SignInAttempt.objects.all():
         row.at -= NAME_AND_ADDRESS.window
@@ -160,7 +160,7 @@ def test_empty_sign_in_form_does_not_count_as_a_failure() -> None:
     assert not SignInAttempt.objects.exists()
 
 
-def test_attempt_is_counted_before_the_password_is_checked() -> None:
+def test_sign_in_attempt_is_counted_before_the_password_is_checked() -> None:
     """If attempts were counted after the check, simultaneous attempts could exceed the limit."""
     assert [throttle.enter("alice", ADDRESS_A, NOW) for _ in range(5)] == [0] * 5
     assert throttle.enter("alice", ADDRESS_A, NOW) == 900
@@ -169,7 +169,7 @@ def test_attempt_is_counted_before_the_password_is_checked() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_only_five_of_many_simultaneous_attempts_are_checked() -> None:
+def test_only_five_of_many_simultaneous_sign_in_attempts_are_checked() -> None:
     """Attempts are counted in the database, so the limit holds for simultaneous attempts over several connections."""
 
     def enter(_: int) -> int:
@@ -183,7 +183,7 @@ def test_only_five_of_many_simultaneous_attempts_are_checked() -> None:
     assert waits.count(0) == NAME_AND_ADDRESS.failures
 
 
-def test_attempts_older_than_every_window_are_deleted() -> None:
+def test_sign_in_attempts_older_than_every_window_are_deleted() -> None:
     for minutes in range(5):
         throttle.enter(f"user{minutes}", ADDRESS_A, NOW + timedelta(minutes=minutes))
     throttle.enter("alice", ADDRESS_B, NOW + ADDRESS.window + timedelta(minutes=10))
@@ -194,7 +194,7 @@ MOMENTS = st.lists(st.integers(0, 4000).map(lambda ago: NOW - timedelta(seconds=
 
 
 @given(MOMENTS)
-def test_wait_of_a_throttled_sign_in_is_minimal_and_sufficient(failed: list[datetime]) -> None:
+def test_throttled_sign_in_wait_is_minimal_and_sufficient(failed: list[datetime]) -> None:
     limit = Limit(5, timedelta(minutes=15))
     wait = seconds_to_wait(failed, limit, NOW)
     assert 0 <= wait <= 900

@@ -27,7 +27,7 @@ DESIGN = ["echo/echo-503", "echo/echo-vision", "echo/echo-text"]
 PAGE = "/routes/design/"
 
 
-def form(*order: int, **fields: str) -> dict[str, Any]:
+def draft_form_data(*order: int, **fields: str) -> dict[str, Any]:
     data: dict[str, Any] = {
         "act": "simulate",
         "preset": "seed",
@@ -51,26 +51,26 @@ def test_simulation_offers_every_scripted_outcome() -> None:
 
 
 def test_simulated_503_is_retried_before_the_next_candidate_answers(admin: Client) -> None:
-    result = simulate(admin, form(**{"out-1": "503", "out-2": "200"}))
+    result = simulate(admin, draft_form_data(**{"out-1": "503", "out-2": "200"}))
     assert result.sentence == "Candidate 2, echo/echo-vision, answers"
     assert [stop.code for stop in result.stops] == ["503 ×3", "200", "not asked"]
     assert any("waits" in detail for detail in result.stops[0].details)
 
 
 def test_raised_error_ends_the_simulation(admin: Client) -> None:
-    result = simulate(admin, form(**{"out-1": "400"}))
+    result = simulate(admin, draft_form_data(**{"out-1": "400"}))
     assert (result.sentence, result.tone) == ("No candidate answers: the caller gets 400 upstream_400", "bad")
     assert [stop.tone for stop in result.stops] == ["bad", "", ""]
 
 
 def test_simulated_stream_cut_calls_no_further_candidate(admin: Client) -> None:
-    result = simulate(admin, form(**{"out-1": "cut"}))
+    result = simulate(admin, draft_form_data(**{"out-1": "cut"}))
     assert result.sentence == "Candidate 1, echo/echo-503, is cut off: the caller keeps what came"
 
 
 def test_simulation_uses_the_draft_instead_of_the_stored_route(admin: Client) -> None:
     before = Revision.objects.count()
-    result = simulate(admin, form(3, 1, **{"out-3": "404", "preset": "resilient"}))
+    result = simulate(admin, draft_form_data(3, 1, **{"out-3": "404", "preset": "resilient"}))
     assert [stop.name for stop in result.stops] == ["echo/echo-text", "echo/echo-503"]
     assert result.sentence == "Candidate 2, echo/echo-503, answers"
     assert Revision.objects.count() == before
@@ -80,7 +80,9 @@ def test_simulation_shows_the_content_each_candidate_would_receive(admin: Client
     load.load_files()
     page = admin.get(PAGE)
     image = next(artifact for artifact in page.context["panel"].artifacts if artifact.kind == "image")
-    result = simulate(admin, form(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"}))
+    result = simulate(
+        admin, draft_form_data(**{"out-1": "503", "out-2": "503", "sim-artifact": image.pk, "sim-language": "zh"})
+    )
     vision, text = result.stops[1], result.stops[2]
     assert "an image as it is" in vision.details
     assert "an image as a description" in text.details
@@ -100,7 +102,7 @@ def test_missing_key_is_ignored_only_if_chosen_in_the_form(admin: Client) -> Non
 
 
 def test_htmx_response_to_a_simulation_is_the_editor_with_the_result(admin: Client) -> None:
-    editor = Page(admin.post(PAGE, form(), headers={"HX-Request": "true"}))
+    editor = Page(admin.post(PAGE, draft_form_data(), headers={"HX-Request": "true"}))
     assert not editor.is_document
     assert editor.control("simulation")
 
@@ -111,19 +113,19 @@ def test_simulating_an_empty_chain_reports_a_missing_candidate(admin: Client) ->
 
 
 def test_simulation_with_an_unknown_artifact_returns_404(admin: Client) -> None:
-    assert admin.post(PAGE, form(**{"sim-artifact": "gone"})).status_code == 404
+    assert admin.post(PAGE, draft_form_data(**{"sim-artifact": "gone"})).status_code == 404
 
 
-def test_deleted_artifact_is_described_as_missing(admin: Client) -> None:
+def test_simulation_shows_a_deleted_artifact_as_missing(admin: Client) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
-    walked = simulate(admin, form(**{"sim-artifact": row.pk}))
+    walked = simulate(admin, draft_form_data(**{"sim-artifact": row.pk}))
     assert "文件处理失败: diary.txt" in str(walked.stops[0].payload)
     assert "noon" not in str([stop.payload for stop in walked.stops])
 
 
 def test_real_call_is_recorded_in_the_request_log_and_the_audit_log(admin: Client) -> None:
-    result = simulate(admin, form(act="send"))
+    result = simulate(admin, draft_form_data(act="send"))
     assert result.real
     assert result.sentence == "Candidate 2, echo/echo-vision, answered"
     assert "Hello" in result.answer
@@ -135,16 +137,16 @@ def test_real_call_is_recorded_in_the_request_log_and_the_audit_log(admin: Clien
 
 
 def test_failed_real_call_shows_every_attempt(admin: Client) -> None:
-    result = simulate(admin, form(1, act="send"))
+    result = simulate(admin, draft_form_data(1, act="send"))
     assert result.sentence == "No candidate answers: the caller gets 502 all_providers_failed"
     assert result.stops[0].tone == "bad"
 
 
 def test_viewer_can_simulate_the_stored_route_but_not_send_real_calls(viewer: Client) -> None:
-    page = viewer.post(PAGE, form(3, **{"out-1": "503"}))
+    page = viewer.post(PAGE, draft_form_data(3, **{"out-1": "503"}))
     assert page.context["panel"].artifacts == []
     assert [stop.name for stop in page.context["panel"].run_view.stops] == DESIGN
-    assert simulate(viewer, form(act="send")) is None
+    assert simulate(viewer, draft_form_data(act="send")) is None
     assert not AuditEvent.objects.filter(action="request.send").exists()
 
 
@@ -196,7 +198,7 @@ def test_unknown_route_is_simulated_as_the_default_route(admin: Client) -> None:
 def test_several_files_can_be_attached_to_a_simulation(admin: Client) -> None:
     load.load_files()
     rows = [row for row in Artifact.objects.living() if row.kind in ("image", "document")]
-    result = simulate(admin, form(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
+    result = simulate(admin, draft_form_data(**{"out-1": "503", "sim-artifact": [row.pk for row in rows]}))
     assert sorted(result.stops[1].details) == ["a document converted", "an image as it is"]
 
 

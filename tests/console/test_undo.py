@@ -59,11 +59,11 @@ def offered_revision(client: Client, post: Post) -> int | None:
     return int(revisions[0]) if revisions else None
 
 
-def names() -> set[str]:
+def list_route_names() -> set[str]:
     return set(TaskRoute.objects.values_list("task_type", flat=True))
 
 
-def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
+def change_form(address: str, **changed: str | list[str]) -> Callable[[Client], Post]:
     """Post the page's form with its current values, except for the given fields."""
 
     def post(client: Client) -> Post:
@@ -74,7 +74,7 @@ def form_at(address: str, **changed: str | list[str]) -> Callable[[Client], Post
     return post
 
 
-def editor(**changed: str) -> Callable[[Client], Post]:
+def change_route(**changed: str) -> Callable[[Client], Post]:
     def post(client: Client) -> Post:
         draft = client.get("/routes/design/").context["draft"]
         data = {"act": "save", "preset": "seed", "enabled": "on", "version": draft.version, **changed}
@@ -85,24 +85,24 @@ def editor(**changed: str) -> Callable[[Client], Post]:
     return post
 
 
-def posting(address: str, **data: Any) -> Callable[[Client], Post]:
+def post_data(address: str, **data: Any) -> Callable[[Client], Post]:
     return lambda _client: (address, data)
 
 
-def cell(_client: Client) -> Post:
+def set_matrix_cell(_client: Client) -> Post:
     row = Service.objects.get(service_id="text-model")
     return f"/matrix/cell/{row.pk}/?side=input&name=vision", {"on": "1"}
 
 
-def fill(**data: str) -> Callable[[Client], Post]:
+def fill_matrix(**data: str) -> Callable[[Client], Post]:
     return lambda _client: ("/matrix/fill/", {"service": [Service.objects.get(service_id="gpt").pk], **data})
 
 
-def restore(_client: Client) -> Post:
+def restore_first_revision(_client: Client) -> Post:
     return f"/history/{Revision.objects.earliest('number').number}/restore/", {"seen": "1"}
 
 
-def importing(client: Client) -> Post:
+def import_route(client: Client) -> Post:
     file = client.get("/config/export/llm-routing/", {"for": "full"}).json()
     file["routing"]["imported"] = {"provider": "echo"}
     return "/config/import/", {
@@ -114,24 +114,24 @@ def importing(client: Client) -> Post:
 
 
 SAVES: dict[str, Callable[[Client], Post]] = {
-    "route": editor(retries="4"),
-    "route switch": posting("/routes/design/enabled/"),
-    "alias": posting("/aliases/", name="gpt-4o", target="task:default"),
-    "alias removed": posting("/aliases/", remove="spare"),
-    "provider": form_at("/providers/openai/", display_name="Ours"),
-    "provider switch": posting("/switch/providers/", name=["openai"], enabled="0"),
-    "service": form_at("/services/text-model/", description="Ours"),
-    "service switches": form_at("/services/text-model/", switch=["input:audio"], cell=["input:audio"]),
-    "catalogue": posting("/catalogue/gpt/"),
-    "matrix switch": cell,
-    "matrix column": fill(act="on", side="input", name="vision"),
-    "matrix catalogue": fill(act="catalogue"),
-    "agent": form_at("/agents/text-agent/", name="Ours"),
-    "default language": form_at("/settings/", default_language="en"),
-    "language": posting("/settings/language/", code="pt", directive="Responda em português."),
-    "restore": restore,
-    "import": importing,
-    "demo": posting("/settings/demo/remove/"),
+    "route": change_route(retries="4"),
+    "route switch": post_data("/routes/design/enabled/"),
+    "alias": post_data("/aliases/", name="gpt-4o", target="task:default"),
+    "alias removed": post_data("/aliases/", remove="spare"),
+    "provider": change_form("/providers/openai/", display_name="Ours"),
+    "provider switch": post_data("/switch/providers/", name=["openai"], enabled="0"),
+    "service": change_form("/services/text-model/", description="Ours"),
+    "service switches": change_form("/services/text-model/", switch=["input:audio"], cell=["input:audio"]),
+    "catalogue": post_data("/catalogue/gpt/"),
+    "matrix switch": set_matrix_cell,
+    "matrix column": fill_matrix(act="on", side="input", name="vision"),
+    "matrix catalogue": fill_matrix(act="catalogue"),
+    "agent": change_form("/agents/text-agent/", name="Ours"),
+    "default language": change_form("/settings/", default_language="en"),
+    "language": post_data("/settings/language/", code="pt", directive="Responda em português."),
+    "restore": restore_first_revision,
+    "import": import_route,
+    "demo": post_data("/settings/demo/remove/"),
 }
 DELETES = ("/routes/design/delete/", "/providers/spare/delete/", "/delete/service/gpt/", "/delete/agent/text-agent/")
 
@@ -178,7 +178,7 @@ def test_saving_offers_undo_of_its_own_revision_even_if_a_later_revision_exists(
     assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
     refused = admin.post(f"/undo/{undo}/", follow=True)
     assert Page(refused).shows("Choose the version to restore in History.")
-    assert "bobs" in names()
+    assert "bobs" in list_route_names()
 
 
 @TWO_PROCESSES
@@ -189,7 +189,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
     assert TaskRoute.objects.get(task_type="design").retries == 4
     assert "Undone: " in Page(admin.post(f"/undo/{undo}/", follow=True)).status
     assert TaskRoute.objects.get(task_type="design").retries is None
-    assert "bobs" in names()
+    assert "bobs" in list_route_names()
 
 
 @TWO_PROCESSES
@@ -197,7 +197,7 @@ def test_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: Ano
     """The undo transaction checks that the revision is still the newest, so no other change can come in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
-    assert "bobs" in names()
+    assert "bobs" in list_route_names()
 
 
 @TWO_PROCESSES

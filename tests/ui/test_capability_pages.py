@@ -84,7 +84,7 @@ def test_matrix_column_is_switched_from_the_heading(admin_page: Any) -> None:
     assert admin_page.get_by_label("echo-text reads audio, declared").is_checked()
 
 
-def test_provider_is_added_together_with_models(admin_page: Any) -> None:
+def test_provider_can_be_added_together_with_models(admin_page: Any) -> None:
     admin_page.goto("/providers/")
     admin_page.get_by_role("link", name="Add provider").click()
     admin_page.get_by_role("link", name="Another address").click()

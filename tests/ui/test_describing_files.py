@@ -29,7 +29,7 @@ def disable_describing() -> None:
     snapshot.refresh()
 
 
-def call(page: Any, key: str) -> str:
+def send_call(page: Any, key: str) -> str:
     """Send an agent's call with the image and return the request id."""
     headers = {"authorization": f"Bearer {key}"}
     body = chat_body(image(), model="task:blind", language="en")
@@ -55,7 +55,7 @@ def test_previewed_file_is_described_once_and_the_description_is_reused(
         expect(card).to_contain_text("seer described the file; its words are kept.")
         expect(card.locator(".said")).to_contain_text(f"> {DESCRIPTION}")
         expect(card.get_by_role("button", name="Ask seer now")).to_have_count(0)
-        request = call(page, key)
+        request = send_call(page, key)
         assert len(received_bodies(lab, "seer")) == 1
         assert f"> {DESCRIPTION}" in str(received_bodies(lab, "blind")[0])
     page.goto(f"/requests/{request}/")
@@ -79,7 +79,7 @@ def test_pages_with_described_files_are_accessible(
         snapshot.refresh()
         row = store_bytes(SYSTEM, PNG, filename="cat.png", declared="image/png")
         page = sign_in(new_page(width, scheme, language))
-        request = call(page, key)
+        request = send_call(page, key)
         pages = {
             "kept": f"/artifacts/{row.pk}/?service=blind&language=en",
             "asked": f"/artifacts/{row.pk}/?service=blind&language=zh",

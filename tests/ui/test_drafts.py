@@ -121,7 +121,7 @@ def test_draft_is_preserved_if_the_session_ends_while_saving(admin_page: Any, si
     expect(admin_page.locator(".draft-bar")).to_be_visible()
 
 
-def test_rejected_settings_stay_part_of_the_draft(admin_page: Any, dialogs: list[str]) -> None:
+def test_rejected_settings_stay_in_the_draft(admin_page: Any, dialogs: list[str]) -> None:
     admin_page.expected_complaints.append("422")
     admin_page.goto("/settings/")
     type_into(admin_page, "#id_request_days", "0")

@@ -312,7 +312,9 @@ def test_every_page_highlights_an_entry_of_the_navigation() -> None:
 
 
 @pytest.mark.parametrize("name", [*PAGES, *EXTRA])
-def test_page_has_no_faults_in_each_language_theme_and_width(name: str, visitor: Visitor, installation: str) -> None:
+def test_page_passes_all_checks_in_each_language_theme_and_width(
+    name: str, visitor: Visitor, installation: str
+) -> None:
     """The test checks status 200, title, one heading, language, axe violations, console errors, horizontal scrolling,
     height, covered controls, layout shifts, gaps in Chinese text, and at four widths that no text or control is cut
     off, overlaps another or leaves its box.
@@ -332,13 +334,13 @@ def test_page_has_no_faults_in_each_language_theme_and_width(name: str, visitor:
         for loaded in (*(other for other in NARROW_AND_WIDE if LARGE and other != width), width):
             page.set_viewport_size({"width": loaded, "height": 900})
             answer = page.goto(address)
-            page_faults += _document(page, answer, LANGUAGES[language], 404 if name == "not found" else 200)
+            page_faults += _find_document_faults(page, answer, LANGUAGES[language], 404 if name == "not found" else 200)
         if (size := len(answer.body())) > HEAVIER.get(name, HEAVIEST):
             page_faults.append(f"{size:,} bytes")
         if name == "models, 340":
             _offer_models(page)
         for measured in MEASURED:
-            page_faults += [*measure(page, measured), *_sizes(page)]
+            page_faults += [*measure(page, measured), *_find_size_faults(page)]
             if measured in NARROW_AND_WIDE:
                 page_faults += [f"{measured}: {fault}" for fault in page.evaluate(COVERED)]
         page.set_viewport_size({"width": width, "height": 900})
@@ -376,14 +378,14 @@ def _offer_models(page: Any) -> None:
     page.locator("#offer").wait_for()
 
 
-def _sizes(page: Any) -> list[str]:
+def _find_size_faults(page: Any) -> list[str]:
     """Return by how many pixels the page is too wide or too high at its present width."""
     wide, tall = page.evaluate(SIZE)
     limits = ((wide, 0, "px too wide"), (tall, TALLEST, "px tall"))
     return [f"{value:,} {measure}" for value, limit, measure in limits if value > limit]
 
 
-def _document(page: Any, answer: Any, language: str, expected: int) -> list[str]:
+def _find_document_faults(page: Any, answer: Any, language: str, expected: int) -> list[str]:
     """Return the faults that can be found as soon as the page is loaded."""
     shifted = page.evaluate("window.shifted")
     facts = {

@@ -122,7 +122,7 @@ def test_request_log_search_updates_the_list_in_place_and_the_url(admin_page: An
     assert "without the image" in page.locator("p.lead").inner_text()
 
 
-def test_demo_removal_shows_a_list_first_and_can_be_undone(admin_page: Any, demo: str) -> None:
+def test_demo_removal_lists_the_objects_first_and_can_be_undone(admin_page: Any, demo: str) -> None:
     page = admin_page
     page.goto("/")
     page.get_by_role("button", name="Delete demo data").click()
@@ -254,7 +254,7 @@ def test_all_providers_can_be_tested_from_the_provider_list(admin_page: Any, dem
     expect(page.locator("#tested-openai")).to_contain_text("key_missing")
 
 
-def test_new_requests_are_announced_on_the_open_page(admin_page: Any, demo: str) -> None:
+def test_new_requests_are_announced_on_the_open_request_list(admin_page: Any, demo: str) -> None:
     """The notice does not move the page's content. A hidden tab does not poll."""
     page = admin_page
     page.clock.install()

@@ -106,7 +106,7 @@ def test_find_result_count_is_announced_and_the_dialog_is_accessible(
     assert axe(admin_page) == []
 
 
-def test_choosing_an_action_focuses_the_button_without_pressing_the_button(admin_page: Any) -> None:
+def test_choosing_an_action_in_find_focuses_but_does_not_press_the_button(admin_page: Any) -> None:
     methods: list[str] = []
     admin_page.on("request", lambda request: methods.append(request.method))
     for start in ("/settings/", "/providers/"):

@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 
-def call(url: str, key: str, model: str) -> int:
+def send_call(url: str, key: str, model: str) -> int:
     """Send a call with the key and return the HTTP status. The call is logged."""
     body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
@@ -40,10 +40,10 @@ def test_first_call_with_a_new_key_appears_without_a_reload(admin_page: Any, liv
     assert panel.get_attribute("aria-live") == "polite"
     key = page.locator("#issued").inner_text().strip()
     assert key in page.locator("#curl").inner_text()
-    assert call(live_server.url, key, "planing") == 404
+    assert send_call(live_server.url, key, "planing") == 404
     panel.get_by_text("A call arrived and got no answer").wait_for()
     assert "task:planning" in panel.inner_text()
-    assert call(live_server.url, key, "task:planning") == 200
+    assert send_call(live_server.url, key, "task:planning") == 200
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
     assert page.locator("#issued").inner_text().strip() == key  # The page still shows the key

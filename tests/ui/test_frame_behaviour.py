@@ -32,7 +32,7 @@ def test_signing_in_opens_the_requested_page(page: Any, admin_account: Any) -> N
     expect(page.locator("h1")).to_have_text("Requests")
 
 
-def test_wrong_password_shows_one_error_and_keeps_the_name(page: Any, admin_account: Any) -> None:
+def test_wrong_password_shows_one_error_and_keeps_the_user_name(page: Any, admin_account: Any) -> None:
     page.goto("/login/")
     page.fill("#id_username", "admin")
     page.fill("#id_password", "wrong")

@@ -60,7 +60,7 @@ def find_untranslated(source: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=relative_name)
-def test_every_text_of_a_template_is_translated(path: Path) -> None:
+def test_every_visible_template_text_is_translated(path: Path) -> None:
     """Text for screen readers must be translated too. Text in code elements need not be."""
     assert find_untranslated(path.read_text(encoding="utf-8")) == set()
 
