@@ -328,9 +328,9 @@ def test_agent_page_names_five_of_many_readers_and_links_to_the_full_list(admin,
     assert page.button("12 agents")
     named = [control.name for control in page.controls if control.tag == "a" and control.name.startswith("eye-")]
     assert named == [f"eye-{number}" for number in range(5)]
-    everything = next(control for control in page.controls if control.tag == "a" and control.name == "Show all")
-    listed = Page(admin.get(everything.attributes["href"] or ""))
-    assert everything.attributes["href"] == "/agents/?reads=vision"
+    show_all = next(control for control in page.controls if control.tag == "a" and control.name == "Show all")
+    listed = Page(admin.get(show_all.attributes["href"] or ""))
+    assert show_all.attributes["href"] == "/agents/?reads=vision"
     assert listed.link("eye-9")
     assert listed.link("text-agent") is None
 

@@ -107,10 +107,10 @@ def test_api_preview_equals_the_preview_on_the_page(admin: Client) -> None:
             delivery.service_id: delivery.as_json()["description"]
             for delivery in preview(row, language="en").deliveries
         }
-    nobody_knows = {"estimatedTokens": None, "estimatedBy": None, "fault": None}
+    unknown = {"estimatedTokens": None, "estimatedBy": None, "fault": None}
     assert before["seer"] is None
-    assert before["blind"] == {"describer": "seer", "state": "not_asked", "cached": False, **nobody_knows}
-    assert after["blind"] == {"describer": "seer", "state": "by_model", "cached": True, **nobody_knows}
+    assert before["blind"] == {"describer": "seer", "state": "not_asked", "cached": False, **unknown}
+    assert after["blind"] == {"describer": "seer", "state": "by_model", "cached": True, **unknown}
 
 
 def test_request_page_shows_the_describer_call_below_the_attempt(admin: Client, key: str) -> None:

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 LIST = HTMX | {"HX-Target": "options"}
 
 
-def findable(name: str, kind: FoundKind = FoundKind.SERVICE, *also: str) -> Findable:
-    return Findable(kind=kind, label=name, url=f"/{name}/", names=(name, *also))
+def findable(name: str, kind: FoundKind = FoundKind.SERVICE, *other_names: str) -> Findable:
+    return Findable(kind=kind, label=name, url=f"/{name}/", names=(name, *other_names))
 
 
 def labels_found(query: str, *findables: Findable) -> list[str]:

@@ -169,18 +169,18 @@ def test_first_call_panel_for_an_unknown_key_returns_404(admin: Client, key: str
 def test_number_of_recorded_rejected_calls_is_limited() -> None:
     """A flood of rejected calls writes five rows every two seconds and keeps 200, without secrets or query strings."""
     moments = iter(range(0, 1000, 3))
-    noted = RejectedCalls(lambda: float(next(moments)))
+    recorded_calls = RejectedCalls(lambda: float(next(moments)))
     for _ in range(MAX_KEPT // MAX_NOTED + 3):
         for _ in range(MAX_NOTED * 2):
-            noted.note("key_invalid", "/v1/models", {"authorization": "Bearer ra_01234567_secret"})
-        noted.write()
+            recorded_calls.note("key_invalid", "/v1/models", {"authorization": "Bearer ra_01234567_secret"})
+        recorded_calls.write()
     assert RejectedCall.objects.count() <= MAX_KEPT
     row = RejectedCall.objects.first()
     assert row is not None
     assert (row.key, row.shape) == ("01234567", "ra")
-    noted.note("key_invalid", "/v1/models", {})
+    recorded_calls.note("key_invalid", "/v1/models", {})
     RejectedCall.objects.update(at=timezone.now() - timedelta(hours=1))
-    noted.write()
+    recorded_calls.write()
     assert RejectedCall.objects.count() == 1
     assert [key_shape(sent_key) for sent_key in ("", "rat_1", "sk-1", "ra_1", "x")] == [
         *(KeyShape.NONE, KeyShape.SCRIPTS, KeyShape.VENDORS, KeyShape.OURS, KeyShape.OTHER)

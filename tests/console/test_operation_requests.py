@@ -29,7 +29,7 @@ def request_row(db: Any) -> RequestLog:
 
 
 def test_every_operation_has_a_name_that_fits_into_the_log_column() -> None:
-    surfaces = {door.surface for door in OPERATION_APIS.values()}
+    surfaces = {api.surface for api in OPERATION_APIS.values()}
     assert surfaces == set(OPERATION_NAMES)
     assert len(surfaces) == len(OPERATIONS)
     assert max(map(len, surfaces)) <= (RequestLog._meta.get_field("surface").max_length or 0)

@@ -332,13 +332,13 @@ def test_each_request_ending_has_its_own_summary(db: None) -> None:
     add_attempt(second, 0, "http_500", status=500)
     add_attempt(second, 1, "ok")
     assert headline(second) == "gpt-4o answered planning after 1 failed candidate"
-    lone = log_request("3", outcome="upstream_auth", status=502)
-    add_attempt(lone, 0, "http_401", model="gpt-4o", status=401)
-    assert headline(lone) == "gpt-4o could not answer planning, and no other model was tried"
-    everybody = log_request("4", outcome="all_providers_failed", status=502)
-    add_attempt(everybody, 0, "http_500")
-    add_attempt(everybody, 1, "http_500")
-    assert headline(everybody) == "None of the 2 candidates could answer planning"
+    single = log_request("3", outcome="upstream_auth", status=502)
+    add_attempt(single, 0, "http_401", model="gpt-4o", status=401)
+    assert headline(single) == "gpt-4o could not answer planning, and no other model was tried"
+    exhausted = log_request("4", outcome="all_providers_failed", status=502)
+    add_attempt(exhausted, 0, "http_500")
+    add_attempt(exhausted, 1, "http_500")
+    assert headline(exhausted) == "None of the 2 candidates could answer planning"
     broken = log_request("5", outcome="stream_broken", first_content_ms=5)
     add_attempt(broken, 0, "stream_broken", model="gpt-4o")
     assert headline(broken) == "The answer from gpt-4o to planning was cut off"

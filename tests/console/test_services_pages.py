@@ -135,15 +135,15 @@ def test_rejected_service_form_keeps_every_switch(admin: Client, fields: dict[st
 
 def test_conflict_names_the_differing_switches_and_a_second_save_overwrites(admin: Client) -> None:
     row = Service.objects.get(service_id="vision-model")
-    theirs = ["input:text", "input:vision", "input:file", "output:text"]
-    mine = ["input:text", "output:text"]
-    admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=theirs))
-    answer = admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=mine))
+    other_switches = ["input:text", "input:vision", "input:file", "output:text"]
+    own_switches = ["input:text", "output:text"]
+    admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=other_switches))
+    answer = admin.post("/services/vision-model/", service_form(row, switch=SWITCHES, cell=own_switches))
     assert answer.status_code == 409
     page = Page(answer)
     assert page.row("Reads (input)")
-    assert checked_switches(page) == set(mine)
-    current_form = service_form(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=mine)
+    assert checked_switches(page) == set(own_switches)
+    current_form = service_form(Service.objects.get(pk=row.pk), switch=SWITCHES, cell=own_switches)
     assert page.hidden("version") == str(current_form["version"])
     admin.post("/services/vision-model/", current_form)
     assert supported_capabilities("vision-model") == {("input", "text"), ("output", "text")}

@@ -31,11 +31,11 @@ The key `text` stands for the plain text call.
 
 
 class ScriptedChecker:
-    """A provider checker with scripted results. `asked` lists the MIME types of the files that it has received."""
+    """A provider checker with scripted results. `received_types` lists the MIME types of the files received."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.asked: list[str] = []
+        self.received_types: list[str] = []
 
     def test(self, provider: str, model: str) -> CheckResult:
         answer = self.script.get("text")
@@ -48,7 +48,7 @@ class ScriptedChecker:
         file = chat.messages[0].parts[1]
         assert isinstance(file, NativePart)
         assert file.blob is not None
-        self.asked.append(file.mime_type)
+        self.received_types.append(file.mime_type)
         answer = self.script[file.mime_type]
         if isinstance(answer, CheckResult):
             return answer
@@ -154,7 +154,7 @@ def test_probe_sends_no_file_if_the_plain_call_fails(admin: Client) -> None:
     model = ScriptedChecker({"text": CheckResult(ms=40, fault="http_401", status=401, message="invalid key")})
     dial.provider_checker = lambda: model
     page = Page(admin.post("/probe/new/"))
-    assert model.asked == []
+    assert model.received_types == []
     assert "The key was refused. Store a valid one." in page.alert
     assert not Service.objects.get(service_id="new").declares_capabilities
 
@@ -168,7 +168,7 @@ def test_content_kinds_unsupported_by_the_protocol_are_not_probed(admin: Client)
     dial.provider_checker = lambda: model
     admin.post("/probe/new/")
     # For each type, two files contain a word and one contains none.
-    assert model.asked == ["image/png", "application/pdf"] * 3
+    assert model.received_types == ["image/png", "application/pdf"] * 3
 
 
 def test_viewer_cannot_probe_a_service(demo: None, viewer: Client) -> None:

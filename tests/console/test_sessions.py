@@ -68,7 +68,7 @@ def test_session_keys_appear_neither_on_pages_nor_in_rows(viewer_account: User, 
 
 
 def test_ending_a_session_signs_out_only_the_browser_of_this_session(viewer_account: User, demo: None) -> None:
-    browser, phone, desk = sign_in(viewer_account), sign_in(viewer_account, IPHONE), sign_in(viewer_account)
+    browser, phone, desktop = sign_in(viewer_account), sign_in(viewer_account, IPHONE), sign_in(viewer_account)
     page = Page(browser.get(user_url(viewer_account)))
     safari = [control for control in page.controls if control.attributes.get("name") == "session"]
     digests = {str(control.attributes["value"]) for control in safari}
@@ -76,7 +76,7 @@ def test_ending_a_session_signs_out_only_the_browser_of_this_session(viewer_acco
     ending = SessionSighting.objects.get(user_agent=IPHONE).digest
     assert ending in digests
     browser.post(reverse("session_end"), {"session": ending})
-    assert [is_signed_in(client) for client in (browser, phone, desk)] == [True, False, True]
+    assert [is_signed_in(client) for client in (browser, phone, desktop)] == [True, False, True]
     event = AuditEvent.objects.get(action="session.end")
     assert (event.object_name, event.details) == (viewer_account.username, {"sessions": 1})
 
@@ -147,10 +147,10 @@ def test_changing_a_password_ends_all_other_sessions(viewer_account: User, demo:
 
 
 def test_session_activity_is_recorded_at_most_once_per_minute(db: Any) -> None:
-    book, now = SessionActivity(), timezone.now()
+    activity, now = SessionActivity(), timezone.now()
     for seconds in (0, 30, 61):
-        book.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
-        assert book.write()
+        activity.note("key", SessionUse(FIREFOX, "192.0.2.7", now + timedelta(seconds=seconds)))
+        assert activity.write()
         assert SessionSighting.objects.get().last_seen == now + timedelta(seconds=0 if seconds < 60 else seconds)
     assert SessionSighting.objects.get().first_seen == now
 

@@ -119,9 +119,9 @@ def test_simulation_with_an_unknown_artifact_returns_404(admin: Client) -> None:
 def test_simulation_shows_a_deleted_artifact_as_missing(admin: Client) -> None:
     row = store_bytes(SYSTEM, b"meet me at noon", filename="diary.txt", declared="text/plain")
     delete_artifacts(SYSTEM, [row.pk])
-    walked = simulate(admin, draft_form_data(**{"sim-artifact": row.pk}))
-    assert "文件处理失败: diary.txt" in str(walked.stops[0].payload)
-    assert "noon" not in str([stop.payload for stop in walked.stops])
+    simulated = simulate(admin, draft_form_data(**{"sim-artifact": row.pk}))
+    assert "文件处理失败: diary.txt" in str(simulated.stops[0].payload)
+    assert "noon" not in str([stop.payload for stop in simulated.stops])
 
 
 def test_real_call_is_recorded_in_the_request_log_and_the_audit_log(admin: Client) -> None:

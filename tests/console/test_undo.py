@@ -174,8 +174,8 @@ def test_saving_offers_undo_of_its_own_revision_even_if_a_later_revision_exists(
     post = SAVES[page](admin)
     with after_the_change(lambda: bob.save_route("bobs")):
         undo = offered_revision(admin, post)
-    mine, theirs = Revision.objects.filter(number__gt=before).order_by("number")
-    assert (mine.actor, theirs.actor, undo) == ("admin", "bob", mine.number)
+    own, other = Revision.objects.filter(number__gt=before).order_by("number")
+    assert (own.actor, other.actor, undo) == ("admin", "bob", own.number)
     refused = admin.post(f"/undo/{undo}/", follow=True)
     assert Page(refused).shows("Choose the version to restore in History.")
     assert "bobs" in list_route_names()
