@@ -34,7 +34,7 @@ WORDS = "The parties agree on the delivery of the goods listed below. 双方同�
 
 
 @dataclass(frozen=True)
-class MadeFile:
+class FileToStore:
     """A file to store. `declared` is the MIME type that the uploader states."""
 
     name: str
@@ -51,7 +51,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
     return buffer.getvalue()
 
 
-def made_files(rng: Random) -> Iterator[MadeFile]:
+def generate_files(rng: Random) -> Iterator[FileToStore]:
     """Yield realistic files without end. The first twelve contain every kind of file."""
     number = 0
     while True:
@@ -67,38 +67,38 @@ def made_files(rng: Random) -> Iterator[MadeFile]:
         sizes = ((320, 200), (800, 600), (1024, 1024), (1920, 1080), (3000, 2000))
         sound = wav(rng.uniform(0.5, 20))
         yield from (
-            MadeFile(f"{name}.pdf", pdf(*pages), "application/pdf"),
-            MadeFile(f"{name}.png", picture(*sizes[number % len(sizes)], number), "image/png"),
-            MadeFile(f"{name}.csv", f"id,amount,class\n{rows}".encode(), "text/csv"),
-            MadeFile(f"{name}.docx", docx(WORDS * 3, WORDS, table=(("Item", "Price"), ("A", "12.50")))),
-            MadeFile(f"{name}.txt", (WORDS * rng.randrange(1, 400)).encode(), "text/plain"),
-            MadeFile(f"{name}.wav", sound, "audio/wav"),
-            MadeFile(f"{name}.json", json.dumps({"id": number, "text": WORDS}).encode(), "application/json"),
-            MadeFile(f"{name}.mp3", mp3(rng.randrange(40, 900))),
-            MadeFile(f"{name}.zip", build_zip({f"{name}.txt": WORDS.encode(), "data.csv": rows.encode()})),
-            MadeFile(f"{name}.md", f"# {name}\n\n{WORDS * 4}".encode(), "text/plain"),
-            MadeFile(f"{name}.gb.txt", ("现场检查记录，编号" + WORDS[60:] * 8).encode("gb18030", "replace")),
-            MadeFile(f"{name}", picture(640, 480, number), "application/octet-stream"),
+            FileToStore(f"{name}.pdf", pdf(*pages), "application/pdf"),
+            FileToStore(f"{name}.png", picture(*sizes[number % len(sizes)], number), "image/png"),
+            FileToStore(f"{name}.csv", f"id,amount,class\n{rows}".encode(), "text/csv"),
+            FileToStore(f"{name}.docx", docx(WORDS * 3, WORDS, table=(("Item", "Price"), ("A", "12.50")))),
+            FileToStore(f"{name}.txt", (WORDS * rng.randrange(1, 400)).encode(), "text/plain"),
+            FileToStore(f"{name}.wav", sound, "audio/wav"),
+            FileToStore(f"{name}.json", json.dumps({"id": number, "text": WORDS}).encode(), "application/json"),
+            FileToStore(f"{name}.mp3", mp3(rng.randrange(40, 900))),
+            FileToStore(f"{name}.zip", build_zip({f"{name}.txt": WORDS.encode(), "data.csv": rows.encode()})),
+            FileToStore(f"{name}.md", f"# {name}\n\n{WORDS * 4}".encode(), "text/plain"),
+            FileToStore(f"{name}.gb.txt", ("现场检查记录，编号" + WORDS[60:] * 8).encode("gb18030", "replace")),
+            FileToStore(f"{name}", picture(640, 480, number), "application/octet-stream"),
         )
 
 
-def large_files() -> Iterator[MadeFile]:
-    yield MadeFile("full-export-2025.csv", b"id,name,amount\n" + b"1042,Acme GmbH & Co. KG,1882.50\n" * 380_000)
-    yield MadeFile("archive-of-calls.wav", wav(600))
-    yield MadeFile("drone-survey.png", picture(7000, 5000, 3))
+def generate_large_files() -> Iterator[FileToStore]:
+    yield FileToStore("full-export-2025.csv", b"id,name,amount\n" + b"1042,Acme GmbH & Co. KG,1882.50\n" * 380_000)
+    yield FileToStore("archive-of-calls.wav", wav(600))
+    yield FileToStore("drone-survey.png", picture(7000, 5000, 3))
 
 
-def wide_files() -> Iterator[MadeFile]:
+def generate_wide_files() -> Iterator[FileToStore]:
     """Yield files of several kinds whose names offer no place for a line break. The last one is a long and wide
     table.
     """
-    yield MadeFile(f"{WIDE}.png", picture(1200, 800, 2))
-    yield MadeFile(f"{WIDE}.wav", wav(1.0))
-    yield MadeFile(f"{WIDE}.pdf", pdf(WIDE, "second page"))
-    yield MadeFile(f"{WIDE}.webm", (SAMPLES / "film.webm").read_bytes())
-    yield MadeFile(f"{WIDE}.bin", bytes(range(256)) * 9)
-    yield MadeFile(f"{WIDE}.txt", (WIDE + "\n").encode() * 30)
-    yield MadeFile(f"{WIDE}.csv", ("1,名称," + WIDE + ",3.1415\n").encode() * 20_000, "text/csv")
+    yield FileToStore(f"{WIDE}.png", picture(1200, 800, 2))
+    yield FileToStore(f"{WIDE}.wav", wav(1.0))
+    yield FileToStore(f"{WIDE}.pdf", pdf(WIDE, "second page"))
+    yield FileToStore(f"{WIDE}.webm", (SAMPLES / "film.webm").read_bytes())
+    yield FileToStore(f"{WIDE}.bin", bytes(range(256)) * 9)
+    yield FileToStore(f"{WIDE}.txt", (WIDE + "\n").encode() * 30)
+    yield FileToStore(f"{WIDE}.csv", ("1,名称," + WIDE + ",3.1415\n").encode() * 20_000, "text/csv")
 
 
 class Library:
@@ -110,27 +110,27 @@ class Library:
         self.stored: list[str] = []
 
     def events(self) -> Iterator[Event]:
-        samples = [MadeFile(self._given_name(path), path.read_bytes()) for path in sorted(SAMPLES.iterdir())]
+        samples = [FileToStore(self._realistic_name(path), path.read_bytes()) for path in sorted(SAMPLES.iterdir())]
         self._rng.shuffle(samples)
-        made, wide, large = made_files(self._rng), [*wide_files()], [*large_files()]
+        made, wide, large = generate_files(self._rng), [*generate_wide_files()], [*generate_large_files()]
         count = self._planned.size.artifacts - DEMO["artifacts"] - len(wide) - len(large)
         # Three of five files are typical of requests. The others show how many formats there are.
         plain = [samples.pop() if at % 5 > 2 and samples else next(made) for at in range(count)]
-        every = [*large, *plain, *wide]
+        files = [*large, *plain, *wide]
         agents = [plan.spec.id for plan in self._planned.agents if plan.keys][1:]
         begin = self._now - timedelta(days=34)
-        for at, file in enumerate(every):
-            moment = begin + (self._now - timedelta(minutes=30) - begin) * ((at + 1) / len(every))
+        for at, file in enumerate(files):
+            moment = begin + (self._now - timedelta(minutes=30) - begin) * ((at + 1) / len(files))
             owner = "" if at % 9 == 4 else agents[at % len(agents)]
             yield Event(moment, partial(self._store, at, file, owner))
         yield Event(self._now - timedelta(days=2), self._describe)
         yield Event(self._now - timedelta(days=1, hours=3), self._delete_and_correct)
 
-    def _given_name(self, path: Path) -> str:
+    def _realistic_name(self, path: Path) -> str:
         ending = "".join(path.suffixes)
         return f"{self._rng.choice(SUBJECTS)}-{self._rng.randrange(1000)}{ending}"
 
-    def _store(self, at: int, file: MadeFile, owner: str) -> None:
+    def _store(self, at: int, file: FileToStore, owner: str) -> None:
         actor = Actor("agent", owner) if owner else person("aisha.khan")
         # Some artifacts are kept for a few days only, so most of these have expired by now.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None

@@ -68,22 +68,22 @@ class PastClock:
 def make_installation(planned: Planned, now: datetime) -> None:
     """Fill an empty database after its migration. The simulated time ends at `now`."""
     clock = PastClock(now - timedelta(days=START_DAYS))
-    with _quiet(), clock.patched():
+    with _without_log_output(), clock.patched():
         bootstrap()
         history, library = History(planned, now), Library(planned, now)
         behavior = ProviderBehavior(planned, now.timestamp())
         events = [*history.events(), *library.events(), *_alert_rounds(behavior, now)]
         events.sort(key=lambda event: event.at)
         begin = now - timedelta(days=DAYS)
-        _play([event for event in events if event.at < begin], clock)
+        _run_events([event for event in events if event.at < begin], clock)
         traffic = Traffic(planned, now, behavior, history, library)
         for session in group_changes(event for event in events if event.at >= begin):
             traffic.write_until(session[0].at)
-            _play(session, clock)
+            _run_events(session, clock)
             traffic.renew()
         traffic.write_until(now)
         clock.moment = now
-        settle_budgets()
+        save_budgets_with_usage()
         traffic.write_wide(now)
         traffic.note_evidence()
         AlertWatch().update_alerts(now)
@@ -104,7 +104,7 @@ def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
         yield session
 
 
-def _play(events: Sequence[Event], clock: PastClock) -> None:
+def _run_events(events: Sequence[Event], clock: PastClock) -> None:
     # Within one transaction, the new configuration is only read once for all events.
     with ledger.exclusive() if len(events) > 1 else nullcontext():
         for event in events:
@@ -125,7 +125,7 @@ def make_roll_ups(now: datetime) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_log_output() -> Iterator[None]:
     # Keep the simulated failures out of this process's log.
     log = logging.getLogger("routing_admin")
     level = log.level
@@ -138,8 +138,8 @@ def _quiet() -> Iterator[None]:
 
 def bootstrap() -> None:
     """Set up the installation as on its first start, with the demo."""
-    with open(os.devnull, "w") as nowhere:
-        call_command("bootstrap", "--no-demo", stdout=nowhere)
+    with open(os.devnull, "w") as null_device:
+        call_command("bootstrap", "--no-demo", stdout=null_device)
     demo.load()
     demo.load_files()
 
@@ -194,30 +194,30 @@ BUDGETS = (
 COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
-def settle_budgets() -> None:
+def save_budgets_with_usage() -> None:
     """Save the budgets, and record for each limit the usage of the logged requests in its period."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:
             labels = {COLUMNS[plan.kind]: plan.name}
             # Early in a month, there may be no usage yet.
-            nanos = max(_spent(labels, plan.currency, "month"), 8 * NANO)
+            nanos = max(_spent_nanos(labels, plan.currency, "month"), 8 * NANO)
             limit = Decimal(int(nanos / plan.used / NANO * 100)) / 100
             limits = {"moneyPerMonth": f"{limit}", "currency": plan.currency, **plan.extra}
             save_budget(person("tomasz.nowak"), plan.kind, plan.name, limits)
             stored = parse_limits(limits)
             assert stored is not None
             used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.most[Meter.MONEY_PER_MONTH]}
-            orders += _orders(label_holder_id(plan.kind, plan.name), stored, used, labels, now)
+            orders += _usage_orders(label_holder_id(plan.kind, plan.name), stored, used, labels, now)
     for agent in newest_configuration().agents:
         agent_limits = parse_limits(agent.limits)
         if agent_limits is not None:
-            orders += _orders(agent_holder_id(agent.id), agent_limits, {}, {"agent": agent.id}, now)
+            orders += _usage_orders(agent_holder_id(agent.id), agent_limits, {}, {"agent": agent.id}, now)
     RowLedger().exchange("large", orders, now)
     RowLedger().leave("large")
 
 
-def _orders(
+def _usage_orders(
     holder: str, limits: AgentLimits, used: Mapping[Meter, int], labels: Mapping[str, str], now: datetime
 ) -> Iterator[Order]:
     for meter, limit in limits.most.items():
@@ -227,27 +227,27 @@ def _orders(
         if meter in used:
             committed = used[meter]
         elif meter in MONEY:
-            committed = _spent(labels, limits.currency, period.value)
+            committed = _spent_nanos(labels, limits.currency, period.value)
         else:
-            committed = _tokens(labels, period.value)
+            committed = _used_tokens(labels, period.value)
         window = window_at(period, now, timezone.get_default_timezone())
         yield Order(holder, meter, window, limit, committed=min(committed, limit))
 
 
-def _sums(labels: Mapping[str, str], period: str) -> object:
+def _daily_sums(labels: Mapping[str, str], period: str) -> object:
     day = day_start(timezone.now())
     start = day.replace(day=1) if period == "month" else day
     return UsageSum.objects.filter(span=UsageSum.DAY, start__gte=start, **labels).order_by()
 
 
-def _spent(labels: Mapping[str, str], currency: str, period: str) -> int:
-    rows = _sums(labels, period).values_list("currency").annotate(Sum("cost_nanos"))
+def _spent_nanos(labels: Mapping[str, str], currency: str, period: str) -> int:
+    rows = _daily_sums(labels, period).values_list("currency").annotate(Sum("cost_nanos"))
     exchange = snapshot.current().exchange
     return sum(exchange.convert(int(nanos), paid, currency) or 0 for paid, nanos in rows if paid)
 
 
-def _tokens(labels: Mapping[str, str], period: str) -> int:
-    sums = _sums(labels, period).aggregate(
+def _used_tokens(labels: Mapping[str, str], period: str) -> int:
+    sums = _daily_sums(labels, period).aggregate(
         read=Sum("prompt_tokens", default=0), written=Sum("completion_tokens", default=0)
     )
     return int(sums["read"] + sums["written"])
@@ -311,14 +311,14 @@ def count_all(planned: Planned) -> dict[str, Mapping[str, int]]:
             "all": Artifact.objects.count(),
             "expired": Artifact.objects.filter(expires_at__lte=now).count(),
             "deleted": Artifact.objects.exclude(deleted_at=None).count(),
-            **_count(Artifact.objects, "kind"),
+            **_count_by(Artifact.objects, "kind"),
         },
-        "requests": {"all": RequestLog.objects.count(), **_count(RequestLog.objects, "ending")},
-        "outcomes": _count(RequestLog.objects, "outcome"),
-        "attempts": {"all": AttemptLog.objects.count(), **_count(AttemptLog.objects, "outcome")},
-        "surfaces": _count(RequestLog.objects, "surface"),
+        "requests": {"all": RequestLog.objects.count(), **_count_by(RequestLog.objects, "ending")},
+        "outcomes": _count_by(RequestLog.objects, "outcome"),
+        "attempts": {"all": AttemptLog.objects.count(), **_count_by(AttemptLog.objects, "outcome")},
+        "surfaces": _count_by(RequestLog.objects, "surface"),
     }
 
 
-def _count(objects: object, column: str) -> dict[str, int]:
+def _count_by(objects: object, column: str) -> dict[str, int]:
     return Counter(objects.order_by().values_list(column, flat=True))

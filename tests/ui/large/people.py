@@ -84,17 +84,17 @@ class History:
         self._keys: dict[str, list[AgentKey]] = {}
 
     def events(self) -> list[Event]:
-        settled = [*self._staff(), *self._imports(), *self._settings(), *self._agents(), *self._drills()]
-        settled += [*self._deletions(), *self._days(), *self._evidence()]
-        done = 1 + sum(event.revises for event in settled) + self._budgets_to_come()
-        return sorted([*settled, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
+        fixed_events = [*self._staff(), *self._imports(), *self._settings(), *self._agents(), *self._drills()]
+        fixed_events += [*self._deletions(), *self._days(), *self._evidence()]
+        done = 1 + sum(event.revises for event in fixed_events) + self._later_revisions()
+        return sorted([*fixed_events, *self._changes(self._planned.size.revisions - done)], key=lambda event: event.at)
 
-    def _budgets_to_come(self) -> int:
+    def _later_revisions(self) -> int:
         # These revisions are created later: the budgets are saved at the end, when the spending is known, and the real
         # calls change and restore the URLs of the gateways.
         return 1 + 2 * bool(self._planned.size.calls)
 
-    def _at(self, days: float, hour: float = 9.0) -> datetime:
+    def _time(self, days: float, hour: float = 9.0) -> datetime:
         """Return a time on the day `days` days ago, but no later than five minutes ago."""
         midnight = self._now.replace(hour=0, minute=0, second=0, microsecond=0)
         moment = midnight - timedelta(days=int(days)) + timedelta(hours=hour, seconds=self._rng.randrange(600))
@@ -104,26 +104,26 @@ class History:
 
     def _staff(self) -> Iterator[Event]:
         for number, (name, role) in enumerate(STAFF):
-            invited = self._at(START_DAYS - 1 - number // 3, 9 + number % 3)
+            invited = self._time(START_DAYS - 1 - number // 3, 9 + number % 3)
             inviter = person("admin") if number < 2 else person("mei.lin")
             yield Event(invited, partial(people.invite, inviter, name, role))
             if number < 9:
                 yield Event(invited + timedelta(hours=2), partial(_join, name))
-        yield Event(self._at(21, 16), partial(_set_role, "lena.fischer", VIEWER, EDITOR))
-        yield Event(self._at(14, 16), partial(_set_role, "lena.fischer", EDITOR, VIEWER))
-        yield Event(self._at(8, 17), partial(_deactivate, "s.dubois"))
+        yield Event(self._time(21, 16), partial(_set_role, "lena.fischer", VIEWER, EDITOR))
+        yield Event(self._time(14, 16), partial(_set_role, "lena.fischer", EDITOR, VIEWER))
+        yield Event(self._time(8, 17), partial(_deactivate, "s.dubois"))
         for name, token, scopes in (
             ("mei.lin", "deploy", ("config:read", "config:write")),
             ("tomasz.nowak", "grafana", ("requests:read", "routes:read")),
             ("mei.lin", "old pipeline", ("config:read",)),
         ):
-            yield Event(self._at(30, 11), partial(_issue_token, name, token, scopes, revoke=token == "old pipeline"))
+            yield Event(self._time(30, 11), partial(_issue_token, name, token, scopes, revoke=token == "old pipeline"))
 
     def _days(self) -> Iterator[Event]:
         for day in range(START_DAYS - 3, -1, -1):
             working = (self._now - timedelta(days=day)).weekday() < 5
             for name in self._rng.sample(EDITORS, 3 if working else 0):
-                moment = self._at(day, self._rng.uniform(7, 18))
+                moment = self._time(day, self._rng.uniform(7, 18))
                 action = "user.sign_in_failed" if self._rng.random() < 0.07 else "user.sign_in"
                 yield Event(
                     moment, partial(people.record_sign_in, replace(person(name), kind="person"), action, [name])
@@ -133,13 +133,13 @@ class History:
 
     def _imports(self) -> Iterator[Event]:
         planned = self._planned
-        yield Event(self._at(58, 10), _refused_import)
-        yield Event(self._at(58, 11), partial(self._import_providers), revises=True)
+        yield Event(self._time(58, 10), _refused_import)
+        yield Event(self._time(58, 11), partial(self._import_providers), revises=True)
         count = planned.size.route_files
         for number in range(count):
-            who, days, routes = EDITORS[number + 1], 55 - 4 * number, planned.routes[number::count]
+            editor, days, routes = EDITORS[number + 1], 55 - 4 * number, planned.routes[number::count]
             message = f"Routes, part {number + 1} of {count}"
-            yield Event(self._at(days, 14), partial(_import_routes, person(who), routes, message), revises=True)
+            yield Event(self._time(days, 14), partial(_import_routes, person(editor), routes, message), revises=True)
 
     def _import_providers(self) -> None:
         """Import providers and services from two files.
@@ -160,16 +160,16 @@ class History:
 
     def _settings(self) -> Iterator[Event]:
         rate = ExchangeRate("CNY", "USD", "0.1391", "", "monthly rate of the finance team")
-        today = partial(_set_rate, person("tomasz.nowak"), rate, self._at(39).date())
-        yield Event(self._at(39, 10), today, revises=True)
-        yield Event(self._at(39, 11), self._replace_default_route, revises=True)
+        today = partial(_set_rate, person("tomasz.nowak"), rate, self._time(39).date())
+        yield Event(self._time(39, 10), today, revises=True)
+        yield Event(self._time(39, 11), self._replace_default_route, revises=True)
         yield Event(
-            self._at(38, 10), partial(save_language, person("王芳"), "de", "Antworte auf Deutsch."), revises=True
+            self._time(38, 10), partial(save_language, person("王芳"), "de", "Antworte auf Deutsch."), revises=True
         )
-        yield Event(self._at(38, 11), partial(set_default_language, person("mei.lin"), "en"), revises=True)
+        yield Event(self._time(38, 11), partial(set_default_language, person("mei.lin"), "en"), revises=True)
         policy = partial(set_content_policy, person("aisha.khan"), "extract+convert")
-        yield Event(self._at(38, 12), policy, revises=True)
-        yield Event(self._at(16, 10), _store_catalogue_version)
+        yield Event(self._time(38, 12), policy, revises=True)
+        yield Event(self._time(16, 10), _store_catalogue_version)
 
     def _replace_default_route(self) -> None:
         usable = [
@@ -196,12 +196,12 @@ class History:
             for plan in configured
         ]
         parts = {"aliases": {alias.name: alias.target for alias in self._planned.aliases}, "agents": entries}
-        yield Event(self._at(40, 15), partial(_import_parts, person("mei.lin"), parts), revises=True)
-        yield Event(self._at(37, 9), partial(self._issue_keys, configured))
-        yield Event(self._at(20, 13), partial(self._revoke_keys, configured))
-        yield Event(self._at(9, 10), partial(self._roll_key, configured[2]))
-        yield Event(self._at(3, 9), partial(_make_run_time_agents, configured[2].spec.id, made))
-        yield Event(self._at(6, 9), partial(_make_links, [plan.spec.id for plan in configured[3:8]], self._now))
+        yield Event(self._time(40, 15), partial(_import_parts, person("mei.lin"), parts), revises=True)
+        yield Event(self._time(37, 9), partial(self._issue_keys, configured))
+        yield Event(self._time(20, 13), partial(self._revoke_keys, configured))
+        yield Event(self._time(9, 10), partial(self._roll_key, configured[2]))
+        yield Event(self._time(3, 9), partial(_make_run_time_agents, configured[2].spec.id, made))
+        yield Event(self._time(6, 9), partial(_make_links, [plan.spec.id for plan in configured[3:8]], self._now))
 
     def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
         rows = Agent.objects.in_bulk(field_name="agent_id")
@@ -257,17 +257,17 @@ class History:
 
     def _deletions(self) -> Iterator[Event]:
         for number, service in enumerate(self._planned.to_delete):
-            at = self._at(12 - 3 * number, 15)
+            at = self._time(12 - 3 * number, 15)
             yield Event(at, partial(_delete_service, EDITORS[number], service.id), revises=True)
 
     # Results of connection tests and probes.
 
     def _evidence(self) -> Iterator[Event]:
-        yield Event(self._at(0, 23), partial(self._test_providers))
+        yield Event(self._time(0, 23), partial(self._test_providers))
         seeing = [service for service in self._planned.services if "vision" in service.effective_capabilities.input]
         kinds = (DriftKind.DENIED, DriftKind.STOPPED, DriftKind.STARTED)
         for service, kind in zip(seeing[5:8], kinds, strict=False):
-            yield Event(self._at(2, 4), partial(_record_drift, service.id, kind))
+            yield Event(self._time(2, 4), partial(_record_drift, service.id, kind))
 
     def _test_providers(self) -> None:
         states, results = self._planned.providers.states, {}
@@ -294,64 +294,64 @@ class History:
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),
         )
-        begin = self._at(33, 9)
+        begin = self._time(33, 9)
         step = (self._now - timedelta(hours=3) - begin) / max(count, 1)
-        who = EDITORS[0]
+        editor = EDITORS[0]
         for at in range(count):
             moment = begin + step * (at - at % SESSION) + timedelta(minutes=7 * (at % SESSION))
             if at % SESSION == 0:
-                who = EDITORS[self._rng.randrange(len(EDITORS))]
+                editor = EDITORS[self._rng.randrange(len(EDITORS))]
             if at == SESSION - 1:
-                yield Event(moment, partial(_restore, who, 2), revises=True)
+                yield Event(moment, partial(_restore, editor, 2), revises=True)
             elif at % (5 * SESSION) == SESSION + 2:
-                yield Event(moment, partial(_undo, who), revises=True)
+                yield Event(moment, partial(_undo, editor), revises=True)
             elif at % (3 * SESSION) in (2 * SESSION, 2 * SESSION + 1) and count - at > 1 + SESSION:
                 resumed = bool(at % (3 * SESSION) == 2 * SESSION + 1)
                 yield Event(
-                    moment, partial(_enable, person(who), self._paused_provider(), enabled=resumed), revises=True
+                    moment, partial(_enable, person(editor), self._paused_provider(), enabled=resumed), revises=True
                 )
             else:
-                yield Event(moment, kinds[at % len(kinds)](who, at), revises=True)
+                yield Event(moment, kinds[at % len(kinds)](editor, at), revises=True)
 
     def _route(self, number: int) -> RouteSpec:
         usable = [route for route in self._planned.routes[6:] if route.task_type not in self.unable and route.enabled]
         return usable[number * 7 % len(usable)]
 
-    def _tune_route(self, who: str, number: int) -> Callable[[], Any]:
+    def _tune_route(self, editor: str, number: int) -> Callable[[], Any]:
         temperature = (number % 9 * 2 + 3) / 20
         return partial(
-            _save, person(who), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number
+            _save, person(editor), self._route(number).task_type, temperature=temperature, max_tokens=3000 + number
         )
 
-    def _swap_candidates(self, who: str, number: int) -> Callable[[], Any]:
+    def _swap_candidates(self, editor: str, number: int) -> Callable[[], Any]:
         long = [route for route in self._planned.routes[6:] if len(route.candidates) > 1]
         long = [route for route in long if route.task_type not in self.unable]
-        return partial(_rotate_chain, person(who), long[number * 5 % len(long)].task_type)
+        return partial(_rotate_chain, person(editor), long[number * 5 % len(long)].task_type)
 
-    def _rename_service(self, who: str, number: int) -> Callable[[], Any]:
+    def _rename_service(self, editor: str, number: int) -> Callable[[], Any]:
         service = self._planned.services[1 + number * 11 % (len(self._planned.services) - 1)]
-        return partial(_rename_service, person(who), service.id, f"{service.name} · {number}")
+        return partial(_rename_service, person(editor), service.id, f"{service.name} · {number}")
 
-    def _set_limit(self, who: str, number: int) -> Callable[[], Any]:
+    def _set_limit(self, editor: str, number: int) -> Callable[[], Any]:
         plans = [plan for plan in self._planned.agents if not plan.spec.limits and not plan.at_run_time]
-        return partial(_set_limits, person(who), plans[number * 3 % len(plans)].spec.id, 100 + number)
+        return partial(_set_limits, person(editor), plans[number * 3 % len(plans)].spec.id, 100 + number)
 
-    def _point_alias(self, who: str, number: int) -> Callable[[], Any]:
+    def _point_alias(self, editor: str, number: int) -> Callable[[], Any]:
         aliases = self._planned.aliases
         target = self._planned.services[1 + number * 13 % (len(self._planned.services) - 1)].id
-        return partial(save_alias, person(who), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
+        return partial(save_alias, person(editor), aliases[1 + number * 3 % (len(aliases) - 1)].name, target)
 
-    def _override(self, who: str, number: int) -> Callable[[], Any]:
+    def _override(self, editor: str, number: int) -> Callable[[], Any]:
         plain = [service for service in self._planned.services if "audio" not in service.effective_capabilities.input]
-        return partial(_override, person(who), plain[number * 17 % len(plain)].id)
+        return partial(_override, person(editor), plain[number * 17 % len(plain)].id)
 
     def _paused_provider(self) -> str:
         ready = [name for name, state in self._planned.providers.states.items() if state is ProviderState.READY]
         return ready[-1]
 
-    def _set_timeouts(self, who: str, number: int) -> Callable[[], Any]:
+    def _set_timeouts(self, editor: str, number: int) -> Callable[[], Any]:
         names = [name for name, state in self._planned.providers.states.items() if state in CALLABLE]
-        return partial(_set_timeouts, person(who), names[number * 5 % len(names)], 60 + number)
+        return partial(_set_timeouts, person(editor), names[number * 5 % len(names)], 60 + number)
 
 
 # The functions that the events call.
@@ -447,16 +447,16 @@ def _set_timeouts(actor: Actor, name: str, seconds: int) -> None:
     save_provider(actor, row)
 
 
-def _undo(who: str) -> None:
-    undo(person(who), newest_number() or 0)
+def _undo(editor: str) -> None:
+    undo(person(editor), newest_number() or 0)
 
 
-def _restore(who: str, steps: int) -> None:
-    restore(person(who), (newest_number() or 0) - steps, message="Back to what worked yesterday")
+def _restore(editor: str, steps: int) -> None:
+    restore(person(editor), (newest_number() or 0) - steps, message="Back to what worked yesterday")
 
 
-def _delete_service(who: str, service_id: str) -> None:
-    delete_service(person(who), Service.objects.get(service_id=service_id))
+def _delete_service(editor: str, service_id: str) -> None:
+    delete_service(person(editor), Service.objects.get(service_id=service_id))
 
 
 def _record_drift(service_id: str, kind: DriftKind) -> None:

@@ -265,14 +265,14 @@ def _choose_states(rng: Random, templates: Sequence[ProviderTemplate]) -> dict[s
     states = {template.name: ProviderState.READY for template in templates}
     free = [template for template in templates if template not in GATEWAYS]
     for state, share in SHARES.items():
-        fitting = [template for template in free if _fits(template, state)]
+        fitting = [template for template in free if _can_have_state(template, state)]
         for template in rng.sample(fitting, min(len(fitting), max(1, round(share * len(templates))))):
             states[template.name] = state
             free.remove(template)
     return states
 
 
-def _fits(template: ProviderTemplate, state: ProviderState) -> bool:
+def _can_have_state(template: ProviderTemplate, state: ProviderState) -> bool:
     if state is ProviderState.FORBIDDEN:
         return template.endpoint.startswith("http://")
     return template.needs_key or state in (ProviderState.DISABLED, ProviderState.BUSY, ProviderState.SLOW)
@@ -323,8 +323,8 @@ def _choose_listed_models(rng: Random, template: ProviderTemplate) -> list[str]:
     names = sorted(name for name in catalogue.document.models.get(template.host, ()) if is_chat_model(name))
     rng.shuffle(names)
     # Only a few services use a model that its provider has retired.
-    over = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
-    names = [name for name in names if name not in over or rng.random() < 0.05]
+    retired = {name for name in names if (end := catalogue.retirement(template.host, name)) and end.day <= RETIRED_BY}
+    names = [name for name in names if name not in retired or rng.random() < 0.05]
     if template.host == "openrouter":
         makers = [find_maker(name) for name in names]
         return [

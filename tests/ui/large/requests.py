@@ -64,7 +64,7 @@ from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
 """The weight of each hour of a working day. On weekends, it is a third of this."""
-PLAYED = 25_000
+MAX_SIMULATED = 25_000
 """How many requests are simulated individually. All others are copies of recent ones at other times."""
 RECENT, BATCH = 3_000, 5_000
 DRILL_CALLS, BROKEN_CALLS = 14, 8
@@ -72,7 +72,7 @@ QUESTION = TextPart("Answer the question about the data below.")
 PLAIN = ChatRequest((Message(Role.SYSTEM, (TextPart("Be brief."),)), Message(Role.USER, (QUESTION,))))
 TUNED = replace(PLAIN, temperature=0.3, max_tokens=900, top_p=0.9, extra={"seed": 7, "logit_bias": {"50256": -100}})
 """A request with parameters that some protocols do not have."""
-PASSED = {
+PASSTHROUGH_WEIGHTS = {
     "embeddings": 6,
     "rerank": 2,
     "moderations": 1,
@@ -83,7 +83,7 @@ PASSED = {
 }
 CONTENT_TYPE = translatable("%(param)s must be a string or a list of parts.", param="messages[0].content")
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
-THINKS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq", "magistral", "grok-4")
+REASONING_MODELS = ("thinking", "reason", "o1", "o3", "o4", "-r1", "gpt-5", "gpt-6", "qwq", "magistral", "grok-4")
 
 
 @dataclass
@@ -108,7 +108,7 @@ class Caller:
 
 
 @dataclass
-class Played:
+class SimulatedRequest:
     """A simulated request, without its id, time and token counts."""
 
     facts: dict[str, Any]
@@ -129,13 +129,13 @@ class Traffic:
         self._behavior = behavior
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
-        self._pending, self._at = self._moments(history), 0
+        self._pending, self._at = self._schedule(history), 0
         # Each of these faults is caused once, or twice in a large log.
         self._injected = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
         self._injected_share = min(0.3, 3 * len(self._injected) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
-        self._played = 0
-        self._share_played = min(1.0, PLAYED / max(1, planned.size.requests))
+        self._simulated_count = 0
+        self._simulated_share = min(1.0, MAX_SIMULATED / max(1, planned.size.requests))
         self._callers: list[Caller] = []
         self._weights: list[float] = []
         self._keys: dict[str, AgentKey] = {}
@@ -148,7 +148,7 @@ class Traffic:
 
     # Times of the requests.
 
-    def _moments(self, history: History) -> list[tuple[float, str]]:
+    def _schedule(self, history: History) -> list[tuple[float, str]]:
         """Return the times of all requests in order, each with the requested model. An empty model means any."""
         rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
         starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
@@ -157,13 +157,13 @@ class Traffic:
             at = datetime.fromtimestamp(start, UTC)
             growth = 1 + 0.5 * (start - begin) / (DAYS * DAY)
             weights.append(HOURLY[at.hour] * growth * (0.33 if at.weekday() > 4 else 1.0))
-        named = [(moment, name) for moment, name in self._named(history) if moment < now]
+        named = [(moment, name) for moment, name in self._named_requests(history) if moment < now]
         count = self._planned.size.requests - self._planned.size.calls - len(named) - 3
         chosen = rng.choices(starts, weights, k=max(count, 0))
         moments = [(start + rng.random() * HOUR, "") for start in chosen]
         return sorted([*moments, *named])
 
-    def _named(self, history: History) -> Iterator[tuple[float, str]]:
+    def _named_requests(self, history: History) -> Iterator[tuple[float, str]]:
         rng = self._rng
         provider = history.drill_provider()
         routes = [
@@ -192,7 +192,7 @@ class Traffic:
         """Write all requests that began before `moment`."""
         limit, entries = moment.timestamp(), list[Entry]()
         while self._at < len(self._pending) and self._pending[self._at][0] < limit:
-            entries.append(self._entry(*self._pending[self._at]))
+            entries.append(self._make_entry(*self._pending[self._at]))
             self._at += 1
             if len(entries) == BATCH:
                 log_entries(entries)
@@ -249,13 +249,13 @@ class Traffic:
 
     # Requests and their log entries.
 
-    def _entry(self, at: float, name: str) -> Entry:
-        if not name and self._recent and self._rng.random() > self._share_played:
+    def _make_entry(self, at: float, name: str) -> Entry:
+        if not name and self._recent and self._rng.random() > self._simulated_share:
             return self._repeat(at, self._rng.choice(self._recent))
-        entry = self._logged(at, self._play(at, name))
-        if not name and self._share_played < 1:
-            self._recent[self._played % RECENT : self._played % RECENT + 1] = [entry]
-            self._played += 1
+        entry = self._complete_entry(at, self._simulate_request(at, name))
+        if not name and self._simulated_share < 1:
+            self._recent[self._simulated_count % RECENT : self._simulated_count % RECENT + 1] = [entry]
+            self._simulated_count += 1
         return entry
 
     def _repeat(self, at: float, entry: Entry) -> Entry:
@@ -265,55 +265,60 @@ class Traffic:
         facts.revision = self._state.revision
         return Entry(facts, entry.attempts, entry.sent, entry.conversation, cost_columns(entry))
 
-    def _logged(self, at: float, played: Played) -> Entry:
+    def _complete_entry(self, at: float, simulated: SimulatedRequest) -> Entry:
         began = datetime.fromtimestamp(at, UTC)
-        usage, facts = self._usage(played), dict(played.facts)
-        if played.answered is not None and facts["outcome"] == OK:
-            writing = self._behavior.generation_seconds(played.answered[0], usage.completion_tokens or 60) * 1000
+        usage, facts = self._usage(simulated), dict(simulated.facts)
+        if simulated.answered is not None and facts["outcome"] == OK:
+            writing = self._behavior.generation_seconds(simulated.answered[0], usage.completion_tokens or 60) * 1000
             facts["duration_ms"] += writing
-            last = played.attempts[-1]
+            last = simulated.attempts[-1]
             tries = (*last.tries[:-1], replace(last.tries[-1], duration_ms=last.tries[-1].duration_ms + writing))
             last = replace(last, duration_ms=last.duration_ms + writing, tries=tries)
-            attempts = (*played.attempts[:-1], last)
+            attempts = (*simulated.attempts[:-1], last)
         else:
-            attempts = played.attempts
+            attempts = simulated.attempts
         if key := facts.get("key"):
             self._last_uses[key] = began
         request_id = f"req_{self._rng.getrandbits(96):024x}"
         self._ids.append(request_id)
         complete = RequestFacts(
-            request_id, began, usage=usage, revision=self._state.revision, **facts, **self._details(played, usage)
+            request_id, began, usage=usage, revision=self._state.revision, **facts, **self._details(simulated, usage)
         )
-        return build_entry(complete, attempts, played.prepared, played.chat)
+        return build_entry(complete, attempts, simulated.prepared, simulated.chat)
 
-    def _play(self, at: float, name: str) -> Played:
+    def _simulate_request(self, at: float, name: str) -> SimulatedRequest:
         rng = self._rng
         caller = rng.choices(self._callers, cum_weights=self._weights)[0]
         self._keys[caller.key.public_id] = caller.key
-        facts = {"surface": "v1", "agent": caller.agent, "key": caller.key.public_id, "labels": self._labels(caller)}
+        facts = {
+            "surface": "v1",
+            "agent": caller.agent,
+            "key": caller.key.public_id,
+            "labels": self._choose_labels(caller),
+        }
         draw = 1.0 if name else rng.random()
         if draw < 0.02:
-            return Played({**facts, **self._refusal(caller, at)})
+            return SimulatedRequest({**facts, **self._simulate_rejection(caller, at)})
         if draw < 0.023 and self._ids:
-            return Played(
+            return SimulatedRequest(
                 {**facts, "outcome": OK, "status": 200, "replay_of": rng.choice(self._ids), "duration_ms": 2.5}
             )
         if draw < 0.06:
-            return self._passed(facts, at)
+            return self._simulate_passthrough(facts, at)
         if draw < 0.07:
             facts["surface"] = rng.choice(("api", "api", "page"))
         elif draw < 0.08:
             facts["surface"], name = DESCRIBE, f"task:{DESCRIBE_ROUTE}"
-        asked = name or self._asked(caller)
+        model_name = name or self._choose_model_name(caller)
         try:
-            named = resolve_model(self._state.configuration, asked)
+            named = resolve_model(self._state.configuration, model_name)
         except UnknownModelError as error:
             unknown = {"outcome": "model_not_found", "status": 404, "error": error.sentence, "duration_ms": 1.8}
-            return Played({**facts, "asked_model": asked, **unknown})
+            return SimulatedRequest({**facts, "asked_model": model_name, **unknown})
         injected = self._injected.pop() if not name and self._injected and rng.random() < self._injected_share else None
-        chat, language = self._chat(named), "zh" if rng.random() < 0.08 else None
+        chat, language = self._choose_chat(named), "zh" if rng.random() < 0.08 else None
         stream = rng.random() < 0.5 or (injected is not None and injected.value.startswith("stream"))
-        key = (asked, language, stream, id(chat))
+        key = (model_name, language, stream, id(chat))
         planned = self._plans.get(key)
         if planned is None:
             planned = self._plans[key] = plan_request(
@@ -327,13 +332,13 @@ class Traffic:
                 service=named.service,
                 direct=named.direct,
             )
-        facts |= {"asked_model": asked, "task_type": named.task_type, "matched": named.matched}
-        played = self._run(planned, facts, at, injected)
-        if injected is not None and all(attempt.outcome != injected for attempt in played.attempts):
+        facts |= {"asked_model": model_name, "task_type": named.task_type, "matched": named.matched}
+        simulated = self._run_fallback_chain(planned, facts, at, injected)
+        if injected is not None and all(attempt.outcome != injected for attempt in simulated.attempts):
             self._injected.append(injected)
-        return played
+        return simulated
 
-    def _asked(self, caller: Caller) -> str:
+    def _choose_model_name(self, caller: Caller) -> str:
         rng, draw = self._rng, self._rng.random()
         if draw < 0.82:
             return rng.choice(caller.names)
@@ -348,21 +353,21 @@ class Traffic:
             return "auto"
         return rng.choice(("gpt-7", "claude-next", "task:no-such-task", "text-davinci-003"))
 
-    def _labels(self, caller: Caller) -> Labels:
+    def _choose_labels(self, caller: Caller) -> Labels:
         if not caller.users:
             return caller.labels
         return replace(caller.labels, user=f"customer-{self._rng.randrange(caller.users):03}")
 
-    def _chat(self, named: NamedRoute) -> ChatRequest:
+    def _choose_chat(self, named: NamedRoute) -> ChatRequest:
         rng = self._rng
         reads = named.route.task_type == DESCRIBE_ROUTE or is_reading(named.route.task_type)
         if not self._files or rng.random() > (0.75 if reads else 0.05):
             return TUNED if rng.random() < 0.2 else PLAIN
         # Each route uses only a few sets of files, since preparing a set may require reading its files.
         at = (stable_hash(named.route.task_type) + rng.randrange(3)) % len(self._files)
-        return self._chats_with(at, 2 if at % 4 == 0 else 1)
+        return self._chat_with_files(at, 2 if at % 4 == 0 else 1)
 
-    def _chats_with(self, at: int, count: int) -> ChatRequest:
+    def _chat_with_files(self, at: int, count: int) -> ChatRequest:
         key = ("files", at, count, self._pool_size)
         if key not in self._known_chats:
             files = tuple(self._files[(at + step * 7) % len(self._files)] for step in range(count))
@@ -371,36 +376,38 @@ class Traffic:
 
     # Simulated calls.
 
-    def _passed(self, facts: dict[str, Any], at: float) -> Played:
+    def _simulate_passthrough(self, facts: dict[str, Any], at: float) -> SimulatedRequest:
         """Simulate a call other than chat, which the gateway only sends to providers that speak `openai`."""
         rng = self._rng
-        operation = BY_NAME[rng.choices([*PASSED], [*PASSED.values()])[0]]
+        operation = BY_NAME[rng.choices([*PASSTHROUGH_WEIGHTS], [*PASSTHROUGH_WEIGHTS.values()])[0]]
         own = [
             name for name, state in self._planned.providers.states.items()
             if LOCAL_DOMAIN in (self._spec(name).endpoint) and state is ProviderState.READY
         ]  # fmt: skip
-        asked = (
+        model_name = (
             f"{rng.choice(own)}/bge-m3" if rng.random() < 0.7 else f"task:{rng.choice(self._planned.routes).task_type}"
         )
-        named = resolve_model(self._state.configuration, asked)
+        named = resolve_model(self._state.configuration, model_name)
         chat, passing = ChatRequest((), extra={"input": "text"}), PassthroughCall(operation=operation)
         planned = plan_request(
             self._state, named.route, chat, matched=named.matched, direct=named.direct, passing=passing
         )
         assert passing.name == REQUIRED_PROTOCOL
-        facts |= {"surface": f"v1/{operation.name}", "asked_model": asked, "task_type": named.task_type}
-        return self._run(pass_through(planned, passing), facts | {"matched": named.matched}, at, None)
+        facts |= {"surface": f"v1/{operation.name}", "asked_model": model_name, "task_type": named.task_type}
+        return self._run_fallback_chain(pass_through(planned, passing), facts | {"matched": named.matched}, at, None)
 
     def _spec(self, name: str) -> Any:
         return next(spec for spec in self._planned.providers.specs if spec.name == name)
 
-    def _run(self, planned: PlannedRequest, facts: dict[str, Any], at: float, injected: Fault | None) -> Played:
+    def _run_fallback_chain(
+        self, planned: PlannedRequest, facts: dict[str, Any], at: float, injected: Fault | None
+    ) -> SimulatedRequest:
         """Run the fallback chain, and set the clock to its end."""
         rng, clock = self._rng, self._clock
         clock.now = at
         run: FallbackRun[Answer] = FallbackRun(planned.plan, self._context, stream=planned.stream)
         prepared: dict[int, Prepared] = {}
-        leaves = rng.random() < 0.008
+        disconnects = rng.random() < 0.008
         facts |= {"stream": planned.stream, "language": planned.plan.language, "outcome": OK, "status": 200}
         chat = planned.chat if planned.chat.has_files else None
         steps, sent, cut = run.steps(), None, None
@@ -411,22 +418,22 @@ class Traffic:
                 if not isinstance(step, Call):
                     clock.now += step.seconds
                     continue
-                if leaves and rng.random() < 0.5:
+                if disconnects and rng.random() < 0.5:
                     clock.now += rng.uniform(0.2, 20)
                     steps.close()
                     left = {"outcome": CANCELLED, "status": ABANDONED_STATUS, "duration_ms": (clock.now - at) * 1000}
-                    return Played(facts | left, tuple(run.attempts), prepared, chat)
-                sent, cut = self._reply(planned, step, prepared, injected)
+                    return SimulatedRequest(facts | left, tuple(run.attempts), prepared, chat)
+                sent, cut = self._simulate_reply(planned, step, prepared, injected)
         except StopIteration as end:
             result: RunResult[Answer] = end.value
         except RouterError as error:
             failed = {"outcome": error.code, "status": error.status, "error": error.message}
-            return Played(facts | failed | {"duration_ms": run.elapsed_ms()}, error.attempts, prepared, chat)
+            return SimulatedRequest(facts | failed | {"duration_ms": run.elapsed_ms()}, error.attempts, prepared, chat)
         answered = (result.candidate.provider, result.candidate.model)
         first = run.elapsed_ms()
         facts["duration_ms"] = first
         if not planned.stream:
-            return Played(facts, result.attempts, prepared, chat, answered)
+            return SimulatedRequest(facts, result.attempts, prepared, chat, answered)
         facts["first_content_ms"] = first
         if rng.random() < 0.01:
             facts["begun_ms"] = first / 2
@@ -435,14 +442,14 @@ class Traffic:
         if cut is not None:
             ends = {"outcome": caller_status(cut)[1], "error": cut.message, "duration_ms": first + broken_ms}
             attempts = end_stream(result, cut, own_ms + broken_ms, planned.plan, self._context)
-            return Played(facts | ends, attempts, prepared, chat, answered)
+            return SimulatedRequest(facts | ends, attempts, prepared, chat, answered)
         attempts = end_stream(result, None, own_ms, planned.plan, self._context)
-        if leaves:
+        if disconnects:
             left = {"outcome": CANCELLED, "status": ABANDONED_STATUS, "duration_ms": first + broken_ms}
-            return Played(facts | left, attempts, prepared, chat, answered)
-        return Played(facts, attempts, prepared, chat, answered)
+            return SimulatedRequest(facts | left, attempts, prepared, chat, answered)
+        return SimulatedRequest(facts, attempts, prepared, chat, answered)
 
-    def _reply(
+    def _simulate_reply(
         self, planned: PlannedRequest, call: Call, prepared: dict[int, Prepared], injected: Fault | None
     ) -> tuple[Reply[Answer], Failure | None]:
         adaptation, dropped = "", tuple[str, ...]()
@@ -465,7 +472,7 @@ class Traffic:
             self._prepared[key] = prepare_for(planned, apply_params(planned.chat, call), endpoint, call)
         return self._prepared[key]
 
-    def _refusal(self, caller: Caller, at: float) -> dict[str, Any]:
+    def _simulate_rejection(self, caller: Caller, at: float) -> dict[str, Any]:
         """Return the logged facts of a request that was rejected before any candidate was called."""
         rng, now = self._rng, datetime.fromtimestamp(at, UTC)
         need = RefusedNeed(who="This agent", meter=Meter.REQUESTS_PER_MINUTE, limit=120, left=0, need=1)
@@ -492,36 +499,36 @@ class Traffic:
         facts = {"outcome": outcome, "status": status, "error": error}
         if rng.random() < 0.05:
             facts = failure_facts(ValueError("made up"))
-        asked = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
-        return {**asked, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
+        model_facts = {} if outcome == "invalid_json" else {"asked_model": caller.names[0]}
+        return {**model_facts, **facts, "duration_ms": rng.lognormvariate(1.1, 0.5)}
 
     # Token counts and times.
 
-    def _usage(self, played: Played) -> Usage:
-        if played.answered is None:
+    def _usage(self, simulated: SimulatedRequest) -> Usage:
+        if simulated.answered is None:
             return Usage()
-        rng, (provider, model) = self._rng, played.answered
+        rng, (provider, model) = self._rng, simulated.answered
         if provider.startswith("ollama") and stable_hash(model) % 3 == 0:
             return Usage()
-        prompt = int(rng.lognormvariate(math.log(900), 1.0)) + (1400 if played.prepared else 0)
-        if played.facts["surface"].startswith("v1/"):
+        prompt = int(rng.lognormvariate(math.log(900), 1.0)) + (1400 if simulated.prepared else 0)
+        if simulated.facts["surface"].startswith("v1/"):
             return Usage(prompt, 0, prompt)
         completion = int(rng.lognormvariate(math.log(240), 0.9)) + 1
         counts: dict[str, int] = {}
         if rng.random() < 0.35:
             counts["cached_tokens"] = int(prompt * rng.uniform(0.3, 0.9))
-        if any(word in model for word in THINKS):
+        if any(word in model for word in REASONING_MODELS):
             counts["reasoning_tokens"] = int(completion * rng.uniform(0.5, 3))
             completion += counts["reasoning_tokens"]
         if "claude" in model and rng.random() < 0.2:
             counts["cache_write_tokens"] = int((prompt - counts.get("cached_tokens", 0)) * 0.5)
         return Usage(prompt, completion, prompt + completion, **counts)
 
-    def _details(self, played: Played, usage: Usage) -> dict[str, Any]:
-        if played.answered is None or played.facts["outcome"] != OK:
+    def _details(self, simulated: SimulatedRequest, usage: Usage) -> dict[str, Any]:
+        if simulated.answered is None or simulated.facts["outcome"] != OK:
             return {}
         reason = self._rng.choices(("stop", "tool_calls", "length", "content_filter"), (84, 11, 4, 1))[0]
-        model = played.answered[1]
+        model = simulated.answered[1]
         named = {"answered_model": f"{model}-2026-08-01"} if stable_hash(model) % 9 == 0 else {}
         return {"finish_reason": reason, "citations": 3 if "sonar" in model else 0, **named}
 
