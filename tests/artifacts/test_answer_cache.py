@@ -62,7 +62,7 @@ def test_cache_evicts_the_least_recently_used_result() -> None:
     assert (cache.used, huge.calls) == (used, 2)
 
 
-def test_empty_results_count_towards_the_size() -> None:
+def test_empty_results_count_towards_the_cache_size() -> None:
     """If entries had no overhead, cached failures could use unbounded memory."""
     cache = AnswerCache(max_bytes=10 * OVERHEAD)
     for number in range(100):
@@ -100,7 +100,7 @@ def test_concurrent_callers_share_one_extraction() -> None:
     assert process.calls == 1
 
 
-def test_cached_result_is_returned_without_reading_a_file_with_a_known_hash(tmp_path: Path) -> None:
+def test_result_of_a_known_hash_is_returned_without_reading_the_file(tmp_path: Path) -> None:
     document, image = tmp_path / "a.pdf", tmp_path / "a.bmp"
     document.write_bytes(pdf("Only once"))
     image.write_bytes(draw_picture("BMP"))

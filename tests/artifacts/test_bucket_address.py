@@ -31,19 +31,19 @@ SECRET = "hunter2hunter2"
         ),
     ],
 )
-def test_url_names_bucket_prefix_and_service(url: str, bucket: Bucket) -> None:
+def test_bucket_url_is_parsed_into_bucket_prefix_and_endpoint(url: str, bucket: Bucket) -> None:
     """By default, AWS uses virtual-hosted addressing and other endpoints use path-style addressing."""
     assert parse_bucket(url) == bucket
 
 
-def test_environment_names_the_endpoint_if_the_url_does_not() -> None:
+def test_endpoint_missing_in_the_url_is_read_from_the_environment() -> None:
     """`AWS_ENDPOINT_URL_S3` has precedence over `AWS_ENDPOINT_URL`, as in other programs."""
     both = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
     assert parse_bucket("s3://files", both).endpoint == "https://s3.example.com"
     assert parse_bucket("s3://files?endpoint_url=https://own.example.com", both).endpoint == "https://own.example.com"
 
 
-def test_virtual_host_address_begins_with_the_bucket() -> None:
+def test_virtual_host_style_puts_the_bucket_into_the_host_name() -> None:
     bucket = parse_bucket("s3://files/p?endpoint_url=https://s3.example.com:9000&style=virtual")
     assert bucket.base_url == "https://files.s3.example.com:9000"
     assert str(bucket) == "s3://files/p at https://s3.example.com:9000"
@@ -66,7 +66,7 @@ def test_url_without_a_bucket_is_rejected_without_repeating_its_secret(url: str)
     assert "\n" not in str(error.value)
 
 
-def test_program_ends_with_the_name_of_the_invalid_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_bucket_url_exits_with_the_variable_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ROUTING_ADMIN_ARTIFACTS_URL", f"s3://files?token={SECRET}")
     with pytest.raises(SystemExit, match="ROUTING_ADMIN_ARTIFACTS_URL names no bucket") as error:
         artifacts_bucket(environ.Env())

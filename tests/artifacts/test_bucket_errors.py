@@ -57,7 +57,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
     assert "ROUTING_ADMIN_ARTIFACTS_URL" in error.value.details
 
 
-def test_hanging_service_counts_as_an_outage_while_the_check_still_waits(
+def test_outage_begins_while_a_check_of_a_hanging_bucket_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The outage is counted from the start of the check, so that the alert is not late."""
@@ -104,7 +104,7 @@ def test_missing_credentials_are_reported(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_unresponsive_service_is_reported_with_its_address_for_operators_only(tmp_path: Path, call: str) -> None:
+def test_address_of_an_unresponsive_bucket_is_shown_to_operators_only(tmp_path: Path, call: str) -> None:
     store = store_at(replace(s3_server().new_prefix(), endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     with pytest.raises(StoreUnavailableError) as error:
         CALLS[call](store)
@@ -113,7 +113,7 @@ def test_unresponsive_service_is_reported_with_its_address_for_operators_only(tm
     assert "127.0.0.1" not in str(error.value)
 
 
-def test_calls_fail_immediately_after_calls_without_a_response(tmp_path: Path) -> None:
+def test_bucket_client_is_silent_after_repeated_calls_without_a_response(tmp_path: Path) -> None:
     bucket = s3_server().new_prefix()
     store = store_at(replace(bucket, endpoint=f"http://127.0.0.1:{free_port()}"), tmp_path)
     for _ in range(20):
@@ -125,7 +125,7 @@ def test_calls_fail_immediately_after_calls_without_a_response(tmp_path: Path) -
     assert not recovered.client.is_silent
 
 
-def test_large_upload_interrupted_by_an_outage_leaves_nothing(tmp_path: Path) -> None:
+def test_large_upload_interrupted_by_an_outage_leaves_no_objects(tmp_path: Path) -> None:
     bucket = s3_server().new_prefix()
     store = store_at(bucket, tmp_path)
     upload = store.begin_upload()

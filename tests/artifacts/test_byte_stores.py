@@ -65,7 +65,7 @@ def test_large_upload_is_one_object_named_by_its_hash(store: ByteStore) -> None:
 
 
 @pytest.mark.parametrize("block", [10, LARGE], ids=["small", "large"])
-def test_upload_over_the_limit_stops_reading_and_leaves_nothing(store: ByteStore, block: int) -> None:
+def test_upload_over_the_limit_stops_reading_and_leaves_no_files(store: ByteStore, block: int) -> None:
     read: list[int] = []
 
     def endless() -> Iterator[bytes]:
@@ -82,7 +82,7 @@ def test_upload_over_the_limit_stops_reading_and_leaves_nothing(store: ByteStore
 
 
 @pytest.mark.parametrize("size", [4, LARGE], ids=["small", "large"])
-def test_aborted_or_broken_upload_leaves_nothing(store: ByteStore, size: int) -> None:
+def test_aborted_or_failed_upload_leaves_no_files(store: ByteStore, size: int) -> None:
     before = s3_server().unfinished()
     with store.begin_upload() as upload:
         upload.write(bytes(size))
@@ -111,7 +111,7 @@ def test_upload_can_be_finished_only_once(store: ByteStore) -> None:
 
 @pytest.mark.requirement("ABR-8.1", "MCR-E4")
 @pytest.mark.parametrize("name", [MISSING, "../../etc/passwd", "", "A" * 64, "0" * 63, MISSING + "/x", MISSING + "\n"])
-def test_bytes_that_were_never_stored_are_missing_whatever_the_name(store: ByteStore, name: str) -> None:
+def test_unknown_hash_raises_missing_error_in_every_call(store: ByteStore, name: str) -> None:
     with pytest.raises(MissingError) as error:
         store.open_blocks(name)
     assert isinstance(error.value, UnreadableError)
@@ -165,7 +165,7 @@ def test_uploading_damaged_bytes_again_repairs_them(store: ByteStore) -> None:
     assert b"".join(store.open_blocks(stored.sha256)) == b"precious"
 
 
-def test_second_delete_finds_nothing(store: ByteStore) -> None:
+def test_second_delete_returns_false(store: ByteStore) -> None:
     stored = store.put([b"x" * (BLOCK + 1)])
     blocks = store.open_blocks(stored.sha256)
     first = next(blocks)
@@ -178,7 +178,7 @@ def test_second_delete_finds_nothing(store: ByteStore) -> None:
         store.open_blocks(stored.sha256)
 
 
-def test_random_access_returns_fewer_bytes_at_the_end(store: ByteStore) -> None:
+def test_random_access_past_the_end_returns_fewer_bytes(store: ByteStore) -> None:
     stored = store.put([b"0123456789"])
     with store.reader(stored.sha256) as read_at:
         assert (read_at(2, 3), read_at(8, 5), read_at(50, 5), read_at(-4, 2)) == (b"234", b"89", b"", b"01")
@@ -207,7 +207,7 @@ def test_local_copy_is_removed_when_it_is_closed(store: ByteStore, tmp_path: Pat
     assert after == [path for path in before if path.is_file()]
 
 
-def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> None:
+def test_hash_listing_can_exclude_recently_stored_files(store: ByteStore) -> None:
     stored = store.put([b"x"])
     assert list(store.digests()) == [stored.sha256]
     assert list(store.digests(before=1.0)) == []
@@ -216,7 +216,7 @@ def test_hashes_can_be_listed_without_recently_stored_ones(store: ByteStore) -> 
     store.check()
 
 
-def test_every_error_says_what_to_do_and_names_no_path() -> None:
+def test_store_error_messages_are_actionable_and_contain_no_path() -> None:
     full = (StorageFullError(), StorageFullError(9, 7), StorageFullError(9, 7, "reader"))
     errors = (TooLargeError(5), *full, MissingError(MISSING), CorruptError(MISSING), StoreUnavailableError("x"))
     for error in errors:
@@ -233,5 +233,5 @@ def test_every_error_says_what_to_do_and_names_no_path() -> None:
         (StorageFullError(9, 7, "reader"), "The agent reader has used 7 of the 9 bytes"),
     ],
 )
-def test_error_says_whether_the_disk_or_which_quota_is_full(error: StorageFullError, words: str) -> None:
+def test_storage_full_error_names_the_disk_or_the_exceeded_quota(error: StorageFullError, words: str) -> None:
     assert words in str(error)

@@ -14,7 +14,7 @@ class Clock:
         return self.now
 
 
-def test_unresponsive_store_gets_few_calls_until_it_responds() -> None:
+def test_unresponsive_store_gets_few_concurrent_calls_until_it_responds() -> None:
     clock = Clock()
     slots = CallSlots(clock)
     assert all(slots.acquire() for _ in range(MAX_UNRESPONSIVE_CALLS))

@@ -110,7 +110,7 @@ ARTIFACTS = {"TXT": TXT, "PNG": PNG, "MP3": MP3, "MP4": MP4, "PDF": PDF, "BIN": 
     "ABR-2.1", "ABR-2.2", "ABR-2.3", "ABR-2.4", "ABR-3.1", "ABR-3.4", "ABR-4.1", "ABR-4.2", "ABR-5.1", "ABR-8.4"
 )
 @pytest.mark.parametrize("row", [line.split() for line in TABLE.strip().splitlines()[1:]], ids=" ".join)
-def test_kind_and_service_decide_the_route(row: list[str]) -> None:
+def test_route_depends_on_artifact_kind_and_service(row: list[str]) -> None:
     """A service that is unknown or whose capabilities cannot be read counts as text-only."""
     name, service, content_type, routing = row
     result = ROUTER.route_content(ARTIFACTS[name], service)
@@ -118,7 +118,7 @@ def test_kind_and_service_decide_the_route(row: list[str]) -> None:
 
 
 @pytest.mark.requirement("ABR-3.2", "ABR-3.3", "ABR-7.1", "ABR-7.2", "ABR-7.3")
-def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
+def test_image_for_a_vision_model_becomes_a_data_url() -> None:
     assert ROUTER.route_content(PNG, "text+vision").as_json() == {
         "contentType": "image",
         "routing": "image_url",
@@ -138,7 +138,7 @@ def test_image_for_a_vision_model_is_a_data_url_with_its_type() -> None:
 
 
 @pytest.mark.requirement("ABR-7.4", "ABR-4.1")
-def test_document_for_a_file_model_is_a_file_object() -> None:
+def test_document_for_a_file_model_becomes_a_file_object() -> None:
     """An artifact without a file name is named by its id."""
     result = ROUTER.route_content(PDF, "text+file").as_json()
     assert result["file"] == {
@@ -169,7 +169,7 @@ def test_text_is_returned_unchanged_with_its_metadata() -> None:
     assert set(result) == {"contentType", "routing", "content", "metadata"}
 
 
-def test_pages_of_a_long_text_add_up_to_it() -> None:
+def test_pages_of_a_long_text_join_to_the_whole_text() -> None:
     whole = "".join(chr(0x4E00 + index % 500) for index in range(50_000))
     first = ROUTER.route_content(text_artifact(whole), "text", language="en")
     assert first.metadata["totalChars"] == 50_000
@@ -202,7 +202,7 @@ def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
     ("service", "warnings"),
     [("text", ()), ("not-configured", ("unknown_service",)), ("down", ("capabilities_unknown",))],
 )
-def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[str, ...]) -> None:
+def test_unknown_or_failing_service_adds_a_warning(service: str, warnings: tuple[str, ...]) -> None:
     result = ROUTER.route_content(PNG, service)
     assert result.warnings == warnings
     assert result.as_json().get("warnings", []) == list(warnings)
@@ -212,7 +212,7 @@ def test_unknown_or_failing_service_is_a_warning(service: str, warnings: tuple[s
 @pytest.mark.parametrize("reason", ["artifact_missing", "artifact_corrupt"])
 @pytest.mark.parametrize("artifact", [PNG, PDF, TXT], ids=["image", "document", "text"])
 @pytest.mark.parametrize("known", [True, False], ids=["known beforehand", "found out while reading"])
-def test_unreadable_bytes_are_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
+def test_unreadable_bytes_add_a_warning(reason: str, artifact: StoredArtifact, known: bool) -> None:
     broken = replace(artifact, unreadable=reason) if known else replace(artifact, content=UnreadableContent(reason))
     result = ROUTER.route_content(broken, "text+vision+file", language="zh").as_json()
     assert (result["routing"], result["warnings"]) == ("text", [reason])
@@ -248,7 +248,7 @@ def test_without_metadata_the_detected_type_is_used() -> None:
 
 
 @pytest.mark.requirement("ABR-8.3")
-def test_failing_detector_leads_to_a_description() -> None:
+def test_artifact_is_described_if_the_type_detector_fails() -> None:
     def failing(error: Exception) -> ArtifactContentRouter:
         def detect(_: StoredArtifact) -> str | None:
             raise error
@@ -289,15 +289,14 @@ BINARY = st.builds(
 
 @pytest.mark.requirement("ABR-P1", "ABR-INV2")
 @given(content=st.text(), service=SERVICES)
-def test_any_text_equals_the_content(content: str, service: str) -> None:
-    """For any text and any service, the routing is `text` and the content is the unchanged string."""
+def test_any_text_artifact_is_routed_as_its_unchanged_text(content: str, service: str) -> None:
     result = ROUTER.route_content(text_artifact(content), service)
     assert (result.content_type, result.routing, result.content) == ("text", "text", content)
 
 
 @pytest.mark.requirement("ABR-P2", "ABR-INV1", "ABR-6.1", "ABR-6.3")
 @given(artifact=BINARY, data=st.binary(min_size=16, max_size=100), service=SERVICES)
-def test_description_contains_no_data_of_its_file(artifact: StoredArtifact, data: bytes, service: str) -> None:
+def test_description_contains_no_file_data(artifact: StoredArtifact, data: bytes, service: str) -> None:
     result = ROUTER.route_content(replace(artifact, content=InMemory(data, artifact.kind), size=len(data)), service)
     if result.routing != "text":
         return
@@ -310,7 +309,9 @@ def test_description_contains_no_data_of_its_file(artifact: StoredArtifact, data
 
 @pytest.mark.requirement("ABR-INV4", "ABR-INV5", "ABR-7.1", "ABR-7.2")
 @given(artifact=BINARY, service=SERVICES, broken=st.sampled_from([None, "artifact_missing", "artifact_corrupt"]))
-def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: str, broken: str | None) -> None:
+def test_every_result_has_exactly_one_content_field_of_its_type(
+    artifact: StoredArtifact, service: str, broken: str | None
+) -> None:
     result = ROUTER.route_content(replace(artifact, unreadable=broken), service).as_json()
     assert result["contentType"] in ("image", "binary")
     field = {"text": "content", "image_url": "imageUrl", "file": "file"}[result["routing"]]
@@ -321,7 +322,7 @@ def test_every_result_is_complete_and_typed(artifact: StoredArtifact, service: s
 
 @pytest.mark.requirement("ABR-INV3")
 @given(first=BINARY, second=BINARY, service=SERVICES)
-def test_name_size_and_bytes_do_not_affect_the_route(
+def test_route_does_not_depend_on_filename_size_or_bytes(
     first: StoredArtifact, second: StoredArtifact, service: str
 ) -> None:
     if ROUTER.detect_binary_type(first) is ROUTER.detect_binary_type(second):

@@ -25,7 +25,7 @@ IMAGES = {sample.mime: sample for sample in WRITTEN_IMAGES}
 
 
 @pytest.mark.parametrize("sample", IMAGES.values(), ids=lambda sample: sample.name)
-def test_image_is_converted_exactly_if_its_type_is_convertible(sample: Sample, write_file) -> None:
+def test_image_is_converted_if_and_only_if_its_type_is_in_the_table(sample: Sample, write_file) -> None:
     if sample.mime in ("image/heic", "image/heif") and find_spec("pi_heif") is None:
         pytest.skip("HEIC needs the extra")
     converted = convert_image(write_file(sample.data), ConvertTo(("image/png",)))

@@ -51,7 +51,7 @@ def detect(data: bytes, declared: str | None = None, filename: str | None = None
 
 @pytest.mark.requirement("ABR-1.1", "ABR-1.2", "ABR-1.3")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_sample_has_its_type_kind_and_encoding(sample: Sample) -> None:
+def test_sample_is_detected_with_its_type_kind_and_encoding(sample: Sample) -> None:
     detection = detect(sample.data, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.encoding) == (sample.mime, sample.kind, sample.encoding)
     assert detection.is_binary is sample.is_binary
@@ -166,7 +166,7 @@ def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
 
 
-def test_brand_of_videos_overrules_a_declared_audio_type() -> None:
+def test_video_brand_overrides_a_declared_audio_type() -> None:
     """Registries list `.3g2` as audio, but KDDI's brand marks videos recorded by its phones."""
     detection = detect(iso_media(b"KDDI"), "audio/3gpp2", "a.3g2")
     assert (detection.mime_type, detection.mismatch) == ("video/3gpp2", True)
@@ -226,13 +226,13 @@ def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise(
 
 
 @pytest.mark.parametrize("contents", [b"words", b"CHNK", b"", b"CHNKWKX" + bytes(5000)])
-def test_compound_file_with_a_contents_stream_may_be_of_another_program(contents: bytes) -> None:
+def test_contents_stream_alone_does_not_identify_a_works_document(contents: bytes) -> None:
     """Works is not the only program that writes a stream named `CONTENTS`."""
     assert BARE_DETECTOR.detect(build_compound_file({"CONTENTS": contents})).mime_type == "application/x-ole-storage"
 
 
 @given(st.binary(max_size=64), st.integers(0, 2000))
-def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes, position: int) -> None:
+def test_damaged_works_file_causes_no_detection_error(garbage: bytes, position: int) -> None:
     whole = build_compound_file({"A": bytes(700), "CONTENTS": b"CHNKWKS \4\0\10\0"})
     damaged = whole[:position] + garbage + whole[position + len(garbage) :]
     with expect_no_internal_error():
@@ -240,7 +240,7 @@ def test_damaged_compound_file_of_works_is_read_without_an_error(garbage: bytes,
         BARE_DETECTOR.detect(damaged)
 
 
-def test_shared_extension_is_no_mismatch_but_a_declared_type_is() -> None:
+def test_shared_extension_is_not_a_mismatch_but_a_wrong_declared_type_is() -> None:
     """Both Kingsoft Office and Works write `.wps`, and both Windows patches and Paint images use `.msp`."""
     works = next(sample.data for sample in SAMPLES if sample.name == "letter 4.wps")
     assert (detect(works, None, "a.wps").mime_type, detect(works, None, "a.wps").mismatch) == (WORKS, False)
@@ -278,7 +278,7 @@ def test_valid_text_overrides_a_declared_media_archive_or_office_type(declared: 
         ("index.php", "text/html"),
     ],
 )
-def test_template_declared_as_html_is_source(name: str, mime_type: str) -> None:
+def test_template_declared_as_html_has_the_type_of_its_extension(name: str, mime_type: str) -> None:
     """Uploaders declare `text/html` for any markup, so the file name takes precedence."""
     page = b"<!doctype html><html><body><p>{{ name }}</p></body></html>"
     detection = detect(page, "text/html", name)
@@ -360,7 +360,7 @@ def test_svg_is_text_and_rtf_is_a_document() -> None:
         (b"{\\rtf", Kind.TEXT),
     ],
 )
-def test_rtf_begins_with_its_version_a_control_word_or_nothing(data: bytes, kind: Kind) -> None:
+def test_rtf_signature_must_be_followed_by_a_version_control_word_or_brace(data: bytes, kind: Kind) -> None:
     assert detect(data).kind is kind
 
 
@@ -426,7 +426,7 @@ def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[
 
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
-def test_zip_with_its_own_index_xml_is_a_zip(data: bytes) -> None:
+def test_zip_with_an_unrelated_index_xml_is_a_zip(data: bytes) -> None:
     """The root element of an Apple document is in one of Apple's XML namespaces."""
     assert BARE_DETECTOR.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
@@ -457,8 +457,7 @@ def test_template_and_slide_show_keep_their_declared_types(subtype: str) -> None
         ("macro.pptm", "application/vnd.ms-powerpoint.slideshow.macroenabled.12"),
     ],
 )
-def test_package_that_allows_macros_may_have_none(name: str, declared: str) -> None:
-    """The declared type allows macros but does not require them."""
+def test_macro_enabled_type_without_macros_is_not_a_mismatch(name: str, declared: str) -> None:
     data = next(sample.data for sample in SAMPLES if sample.name == name)
     assert (detect(data, declared).mime_type, detect(data, declared).mismatch) == (declared, False)
 
@@ -474,14 +473,14 @@ def test_unexpected_macros_are_a_mismatch() -> None:
 @pytest.mark.parametrize(
     "first", [b"\x01vorbis" + bytes(23), b"fishead\0" + bytes(56), b"OpusHead\x01\x01" + bytes(200)]
 )
-def test_ogg_is_a_video_if_any_of_its_streams_is(first: bytes) -> None:
+def test_ogg_file_with_a_video_stream_is_a_video(first: bytes) -> None:
     video = ogg(b"\x80theora\x03\x02\x01" + bytes(32))
     assert detect(ogg(first) + video).mime_type == "video/ogg"
     assert detect(ogg(first) * 2).mime_type == "audio/ogg"
 
 
 @pytest.mark.parametrize("end", [b"", b"\xff", b"\x00\xdb", b"\xff\x10"])
-def test_jpeg_whose_first_segment_is_followed_by_no_marker_is_not_detected(end: bytes) -> None:
+def test_jpeg_without_a_marker_after_the_first_segment_is_not_detected(end: bytes) -> None:
     start = b"\xff\xd8\xff\xe0\x00\x04ab"
     assert detect(start + b"\xff\xdb").mime_type == "image/jpeg"
     assert detect(start + end).mime_type != "image/jpeg"
@@ -495,7 +494,7 @@ def test_jpeg_ls_is_not_detected_as_jpeg() -> None:
     assert detect(draw_picture("JPEG")).mime_type == "image/jpeg"
 
 
-def test_audio_in_a_container_named_as_video_is_no_mismatch() -> None:
+def test_audio_in_a_file_named_as_video_is_not_a_mismatch() -> None:
     """Audio in a video container is a mismatch only if it is declared as video."""
     sound = iso_media(b"isom", b"soun")
     assert (detect(sound, None, "a.mp4").mime_type, detect(sound, None, "a.mp4").mismatch) == ("audio/mp4", False)
@@ -516,7 +515,7 @@ def test_preferred_language_decides_between_two_valid_encodings() -> None:
     assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
 
 
-def test_text_is_judged_by_the_whole_file() -> None:
+def test_text_detection_examines_the_whole_file() -> None:
     """The whole text is examined.
 
     NULs and invalid bytes make a file binary even far after its head, and Chinese text there determines the encoding.
@@ -534,7 +533,7 @@ def test_text_is_judged_by_the_whole_file() -> None:
     assert detect_whole(plain + ZH.encode()).encoding == "utf-8"
 
 
-def test_head_that_ends_inside_a_character_is_valid() -> None:
+def test_encoding_is_detected_if_the_head_ends_inside_a_character() -> None:
     """Only the head of the file is passed to the detector."""
     data = ("x" + ZH * 3).encode("gbk")
     for length in (100, 101, 102, 103):
@@ -548,7 +547,7 @@ def test_empty_file_is_text(declared: str | None) -> None:
     assert detect(b"", "image/png").kind is Kind.IMAGE
 
 
-def test_evidence_is_json_with_a_sentence_per_step() -> None:
+def test_evidence_is_json_with_an_explanation_per_step() -> None:
     rows = json.loads(json.dumps(detect(pdf("x"), "image/png", "a.png").evidence_json()))
     assert [(row["step"], row["says"]) for row in rows] == [
         ("declared", "image/png"),
@@ -569,13 +568,13 @@ def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
     assert {record.exc_info[0] for record in faults if record.exc_info} == {RuntimeError}
 
 
-def test_failing_guesser_does_not_affect_decoding_trials() -> None:
+def test_text_is_decoded_if_the_encoding_guesser_fails() -> None:
     detection = FAILING.detect(ZH.encode("gb18030"))
     assert (detection.kind, detection.encoding) == (Kind.TEXT, "gb18030")
     assert "failed" not in [item.reason for item in detection.evidence]
 
 
 @pytest.mark.requirement("ABR-1.2")
-def test_binary_type_is_one_of_five() -> None:
+def test_detected_binary_types_are_the_five_non_text_kinds() -> None:
     kinds = {DETECT.detect_binary_type(sample.data, None, sample.name) for sample in SAMPLES}
     assert kinds == set(Kind) - {Kind.TEXT}

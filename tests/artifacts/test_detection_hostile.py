@@ -83,7 +83,7 @@ def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
     st.one_of(st.none(), st.text(max_size=20), st.sampled_from(ENCODINGS)),
 )
 @pytest.mark.requirement("ABR-8.3")
-def test_detection_never_raises_and_is_complete(
+def test_detection_of_any_bytes_returns_a_consistent_result(
     data: bytes, declared: str | None, name: str | None, encoding: str | None
 ) -> None:
     """The test also fails for an internal error that detection logs instead of raising."""
@@ -112,7 +112,7 @@ def test_damaged_or_truncated_sample_is_still_detected(sample, position: int, by
 
 @given(st.binary(min_size=20, max_size=400), st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp"]))
 @pytest.mark.requirement("ABR-P3")
-def test_unsigned_binary_keeps_its_declared_image_type(data: bytes, declared: str) -> None:
+def test_binary_without_a_signature_keeps_its_declared_image_type(data: bytes, declared: str) -> None:
     alone = DETECT.detect(data)
     if alone.kind is Kind.TEXT or any(item.reason == "signature" for item in alone.evidence):
         return
@@ -129,7 +129,7 @@ def test_failing_reader_does_not_fail_the_upload() -> None:
     assert "failed" in [item.reason for item in detection.evidence]
 
 
-def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> None:
+def test_internal_detection_error_is_logged_and_does_not_fail_the_upload() -> None:
     """The declared type is kept. Other tests use `expect_no_internal_error` to fail on such an error."""
 
     def raise_type_error(offset: int, length: int) -> bytes:
@@ -143,7 +143,7 @@ def test_internal_error_is_logged_with_its_traceback_and_fails_no_upload() -> No
         BinaryDetector().detect(docx("x")[:64], 5000, "application/msword", read_at=raise_type_error)
 
 
-def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
+def test_libmagic_is_used_only_for_unknown_binary_data() -> None:
     assert describe_sniffer().startswith(("libmagic", "pylibmagic", "none"))
     heads: list[bytes] = []
     counting = BinaryDetector(lambda head: heads.append(head))
@@ -156,7 +156,7 @@ def test_libmagic_is_named_and_used_only_for_unknown_binary() -> None:
 
 
 @pytest.mark.parametrize("end", [4, 5, 6, 26, 27])
-def test_ogg_file_that_ends_within_a_page_header_is_read_up_to_it(end: int) -> None:
+def test_ogg_file_truncated_within_a_page_header_is_detected(end: int) -> None:
     page = b"OggS\0\2" + bytes(20) + b"\1\x13\x01vorbis" + bytes(12)
     data = page + page[:end]
     assert ogg_type(lambda at, size: data[at : at + size], len(data)) == "audio/ogg"

@@ -60,7 +60,7 @@ def test_text_is_not_cached_on_disk(scan: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_stored", [True, False])
-def test_targets_share_pages_that_reach_none_of_their_limits(scan: Path, tmp_path: Path, is_stored: bool) -> None:
+def test_targets_share_rendered_pages_below_their_size_limits(scan: Path, tmp_path: Path, is_stored: bool) -> None:
     """All models that accept a page of 556 pixels get the same image."""
     stored = StoredResults(tmp_path / "pages") if is_stored else None
     drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored))
@@ -76,7 +76,7 @@ def test_targets_share_pages_that_reach_none_of_their_limits(scan: Path, tmp_pat
     assert draw_pages(scan, ConvertTo(("image/jpeg",), None, 200), cache_key=SHA256, stored=stored) is None
 
 
-def test_pages_are_drawn_by_several_processes_as_by_one(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_rendered_in_batches_equal_pages_rendered_at_once(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = draw_pages(scan, JPEG)
     monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 2)
     parts = draw_pages(scan, JPEG)
@@ -86,7 +86,7 @@ def test_pages_are_drawn_by_several_processes_as_by_one(scan: Path, monkeypatch:
     assert (list(parts.images), parts.total) == ([1, 2, 3], 3)
 
 
-def test_pages_that_exceed_the_size_of_all_images_are_omitted(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_over_the_total_image_size_are_omitted(scan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, _ = (len(picture) for picture in pictures(draw_pages(scan, JPEG)))
     monkeypatch.setattr(drawing, "PAGES_AT_ONCE", 1)
     monkeypatch.setattr(drawing, "MAX_IMAGE_BYTES", first + second)

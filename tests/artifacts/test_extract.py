@@ -82,13 +82,13 @@ def test_long_text_is_truncated_with_a_note(write_file) -> None:
 
 
 @pytest.mark.parametrize("mime", ["image/png", "application/x-7z-compressed", "application/vnd.visio"])
-def test_type_without_a_reader_has_no_text(write_file, mime: str) -> None:
+def test_unsupported_type_has_no_text(write_file, mime: str) -> None:
     assert extract_text(write_file(b"x"), mime) is None
     assert not can_extract(mime)
 
 
 @pytest.mark.parametrize("name", ["TIFF", "BMP", "AVIF", "GIF", "PNG", "JPEG", "WEBP"])
-def test_image_is_converted_for_a_model(write_file, name: str) -> None:
+def test_image_is_converted_to_an_accepted_type_and_size(write_file, name: str) -> None:
     converted = convert_image(
         write_file(draw_picture(name, (300, 200))), ConvertTo(("image/png", "image/jpeg"), None, 100)
     )
@@ -122,7 +122,7 @@ def test_thumbnail_is_a_small_png(write_file) -> None:
     assert thumbnail(write_file(b"no image")) is None
 
 
-def test_facts_are_measured(write_file) -> None:
+def test_pages_duration_dimensions_and_encryption_are_measured(write_file) -> None:
     assert facts(write_file(pdf("a", "b")), "application/pdf") == Facts(pages=2, encrypted=False)
     assert facts(write_file(wav(1.5)), "audio/wav") == Facts(seconds=1.5)
     assert facts(write_file(mp3(50)), "audio/mpeg").seconds == pytest.approx(1.306, abs=0.1)
@@ -198,23 +198,23 @@ def test_bomb_or_damaged_file_yields_none_within_seconds(
     assert time.monotonic() - began < 20
 
 
-def test_image_with_gigapixels_is_neither_converted_nor_given_a_thumbnail(write_file) -> None:
+def test_gigapixel_image_has_no_conversion_and_no_thumbnail(write_file) -> None:
     assert convert_image(write_file(pixel_bomb()), ConvertTo(("image/png",))) is None
     assert thumbnail(write_file(pixel_bomb())) is None
 
 
-def test_process_that_takes_too_long_is_stopped(write_file) -> None:
+def test_extraction_process_is_stopped_at_its_timeout(write_file) -> None:
     result = run(write_file(pdf("x")), "text", {"reader": "pdf", "max_chars": 9}, max_output=99, timeout=0.01)
     assert (result.reason, result.payload) == ("timeout", b"")
 
 
-def test_output_over_the_limit_is_rejected(write_file) -> None:
+def test_extraction_output_over_the_limit_is_rejected(write_file) -> None:
     """The parent process reads no more output than the limit allows."""
     result = run(write_file(docx("x" * 5000)), "text", {"reader": "docx", "max_chars": 9000}, max_output=100)
     assert (result.reason, result.payload) == ("too_large", b"")
 
 
-def test_missing_file_or_unknown_operation_raises_nothing(tmp_path: Path, write_file) -> None:
+def test_missing_file_or_unknown_operation_is_reported_as_failed(tmp_path: Path, write_file) -> None:
     assert run(tmp_path / "none", "text", {}, max_output=100).reason == "failed"
     assert run(write_file(b"x"), "dance", {}, max_output=100).reason == "failed"
     assert facts(tmp_path / "none", "application/pdf").reason == "failed"
@@ -241,7 +241,7 @@ assert "django" not in sys.modules
 """
 
 
-def test_process_cannot_write_connect_start_programs_or_use_all_memory(tmp_path: Path) -> None:
+def test_sandboxed_process_cannot_write_connect_start_programs_or_use_all_memory(tmp_path: Path) -> None:
     """The restrictions are tested in a process that has applied them to itself."""
     code = CONFINED.format(root=str(ROOT))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)

@@ -44,7 +44,7 @@ def test_gbk_names_in_a_zip_are_recognized(read) -> None:
     assert "- AAAA季度工作计划与总结报告.txt (0 bytes, " in read(data, ZIP).text
 
 
-def test_tar_is_listed_whether_it_is_compressed_or_not(read) -> None:
+def test_tar_is_listed_with_or_without_compression(read) -> None:
     tar = build_tar("notes/a.txt", b"hello")
     listing = "[archive]\n- notes/a.txt (5 bytes, 1970-01-01)"
     assert read(tar, TAR) == Text(listing, "tar")
@@ -60,7 +60,7 @@ def many_entries() -> bytes:
     return buffer.getvalue()
 
 
-def test_listing_ends_with_a_note_after_5000_names(read) -> None:
+def test_archive_listing_is_truncated_with_a_note_after_5000_names(read) -> None:
     extracted = read(many_entries(), ZIP)
     assert extracted.text.startswith("[archive: 6000 entries,")
     assert extracted.text.endswith("(the first 5000 of more)")
@@ -94,7 +94,7 @@ class CountingFile(io.BytesIO):
         return super().read(size)
 
 
-def test_entry_larger_than_its_file_takes_few_reads() -> None:
+def test_tar_entry_with_a_huge_declared_size_causes_few_reads() -> None:
     """A file of a few kilobytes may declare an entry of a terabyte."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40

@@ -53,13 +53,13 @@ def test_frames_of_an_animation_are_spread_over_its_length(write_file, name: str
 
 
 @pytest.mark.parametrize(("name", "count"), [("TIFF", 3), ("GIF", 12), ("PNG", 1), ("TIFF", 1)])
-def test_converted_image_has_the_number_of_frames_in_its_file(write_file, name: str, count: int) -> None:
+def test_conversion_reports_the_frame_count_of_the_file(write_file, name: str, count: int) -> None:
     converted = convert_image(write_file(build_frames(name, count)), PNG)
     assert converted is not None
     assert converted.frames == count
 
 
-def test_smaller_copies_in_a_tiff_are_not_pages(write_file) -> None:
+def test_reduced_copies_in_a_tiff_are_not_counted_as_pages(write_file) -> None:
     smaller = TiffImagePlugin.ImageFileDirectory_v2()
     smaller[254] = 1
     data = io.BytesIO()

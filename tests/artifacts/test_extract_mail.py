@@ -36,7 +36,7 @@ def test_mail_has_headers_body_and_a_list_of_attachments(read) -> None:
     assert read(bytes(message), EML) == Text(f"{HEAD}\n\nHello\n\n[attachments]\n{listed}\n\n{inner}", "eml")
 
 
-def test_mail_with_html_only_is_read_without_markup(read) -> None:
+def test_html_only_mail_is_read_without_markup(read) -> None:
     message = mail()
     message.set_content("<style>p{}</style><p>Hi <b>you</b></p>", subtype="html")
     assert read(bytes(message), EML).text.endswith("\n\nHi you")
@@ -48,7 +48,7 @@ def test_mail_is_decoded_by_its_declared_charset_or_by_detection(read) -> None:
         assert read(head.encode() + "今日".encode(charset), EML).text == "Subject: x\n\n今日"
 
 
-def test_saved_page_is_read_like_a_mail(read) -> None:
+def test_saved_web_page_is_read_like_mail(read) -> None:
     expected = "Subject: A page\n\nCafé\n\n[attachments]\n1. unnamed (image/png, 8 bytes)"
     assert read(MHT, MHTML) == Text(expected, "mht")
 
@@ -98,6 +98,6 @@ def test_file_that_is_not_mail_yields_none(read, data: bytes, mime: str) -> None
     assert read(data, mime) is None
 
 
-def test_circular_chain_of_sectors_ends(read) -> None:
+def test_circular_sector_chain_does_not_loop_forever(read) -> None:
     extracted = read(bytes(LOOP), MSG)
     assert extracted is None or len(extracted.text) < 10_000

@@ -37,7 +37,7 @@ STYLES = (
 )
 
 
-def test_headings_have_their_level(read) -> None:
+def test_headings_are_marked_with_their_level(read) -> None:
     """In Chinese versions of Word, the heading style's id is `1`."""
     body = (
         paragraph("One", '<w:pStyle w:val="1"/>')
@@ -83,7 +83,7 @@ def talk() -> bytes:
     )
 
 
-def test_slides_are_in_the_order_of_the_presentation_with_notes(read) -> None:
+def test_slides_and_notes_are_in_presentation_order(read) -> None:
     expected = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
     assert read(talk(), PPTX) == Text(expected, "pptx")
 

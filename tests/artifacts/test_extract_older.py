@@ -24,7 +24,7 @@ def test_rtf_code_pages_and_unicode_escapes_are_decoded(read) -> None:
     assert read(RICH, RTF) == Text("Café\t—done\n你好\n[link](x)\n😀 {braces}", "rtf")
 
 
-def test_word_document_before_2007_is_read_by_its_pieces(read) -> None:
+def test_word_97_document_is_read_by_its_piece_table(read) -> None:
     """A Word 97 document consists of pieces with one or two bytes per character."""
     link = "\x13HYPERLINK x\x14link\x15, \x13IF \x13PAGE\x141\x15 = 1\x14yes\x15"
     text = f"标题\rsee {link} caf\xe9\ra\x07b\x07\r"

@@ -68,7 +68,7 @@ def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> Non
     assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((150, 200), color, False)
 
 
-def test_scan_whose_pdf_changes_its_colors_is_rendered_with_the_change(draw) -> None:
+def test_color_inversion_by_the_pdf_is_applied_to_a_scanned_page(draw) -> None:
     """A PDF's dictionaries can invert a JPEG's colors, which the JPEG itself does not show."""
     image, data = fine_scan()
     inverted = data.replace(b"/BitsPerComponent", b"/Decode [1 0 1 0 1 0] /BitsPerComponent")
@@ -76,7 +76,7 @@ def test_scan_whose_pdf_changes_its_colors_is_rendered_with_the_change(draw) -> 
     assert not differ_visibly(drawn, ImageChops.invert(image))
 
 
-def test_text_is_drawn_dark_on_white(draw) -> None:
+def test_text_is_rendered_dark_on_white(draw) -> None:
     image = open_image(draw(pdf("Hello"), ConvertTo(("image/png",))).images[1]).convert("L")
     assert (image.getextrema()[0] < 80, image.getpixel((0, 0))) == (True, 255)
 

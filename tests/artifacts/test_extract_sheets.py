@@ -27,7 +27,7 @@ def read(tmp_path: Path):
     return read
 
 
-def test_date_is_not_a_serial_number(read) -> None:
+def test_date_cells_are_extracted_as_dates_not_serial_numbers(read) -> None:
     """A cell's style determines whether its number is a date, a date with time, or a duration."""
     # Each cell has a style and a value. Day 46348 in Excel's calendar is 22 November 2026.
     cells = ((1, "46348"), (2, "46348.5"), (3, "1.25"), (0, "2"), (0, "0.1"))
@@ -45,7 +45,7 @@ def test_xls_and_xlsb_are_read(read) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-def test_sheets_of_excel_2_to_4_have_their_displayed_text(read, version: int) -> None:
+def test_excel_2_to_4_cells_are_extracted_as_displayed(read, version: int) -> None:
     assert BinaryDetector().detect(bare_xls(version)).mime_type == XLS
     assert read(bare_xls(version), XLS) == Text("hello\t12.5%\t\t#DIV/0!\nTRUE\tsum", "xls")
 
@@ -55,7 +55,7 @@ def test_truncated_old_sheet_has_a_note_after_its_rows(read) -> None:
     assert read(bare_xls(2) + note, XLS).text.endswith("sum\n[this sheet could not be read to its end]")
 
 
-def test_opendocument_cells_have_their_displayed_text(read) -> None:
+def test_opendocument_cells_are_extracted_as_displayed(read) -> None:
     """Repeated cells are repeated, so that columns remain aligned."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
@@ -95,7 +95,7 @@ def test_hostile_workbook_yields_none(read, data: bytes, mime: str) -> None:
     assert read(data, mime) is None
 
 
-def test_distant_cell_is_named_without_billions_of_empty_cells(read) -> None:
+def test_distant_cell_is_listed_by_address_without_empty_cells(read) -> None:
     assert read(xlsx_from_rows(FAR), XLSX).text == "[sheet: S]\n1\nXFD1048576: 2"
 
 

@@ -44,14 +44,14 @@ class FullDisk(FileStore):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def test_disk_that_is_full_at_the_rename_causes_an_error_without_leftovers(tmp_path: Path) -> None:
+def test_full_disk_at_rename_raises_an_error_and_leaves_no_files(tmp_path: Path) -> None:
     store = FullDisk(tmp_path)
     with pytest.raises(StorageFullError):
         store.put([b"x"])
     assert list_files(store) == []
 
 
-def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
+def test_disk_that_fills_during_a_write_raises_an_error(tmp_path: Path) -> None:
     """The test simulates a full disk by limiting files to ten bytes."""
     store = FileStore(tmp_path)
     upload, (soft, hard) = store.begin_upload(), resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -64,7 +64,7 @@ def test_disk_that_fills_while_writing_is_an_error(tmp_path: Path) -> None:
     assert list_files(store) == []
 
 
-def test_damage_that_keeps_size_and_time_is_detected(store: FileStore) -> None:
+def test_damage_that_preserves_size_and_modification_time_is_detected(store: FileStore) -> None:
     """Even if a damaged file's modification time is restored, its inode's change time differs."""
     stored = store.put([b"precious"])
     list(store.open_blocks(stored.sha256))
@@ -105,7 +105,7 @@ def test_only_stale_temporary_files_are_swept(store: FileStore) -> None:
     stale.abort()
 
 
-def test_24_mib_are_stored_and_read_in_less_than_2_mib_of_memory(store: FileStore) -> None:
+def test_24_mib_file_is_streamed_with_less_than_2_mib_of_memory(store: FileStore) -> None:
     block = bytes(BLOCK)
     tracemalloc.start()
     stored = store.put(block for _ in range(96))

@@ -16,7 +16,7 @@ HOSTILE_NAMES = st.text(st.one_of(st.characters(), st.sampled_from('./\\ \0\r\n"
 
 
 @given(HOSTILE_NAMES)
-def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
+def test_cleaned_filename_is_safe_and_cleaning_is_idempotent(raw: str) -> None:
     """Only known dotfiles may keep their leading dot."""
     name = clean_filename(raw)
     assert clean_filename(name) == name
@@ -50,11 +50,11 @@ def test_cleaned_name_is_harmless_and_cleaning_is_idempotent(raw: str) -> None:
         (None, ""),
     ],
 )
-def test_name_is_cleaned_as_listed(raw: str | None, name: str) -> None:
+def test_filename_is_cleaned(raw: str | None, name: str) -> None:
     assert clean_filename(raw) == name
 
 
-def test_long_name_is_cut_at_a_character_and_has_its_extension() -> None:
+def test_long_filename_is_truncated_between_characters_and_keeps_its_extension() -> None:
     name = clean_filename("报" * 200 + ".pdf")
     assert name.endswith("报.pdf")
     assert len(name.encode()) in (253, 254, 255)
@@ -62,7 +62,7 @@ def test_long_name_is_cut_at_a_character_and_has_its_extension() -> None:
 
 
 @given(HOSTILE_NAMES, st.sampled_from(["attachment", "inline"]))
-def test_name_can_neither_break_nor_forge_a_header(raw: str, disposition: str) -> None:
+def test_filename_cannot_break_or_forge_a_content_disposition_header(raw: str, disposition: str) -> None:
     name, header = clean_filename(raw), content_disposition(raw, disposition)
     assert header.isascii()
     assert header.isprintable()
@@ -76,7 +76,7 @@ def test_name_can_neither_break_nor_forge_a_header(raw: str, disposition: str) -
         assert header == disposition
 
 
-def test_ascii_name_needs_no_extended_form() -> None:
+def test_ascii_filename_has_no_extended_form_in_the_header() -> None:
     """A name with other characters has an extended form in the header, and a simplified form for old clients."""
     assert content_disposition("a b.txt") == 'attachment; filename="a b.txt"'
     assert content_disposition("é.txt") == "attachment; filename=\"e_.txt\"; filename*=UTF-8''%C3%A9.txt"

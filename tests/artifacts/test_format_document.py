@@ -7,7 +7,7 @@ import pytest
 from tests.artifacts.format_document import DOCUMENT, insert_table, table
 
 
-def test_document_is_up_to_date() -> None:
+def test_format_table_in_the_docs_is_up_to_date() -> None:
     """`python -m tests.artifacts.format_document` regenerates the table."""
     text = DOCUMENT.read_text("utf-8")
     assert insert_table(text) == text
@@ -26,6 +26,6 @@ def test_document_is_up_to_date() -> None:
         ("text | html xhtml ipynb eml mht | all", "text | words | text | words | text"),
     ],
 )
-def test_row_of_the_table_is_as_expected(formats: str, cells: str) -> None:
+def test_format_table_contains_the_expected_row(formats: str, cells: str) -> None:
     """The expected rows of the table were written by hand."""
     assert f"| {formats} | {cells} |\n" in table()

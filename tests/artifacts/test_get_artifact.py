@@ -66,7 +66,7 @@ PDF = StoredArtifact(
 
 @pytest.mark.requirement("ABR-2.1", "ABR-7.1")
 @pytest.mark.parametrize("ref", ["artifact:pic_1", "pic_1"])
-def test_artifact_is_found_with_and_without_its_prefix(ref: str) -> None:
+def test_artifact_is_found_by_reference_with_or_without_prefix(ref: str) -> None:
     """Agents may pass the full reference or only the id."""
     result = get_artifact(FakeStore(PNG), ROUTER, ref, "eyes")
     assert isinstance(result, ContentRouteResult)
@@ -105,7 +105,7 @@ def test_invalid_reference_never_reaches_the_store(ref: str) -> None:
 
 
 @given(ref=st.text(max_size=140))
-def test_only_harmless_ids_are_accepted(ref: str) -> None:
+def test_accepted_ids_have_only_ascii_letters_digits_hyphens_and_underscores(ref: str) -> None:
     accepted_id = artifact_id(ref)
     assert accepted_id is None or (accepted_id.replace("-", "a").replace("_", "a").isalnum() and accepted_id.isascii())
 
@@ -122,7 +122,7 @@ def test_result_in_a_tool_message_is_parsed(artifact: StoredArtifact, service: s
     assert list(part.content.blob().blocks()) == list(artifact.content.blob().blocks())
 
 
-def test_svg_in_the_image_slot_is_text() -> None:
+def test_svg_in_an_image_result_is_parsed_as_text() -> None:
     """A model can read SVG as text, so it is not an unsupported image type."""
     url = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
     result = {"contentType": "image", "routing": "image_url", "imageUrl": {"image_url": {"url": url}}}
@@ -132,12 +132,12 @@ def test_svg_in_the_image_slot_is_text() -> None:
 
 
 @pytest.mark.parametrize("ref", [None, 7, ["a"]])
-def test_id_that_is_not_a_string_is_no_id(ref: object) -> None:
+def test_non_string_reference_is_rejected(ref: object) -> None:
     """A model may call the tool with any JSON value."""
     assert artifact_id(ref) is None
 
 
-def test_short_result_has_only_the_id() -> None:
+def test_result_without_data_is_parsed_without_content() -> None:
     """A short tool result has no data. A caller with access to the artifact store adds the content."""
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
@@ -147,7 +147,7 @@ def test_short_result_has_only_the_id() -> None:
 
 
 @pytest.mark.parametrize("size", [True, -5, "8", 2.5])
-def test_invalid_size_is_unknown(size: object) -> None:
+def test_invalid_size_in_a_result_is_ignored(size: object) -> None:
     metadata = {"id": "pic_1", "mimeType": "image/png", "size": size}
     part = read_tool_result(json.dumps({"contentType": "image", "routing": "image_url", "metadata": metadata}))
     assert part is not None
@@ -171,7 +171,7 @@ def test_invalid_size_is_unknown(size: object) -> None:
         '{"routing": ' + "[" * 100_000,
     ],
 )
-def test_text_that_is_no_result_yields_none(text: str) -> None:
+def test_text_that_is_not_a_tool_result_yields_none(text: str) -> None:
     assert read_tool_result(text) is None
 
 
@@ -183,7 +183,7 @@ def test_invalid_base64_is_an_error_without_the_data() -> None:
     assert "SECRET" not in str(caught.value)
 
 
-def test_text_in_a_file_slot_is_read_as_text() -> None:
+def test_text_in_a_file_result_is_parsed_as_text() -> None:
     """Every model can read text."""
     data = base64.b64encode("名称,数量".encode()).decode()
     inner = {"type": "file", "file": {"filename": "t.csv", "mimeType": "text/csv", "data": data}}

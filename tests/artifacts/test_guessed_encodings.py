@@ -28,7 +28,7 @@ def read_encoding(data: bytes, **options: object) -> str | None:
 
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
-def test_korean_is_recognized_whatever_the_language_of_the_reader(encoding: str, prefer: str) -> None:
+def test_korean_is_detected_for_any_preferred_language(encoding: str, prefer: str) -> None:
     """In GB 2312, the bytes of Hangul (rows B0 to C8) are Chinese characters as well, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
@@ -64,7 +64,7 @@ def test_escape_sequences_are_tried_before_utf8(text: str, encoding: str) -> Non
 @pytest.mark.parametrize(
     "text", [b"\x1b[31mred\x1b[0m\n", b"\x1b(B plain\n", b"a = ~{ b, c ~}\n", b"echo ${x:~{ab}~}\n"]
 )
-def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
+def test_escape_sequences_without_east_asian_text_are_ascii(text: bytes) -> None:
     """Terminal colours are escape sequences as well."""
     assert read_encoding(text) == "utf-8"
 
@@ -87,7 +87,7 @@ def test_escape_without_east_asian_text_is_ascii(text: bytes) -> None:
         ("Subject: x\r\nContent-Type: text/plain;\r\n charset=ks_c_5601-1987\r\n\r\n한\r\n", "cp949"),
     ],
 )
-def test_encoding_declared_in_a_text_is_tried_after_the_uploaders(text: str, encoding: str) -> None:
+def test_uploader_encoding_takes_precedence_over_encoding_declared_in_the_text(text: str, encoding: str) -> None:
     """XML, HTML, CSS, source code, gettext catalogues and mail can declare their encoding."""
     data = text.encode(encoding)
     text_encoding = detect_text(data, whole=True, guess=guess_encoding)
@@ -170,7 +170,7 @@ def test_ascii_with_regular_nuls_is_not_utf16(step: int, first: int) -> None:
         ("gb_2312-80", "gb18030"),
     ],
 )
-def test_web_names_of_encodings_are_known(name: str, expected: str) -> None:
+def test_whatwg_encoding_labels_are_recognized(name: str, expected: str) -> None:
     """These labels of the WHATWG Encoding Standard are unknown to Python."""
     assert canonical_encoding(name) == expected
 
@@ -216,14 +216,14 @@ def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
 GUESSED = DETECT.detect("Müller\n".encode("cp1252"), None, None, "a.csv")
 
 
-def test_corrected_encoding_is_certain_and_applies_to_the_same_bytes() -> None:
+def test_corrected_encoding_is_certain_and_recorded_as_evidence() -> None:
     corrected = correct(GUESSED, encoding="latin2")
     assert (corrected.encoding, corrected.encoding_certain, corrected.mime_type) == ("iso8859-2", True, "text/csv")
     assert [item.reason for item in corrected.evidence[-2:]] == ["corrected", "corrected"]
     assert corrected.evidence[: len(GUESSED.evidence)] == GUESSED.evidence
 
 
-def test_corrected_type_outranks_metadata_and_bytes() -> None:
+def test_corrected_type_overrides_metadata_and_bytes() -> None:
     image = correct(GUESSED, mime_type="IMAGE/JPG; q=1")
     assert (image.mime_type, image.kind, image.is_binary, image.encoding) == ("image/jpeg", Kind.IMAGE, True, None)
     noise = Detection(
@@ -249,7 +249,7 @@ def test_correction_to_an_unknown_value_is_rejected(correction: dict[str, str], 
     assert refused.value.field == field
 
 
-def test_every_offered_encoding_is_known_by_that_name() -> None:
+def test_every_offered_encoding_has_its_canonical_name() -> None:
     assert [name for name in CHOICES if canonical_encoding(name) != name] == []
     assert len(set(CHOICES)) == len(CHOICES)
 
@@ -294,7 +294,7 @@ def test_few_bytes_that_decode_by_chance_are_not_text(blob: bytes) -> None:
         ("ΑΘΗΝΑ", "cp1253"),
     ],
 )
-def test_few_words_in_a_legacy_encoding_are_detected_as_text_without_a_name(text: str, encoding: str) -> None:
+def test_few_words_in_a_legacy_encoding_are_text_without_a_filename(text: str, encoding: str) -> None:
     assert DETECT.detect(text.encode(encoding)).kind is Kind.TEXT
 
 

@@ -38,7 +38,7 @@ def read_text(data: bytes, max_chars: int = 100_000, reader: str = "xlsx") -> st
 
 
 @pytest.mark.parametrize("part", ["sheet", "strings", "comments", "styles"])
-def test_part_that_declares_entities_is_rejected(part: str) -> None:
+def test_workbook_part_with_xml_entities_is_rejected(part: str) -> None:
     with pytest.raises(RefusedError, match="failed"):
         read_text(build_workbook(**{part: ENTITY_BOMB + b"<x>&b;</x>"}))
 
@@ -54,11 +54,11 @@ def test_part_that_declares_entities_is_rejected(part: str) -> None:
         ("strings", b"<sst><si><t>seen</t></si><si><t>"),
     ],
 )
-def test_damaged_part_does_not_affect_the_cells(part: str, data: bytes) -> None:
+def test_cells_are_read_despite_a_damaged_part(part: str, data: bytes) -> None:
     assert read_text(build_workbook(**{part: data})) == "[sheet: S]\nseen"
 
 
-def test_missing_texts_are_reported() -> None:
+def test_missing_shared_strings_are_reported() -> None:
     sheet = b'<worksheet><sheetData><row><c t="s"><v>0</v></c><c t="s"><v>1</v></c></row></sheetData></worksheet>'
     torn = build_workbook(sheet=sheet, strings=b"<sst><si><t>seen</t></si><si><t>lost")
     assert read_text(torn) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
@@ -80,13 +80,13 @@ def test_truncated_sheet_has_a_note_after_its_rows(end: bytes) -> None:
     assert read_text(build_workbook(sheet=ROW + end)) == "[sheet: S]\nseen\n[this sheet could not be read to its end]"
 
 
-def test_invalid_positions_keep_their_order_and_invalid_styles_are_ignored() -> None:
+def test_cells_with_invalid_positions_or_styles_are_read_in_order() -> None:
     wrong = ('r="ZZZZ1"', 'r=""', 'r="B"', 'r="é7" s="99999999999"', 'r="A1" s="-1"', f'r="{"A" * 65_536}" s="x"')
     assert read_text(build_workbook(sheet=cells(*wrong))) == "[sheet: S]\n1\t1\t1\t1\t1\t1"
 
 
 @pytest.mark.parametrize("value", ["-1", "7", "9" * 5_000, "x", "²", "1e9"])
-def test_invalid_index_of_a_shared_text_is_an_empty_cell(value: str) -> None:
+def test_invalid_shared_string_index_yields_an_empty_cell(value: str) -> None:
     with pytest.raises(RefusedError, match="no_text"):
         read_text(build_workbook(sheet=cells('t="s"', value=value)))
 
@@ -96,14 +96,14 @@ def test_value_that_is_not_a_number_is_shown_as_stored(value: str) -> None:
     assert value[:15] in read_text(build_workbook(sheet=cells('s="1"', value=value)))
 
 
-def test_format_of_64_kib_is_ignored() -> None:
+def test_number_format_of_64_kib_is_ignored() -> None:
     code = "0" * 65_536
     formats = f'<numFmts><numFmt numFmtId="200" formatCode="{code}"/></numFmts>'
     styles = f'<x>{formats}<cellXfs><xf numFmtId="200"/></cellXfs></x>'
     assert read_text(build_workbook(styles=styles.encode(), sheet=cells('s="0"', value="1.5"))) == "[sheet: S]\n1.5"
 
 
-def test_notes_and_merged_cells_are_counted() -> None:
+def test_output_of_notes_and_merged_cells_is_limited() -> None:
     comments = b"<comments>" + b'<comment ref="A1"><text><t>x</t></text></comment>' * 20_000 + b"</comments>"
     merged = ROW + b"<mergeCells>" + b'<mergeCell ref="A1:B2"/>' * 20_000 + b"</mergeCells></worksheet>"
     text = read_text(build_workbook(sheet=merged, comments=comments), 10_000_000)

@@ -17,13 +17,13 @@ FORMATS = {
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(st.integers(1, 300), st.integers(1, 300))
-def test_size_in_the_header_equals_that_of_the_decoder(name: str, width: int, height: int) -> None:
+def test_image_size_from_the_header_equals_the_decoded_size(name: str, width: int, height: int) -> None:
     data = draw_picture(name, (width, height))
     assert image_size(data, FORMATS[name], lambda start, n: data[start : start + n]) == (width, height)
 
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"exif": b"Exif\0\0" + bytes(30)}])
-def test_all_kinds_of_webp_are_measured(options: dict[str, object]) -> None:
+def test_size_of_every_webp_variant_is_read(options: dict[str, object]) -> None:
     """Lossless and extended WebP files store the size in other positions than lossy files."""
     assert image_size(draw_picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
@@ -49,7 +49,7 @@ def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
     assert size is None or min(size) > 0
 
 
-def test_icon_and_psd_are_measured() -> None:
+def test_icon_and_psd_sizes_are_read() -> None:
     """The size of an icon is that of its largest entry, and the size of a PSD file is that of its canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)

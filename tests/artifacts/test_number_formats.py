@@ -58,7 +58,7 @@ SHOWN = (
 
 
 @pytest.mark.parametrize(("code", "value", "shown"), SHOWN)
-def test_number_is_written_as_its_format_displays_it(code: str, value: float, shown: str) -> None:
+def test_number_is_rendered_by_its_format(code: str, value: float, shown: str) -> None:
     assert NumberFormat(code).number(value) == shown
 
 
@@ -74,7 +74,7 @@ def test_number_is_written_as_its_format_displays_it(code: str, value: float, sh
         (99999.999999999, "100000"),
     ],
 )
-def test_number_without_a_format_is_short_but_has_all_integer_digits(value: float, shown: str) -> None:
+def test_number_without_a_format_is_shortened_but_keeps_all_integer_digits(value: float, shown: str) -> None:
     assert general(value) == shown
 
 
@@ -90,7 +90,7 @@ def test_text_uses_the_format_section_for_texts() -> None:
     assert [NumberFormat(code).words("x") for code in ("0;-0;0;@ kg", '"<"@">"', "0")] == ["x kg", "<x>", "x"]
 
 
-def test_second_calendar_begins_in_1904() -> None:
+def test_1904_date_system_begins_in_1904() -> None:
     assert NumberFormat("yyyy-mm-dd", from_1904=True).number(0) == "1904-01-01"
 
 
@@ -100,9 +100,9 @@ def test_second_calendar_begins_in_1904() -> None:
      "?/" + "9" * 250, "[h" * 100, "y" * 255, "\\", "_", "*", "/", "#/", "E+", "0,,,,.%%%E-0", "a" * 255],
 )  # fmt: skip
 @pytest.mark.parametrize("value", [0.0, -1.5, 1e308, -1e308, 5e-324, 46348.5])
-def test_hostile_format_writes_a_limited_text(code: str, value: float) -> None:
+def test_hostile_format_yields_text_of_limited_length(code: str, value: float) -> None:
     assert len(NumberFormat(code).number(value)) < 5_000
 
 
-def test_every_built_in_format_writes_something() -> None:
+def test_every_built_in_format_yields_text() -> None:
     assert all(NumberFormat(code).number(0.5) for code in BUILT_IN.values())

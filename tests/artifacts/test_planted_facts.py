@@ -419,7 +419,7 @@ PLANTED = (
 
 
 @pytest.mark.parametrize(("reader", "data", "fact", "expected"), PLANTED, ids=[f"{r[0]}: {r[2]}" for r in PLANTED])
-def test_planted_office_fact_is_found(reader: str, data: bytes, fact: str, expected: str) -> None:
+def test_text_planted_in_an_office_document_is_extracted(reader: str, data: bytes, fact: str, expected: str) -> None:
     _, text = answer(io.BytesIO(data), {"reader": reader, "max_chars": 100_000})
     assert expected in text.decode()
 
@@ -436,7 +436,7 @@ def test_planted_office_fact_is_found(reader: str, data: bytes, fact: str, expec
         (item("x", 8, 6), ""),
     ],
 )
-def test_unclosed_fields_and_nested_formulas_hide_nothing_in_a_word_document(unit: str, end: str) -> None:
+def test_unclosed_fields_and_nested_formulas_do_not_hide_text_in_a_word_document(unit: str, end: str) -> None:
     body = f"<w:p>{unit * 2_000}{end * 2_000}</w:p><w:p><w:r><w:t>Words</w:t></w:r></w:p>"
     data = build_zip({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
     assert answer(io.BytesIO(data), {"reader": "docx", "max_chars": 10**6})[1].endswith(b"Words")
@@ -455,7 +455,7 @@ def test_unclosed_fields_and_nested_formulas_hide_nothing_in_a_word_document(uni
         ),
     ],
 )
-def test_recursive_lists_and_objects_in_an_open_document_end(units: tuple[str, str]) -> None:
+def test_recursive_lists_and_objects_in_opendocument_do_not_loop_forever(units: tuple[str, str]) -> None:
     content = f"<text:p>Words</text:p>{units[0] * 2_000}{units[1] * 2_000}"
     data = open_parts(content=content, Own__content=content)
     assert b"Words" in answer(io.BytesIO(data), {"reader": "odt", "max_chars": 10**6})[1]
@@ -473,6 +473,6 @@ def test_recursive_lists_and_objects_in_an_open_document_end(units: tuple[str, s
         r"\outlinelevel1 \super x\nosupersub\par",
     ],
 )
-def test_unclosed_groups_in_rtf_take_no_longer(unit: str) -> None:
+def test_text_before_unclosed_rtf_groups_is_extracted(unit: str) -> None:
     data = rb"{\rtf1 Words\par " + unit.encode() * 2_500
     assert answer(io.BytesIO(data), {"reader": "rtf", "max_chars": 10**6})[1].startswith(b"Words")

@@ -275,7 +275,9 @@ def read_in_process(reader: str, content: str | bytes) -> str:
 
 
 @pytest.mark.parametrize(("reader", "content", "fact", "expected"), PLANTED, ids=[f"{r[0]}: {r[2]}" for r in PLANTED])
-def test_planted_fact_is_found(reader: str, content: str | bytes, fact: str, expected: str) -> None:
+def test_text_planted_in_a_page_mail_or_notebook_is_extracted(
+    reader: str, content: str | bytes, fact: str, expected: str
+) -> None:
     assert expected in f"{read_in_process(reader, content)}\n"
 
 

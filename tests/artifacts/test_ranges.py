@@ -65,7 +65,7 @@ def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, byt
 
 
 @pytest.mark.django_db
-def test_range_is_returned_unless_if_range_names_another_version(admin: Client, row: Artifact) -> None:
+def test_range_is_returned_unless_if_range_does_not_match(admin: Client, row: Artifact) -> None:
     assert answer(admin, row) == (200, "", DATA)
     assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
     assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")

@@ -11,6 +11,6 @@ from artifacts.core.store import read_slices
     ("offset", "length", "expected"),
     [(0, 3, b"abc"), (2, 9, b"cde"), (-2, 2, b"ab"), (5, 1, b""), (0, 0, b""), (0, -1, b""), (1, -3, b"")],
 )
-def test_a_range_outside_of_the_bytes_is_cut_to_them(offset: int, length: int, expected: bytes) -> None:
+def test_range_outside_the_bytes_is_clipped(offset: int, length: int, expected: bytes) -> None:
     """A negative offset counts as 0, and a negative length reads nothing."""
     assert read_slices(b"abcde")(offset, length) == expected

@@ -31,7 +31,7 @@ class FiveServices:
 
 @pytest.mark.requirement("ABR-2.1", "ABR-2.2", "ABR-2.3", "ABR-3.1", "ABR-4.1", "ABR-5.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_each_of_five_services_gets_a_sample_in_a_form_it_can_read(sample: Sample, tmp_path: Path) -> None:
+def test_every_service_gets_a_sample_in_a_readable_form(sample: Sample, tmp_path: Path) -> None:
     artifact, router = store_sample(FileStore(tmp_path), sample), ArtifactContentRouter(FiveServices())
     encoded = base64.b64encode(sample.data).decode()
     for service, routing in zip(READERS, ROUTINGS[sample.kind], strict=True):

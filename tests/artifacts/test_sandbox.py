@@ -64,7 +64,7 @@ def test_without_the_sandbox_files_can_be_read(data: Path) -> None:
     assert {name: results[name] for name in names} == dict.fromkeys(names, "")
 
 
-def test_every_result_says_what_confined_its_process(write_file) -> None:
+def test_every_result_names_the_active_sandbox_features(write_file) -> None:
     sandbox = run(write_file(pdf("x")), "facts", {"mime_type": "application/pdf"}, max_output=4096).header["sandbox"]
     assert sandbox == {"landlock": sandbox["landlock"], "seccomp": True}
 
@@ -90,7 +90,7 @@ print(out.getvalue().split(b"\\n")[0].decode())
     ],
     ids=["no Landlock", "an unknown processor", "no new privileges cannot be forbidden"],
 )
-def test_file_is_read_where_the_kernel_lacks_a_part_of_the_sandbox(
+def test_file_is_read_on_a_kernel_without_a_sandbox_feature(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
     """Sandbox features that the kernel does not have are omitted, and the omission is reported."""
@@ -165,7 +165,7 @@ NUMBERS = {
         ("kill", (1, 9), UNKNOWN),
     ],
 )
-def test_filter_allows_calls_only_with_permitted_arguments(
+def test_seccomp_filter_allows_system_calls_only_with_permitted_arguments(
     machine: str, name: str, arguments: tuple[int, ...], decision: str
 ) -> None:
     assert decide(machine, name, *arguments) == decision
@@ -173,7 +173,7 @@ def test_filter_allows_calls_only_with_permitted_arguments(
 
 
 @pytest.mark.parametrize(("machine", "header"), HEADERS.items())
-def test_numbers_of_the_calls_are_those_of_the_kernel(machine: str, header: Path) -> None:
+def test_system_call_numbers_match_the_kernel_headers(machine: str, header: Path) -> None:
     if not header.exists():
         pytest.skip(f"the kernel's headers are missing: {header}")
     lines = re.findall(r"#define __NR(?:3264)?_(\w+) (\d+)", header.read_text())

@@ -21,20 +21,20 @@ print(describe_sniffer(), sniff(b"x"), found.mime_type)
 """
 
 
-def test_without_libmagic_our_own_table_is_used() -> None:
+def test_built_in_signature_table_is_used_without_libmagic() -> None:
     result = subprocess.run(
         [sys.executable, "-c", WITHOUT_LIBMAGIC], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert result.stdout.split() == ["none", "None", "image/png"]
 
 
-def test_doubtful_type_of_libmagic_is_ignored() -> None:
+def test_unreliable_libmagic_type_is_ignored() -> None:
     """For example, libmagic detects the bytes 0 to 255 as a Targa image."""
     assert sniff(bytes(range(256)) * 4) not in DOUBTFUL
     assert guess_encoding(b"") in (None, "utf_8", "ascii")
 
 
-def test_threads_share_no_handle_of_libmagic() -> None:
+def test_threads_do_not_share_a_libmagic_handle() -> None:
     if describe_sniffer() == "none":
         return
     alone = [sniff(sample.data) for sample in SAMPLES]

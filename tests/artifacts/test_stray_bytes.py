@@ -21,7 +21,7 @@ def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt
 
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
-def test_one_invalid_byte_does_not_destroy_a_thousand_lines(position: int, declared: str | None) -> None:
+def test_one_invalid_byte_does_not_change_the_encoding_of_a_long_text(position: int, declared: str | None) -> None:
     """In the last case, the invalid byte is far after the head that is examined first."""
     assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
@@ -86,7 +86,7 @@ def test_bytes_with_a_nul_are_not_text() -> None:
     ],
     ids=["Arabic", "half-width kana", "two Japanese words", "Cantonese"],
 )
-def test_rare_encodings_are_found_or_uncertain(data: bytes, name: str, found: tuple[str, bool]) -> None:
+def test_rare_encoding_is_detected_or_marked_uncertain(data: bytes, name: str, found: tuple[str, bool]) -> None:
     assert detect_encoding(data, name=name) == found
 
 

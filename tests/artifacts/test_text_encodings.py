@@ -134,7 +134,7 @@ def test_latin_word_is_not_decoded_as_chinese_in_utf16(word: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\0", b"a\0b", bytes(range(256)), b"\x01\x02\x03words", b"\xff" * 40 + b"\0"])
-def test_bytes_with_nul_or_many_control_characters_are_no_text(data: bytes) -> None:
+def test_bytes_with_nul_or_many_control_characters_are_not_text(data: bytes) -> None:
     assert read(data) is None
 
 
