@@ -38,7 +38,7 @@ def write_route(script: Client, name: str) -> Any:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("failing", ["refresh", "hint", "publish"])
-def test_failure_after_the_commit_is_logged_and_the_change_reported_as_done(
+def test_failure_after_the_commit_is_logged_and_the_change_succeeds(
     failing: str, script: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any) -> Any:
@@ -73,7 +73,7 @@ def test_action_on_a_deleted_user_returns_404(act: str, admin_account: User) -> 
     assert client.post(f"/users/{user.pk}/{act}/", form).status_code == 404
 
 
-def test_action_on_a_user_deleted_meanwhile_raises_not_found(admin_account: User) -> None:
+def test_action_on_a_concurrently_deleted_user_raises_not_found(admin_account: User) -> None:
     user, _token = people.invite(ADA, "ines", "viewer")
     User.objects.filter(pk=user.pk).delete()
     acts = (
@@ -88,7 +88,7 @@ def test_action_on_a_user_deleted_meanwhile_raises_not_found(admin_account: User
             act()
 
 
-def test_new_link_keeps_a_password_chosen_meanwhile(admin_account: User) -> None:
+def test_new_invitation_link_keeps_a_concurrently_chosen_password(admin_account: User) -> None:
     stale, _token = people.invite(ADA, "ines", "viewer")
     people.choose_password(ADA, User.objects.get(pk=stale.pk), "violet umbrella quarterly sonnet")
     people.new_link(ADA, stale)

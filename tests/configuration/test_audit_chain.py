@@ -38,7 +38,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
     return verify_audit(heads).problems
 
 
-def test_entries_are_numbered_without_gaps_and_chained(five_entries: None) -> None:
+def test_audit_entries_are_numbered_without_gaps_and_chained(five_entries: None) -> None:
     """A rolled-back transaction leaves no gap either."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
@@ -64,12 +64,12 @@ def test_database_rejects_changes_of_audit_entries(five_entries: None, statement
     assert problems() == ()
 
 
-def test_changed_entry_is_reported_by_its_number(five_entries: None) -> None:
+def test_changed_audit_entry_is_reported_by_its_number(five_entries: None) -> None:
     run_without_triggers(f"UPDATE {TABLE} SET actor = 'eve' WHERE number = 3")
     assert problems() == ("Number 3 was changed: what it says does not fit its hash.",)
 
 
-def test_changed_entry_with_a_recomputed_hash_is_found(five_entries: None) -> None:
+def test_changed_audit_entry_with_a_recomputed_hash_is_detected(five_entries: None) -> None:
     """The entry after the changed one still contains the old hash."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
@@ -78,14 +78,14 @@ def test_changed_entry_with_a_recomputed_hash_is_found(five_entries: None) -> No
     assert any("Number 4 does not follow" in problem for problem in problems())
 
 
-def test_missing_entries_are_reported_by_their_numbers(five_entries: None) -> None:
+def test_missing_audit_entries_are_reported_by_their_numbers(five_entries: None) -> None:
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 2")
     assert problems() == ("Number 2 is missing.",)
     run_without_triggers(f"DELETE FROM {TABLE} WHERE number = 3")
     assert problems() == ("Numbers 2 to 3 are missing.",)
 
 
-def test_swapped_entries_are_reported_by_their_old_numbers(five_entries: None) -> None:
+def test_swapped_audit_entries_are_reported_by_their_old_numbers(five_entries: None) -> None:
     run_without_triggers(
         f"UPDATE {TABLE} SET number = -1 WHERE number = 2; UPDATE {TABLE} SET number = 2 WHERE number = 4;"
         f"UPDATE {TABLE} SET number = 4 WHERE number = -1"
@@ -95,7 +95,7 @@ def test_swapped_entries_are_reported_by_their_old_numbers(five_entries: None) -
     assert "Number 4 says what was written as number 2: lines were swapped." in problems_found
 
 
-def test_swapped_contents_of_two_entries_are_found(five_entries: None) -> None:
+def test_swapped_contents_of_two_audit_entries_are_detected(five_entries: None) -> None:
     """Swapping the contents of two entries leaves their numbers and hashes unchanged."""
     renumbered = [
         AuditEntry(number, "2026-01-01", "person", "ada", "", "", "key.issue", "agent", name)
@@ -117,7 +117,7 @@ def audit_fields(entry: AuditEntry) -> dict[str, object]:
     return {name: getattr(entry, name) for name in AuditEntry.__slots__}
 
 
-def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
+def test_truncated_audit_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
     """The newest hash is recorded in a file in the data directory, or in a copy that is passed to `verify_audit`."""
     output = StringIO()
     call_command("audit_verify", stdout=output)
@@ -135,12 +135,12 @@ def test_truncated_chain_is_detected_by_a_recorded_head(five_entries: None) -> N
     assert problems(AuditHead(int(number), sha256))
 
 
-def test_rewritten_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
+def test_rewritten_audit_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
     """The newest hash of a completely recomputed chain differs from the recorded one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 
-def test_missing_trigger_is_found(five_entries: None) -> None:
+def test_missing_audit_trigger_is_detected_and_recreated(five_entries: None) -> None:
     """`refuse_changes`, which runs after every migration, recreates missing triggers."""
     with connection.cursor() as cursor:
         for sql in statements_to_allow(connection.vendor):
@@ -151,7 +151,7 @@ def test_missing_trigger_is_found(five_entries: None) -> None:
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_concurrent_writers_leave_no_gap() -> None:
+def test_concurrent_audit_writers_leave_no_gap() -> None:
     def write() -> None:
         try:
             for _ in range(5):

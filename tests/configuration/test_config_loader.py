@@ -140,7 +140,7 @@ def test_missing_file_yields_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_variable_overrides_its_providers_key_unless_it_is_empty() -> None:
+def test_nonempty_environment_variable_overrides_the_provider_key() -> None:
     config = ConfigLoader.load(EXAMPLE)
     assert config is not None
     env = {"LLM_PROVIDER_OPENAI_API_KEY": "sk-from-env", "LLM_PROVIDER_ANTHROPIC_API_KEY": ""}
@@ -167,7 +167,7 @@ def test_variable_overrides_its_providers_key_unless_it_is_empty() -> None:
         ({"deadline": 0}, "routing.planning.deadline", "range"),
     ],
 )
-def test_invalid_route_field_is_a_problem_with_path_and_constraint(
+def test_invalid_route_field_is_reported_with_path_and_constraint(
     change: dict[str, Any], field: str, constraint: str
 ) -> None:
     value = example()
@@ -191,7 +191,9 @@ def test_invalid_route_field_is_a_problem_with_path_and_constraint(
         ({"protocol": "smtp"}, "providers[1].protocol", "enum"),
     ],
 )
-def test_invalid_provider_field_is_a_problem_without_a_key(change: dict[str, Any], field: str, constraint: str) -> None:
+def test_invalid_provider_field_is_reported_without_the_key(
+    change: dict[str, Any], field: str, constraint: str
+) -> None:
     value = example()
     value["providers"][1].update(change)
     for route in value["routing"].values():
@@ -230,7 +232,7 @@ def test_duplicates_similar_names_and_placeholders_are_only_warnings(severity: s
         (b"", "line 1"),
     ],
 )
-def test_invalid_json_is_located_by_position_encoding_or_depth(data: bytes, words_in_it: str) -> None:
+def test_invalid_json_error_names_the_position_encoding_or_depth(data: bytes, words_in_it: str) -> None:
     with pytest.raises(InvalidConfigurationError, match=words_in_it) as caught:
         ConfigLoader.parse(data)
     assert len(caught.value.problems) == 1
@@ -240,7 +242,7 @@ def test_byte_order_mark_is_accepted() -> None:
     assert ConfigLoader.parse(b"\xef\xbb\xbf" + EXAMPLE.read_bytes()) == ConfigLoader.load(EXAMPLE)
 
 
-def test_field_written_twice_is_an_error() -> None:
+def test_duplicate_json_field_is_an_error() -> None:
     """A repeated field's value is ambiguous."""
     text = EXAMPLE.read_text(encoding="utf-8").replace('"temperature": 0.8', '"temperature": 0.1, "temperature": 0.8')
     with pytest.raises(InvalidConfigurationError) as caught:
@@ -251,7 +253,7 @@ def test_field_written_twice_is_an_error() -> None:
     assert errors(caught.value.problems)
 
 
-def test_representation_of_a_provider_contains_no_key() -> None:
+def test_provider_repr_contains_no_key() -> None:
     """The representation may be logged."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
@@ -282,7 +284,7 @@ def test_unknown_action_in_an_error_table_is_an_error(
     ]
 
 
-def test_invalid_option_is_an_error_and_a_misspelled_one_a_warning() -> None:
+def test_invalid_option_is_an_error_and_a_misspelled_option_a_warning() -> None:
     """A misspelled option has no effect."""
     value = example()
     value["providers"][0] |= {"quirks": {"sistem_role": "developer"}, "timeouts": {"conect": 5}}

@@ -31,7 +31,7 @@ def changed(**fields: Any) -> Configuration:
 
 
 @given(routing_files(), routing_files())
-def test_difference_is_empty_exactly_if_configurations_are_equal(first: Any, second: Any) -> None:
+def test_diff_is_empty_if_and_only_if_configurations_are_equal(first: Any, second: Any) -> None:
     old, new = (import_values(EMPTY, [value]).configuration for value in (first, second))
     changes = diff(old, new)
     assert (changes == ()) == (old == new)
@@ -40,7 +40,7 @@ def test_difference_is_empty_exactly_if_configurations_are_equal(first: Any, sec
 
 
 @given(routing_files(), services_files())
-def test_reversed_difference_adds_what_was_removed(routing: Any, services: Any) -> None:
+def test_reversed_diff_swaps_additions_and_removals(routing: Any, services: Any) -> None:
     new = import_values(EMPTY, [routing, services]).configuration
     forward, backward = diff(EMPTY, new), diff(new, EMPTY)
     added = [
@@ -52,7 +52,7 @@ def test_reversed_difference_adds_what_was_removed(routing: Any, services: Any) 
 
 
 @given(routing_files(keys=literal_keys))
-def test_no_difference_contains_a_key(routing: Any) -> None:
+def test_diff_contains_no_key(routing: Any) -> None:
     new = import_values(EMPTY, [routing]).configuration
     snapshot = to_json(new)
     for provider in snapshot["providers"]:
@@ -75,11 +75,11 @@ def test_no_difference_contains_a_key(routing: Any) -> None:
         ({"on_error": {"a.b": "next"}}, 'on_error["a.b"] of task route “planning” is set to “next”.'),
     ],
 )
-def test_sentence_about_a_change_names_field_object_and_values(fields: dict[str, Any], expected: str) -> None:
+def test_change_sentence_names_field_object_and_values(fields: dict[str, Any], expected: str) -> None:
     assert [sentence(change) for change in diff(example(), changed(**fields))] == [expected]
 
 
-def test_changed_chain_is_shown_completely() -> None:
+def test_changed_fallback_chain_is_shown_completely() -> None:
     """All candidates are shown, because their order matters."""
     candidates = to_json(example())["routes"][0]["candidates"]
     (change,) = diff(example(), changed(candidates=candidates[::-1]))
@@ -101,7 +101,7 @@ def test_added_removed_and_moved_entries_are_one_change_each() -> None:
     assert sentence(changes[2]) == "The order of the task routes is now: chapter_generation, planning."
 
 
-def test_texts_are_compared_side_by_side_with_line_numbers() -> None:
+def test_configurations_are_compared_side_by_side_with_line_numbers() -> None:
     rows = side_by_side(example(), changed(temperature=0.9), context=1)
     assert [(row.tag, row.left.strip(), row.right.strip()) for row in rows] == [
         ("equal", '"model": "gpt-4",', '"model": "gpt-4",'),
@@ -112,7 +112,7 @@ def test_texts_are_compared_side_by_side_with_line_numbers() -> None:
     assert side_by_side(example(), example()) == ()
 
 
-def test_change_has_its_values_as_data() -> None:
+def test_change_contains_old_and_new_values_as_data() -> None:
     """Pages describe changes in their own words, based on the old and new values."""
     assert diff(example(), changed(retries=1)) == (
         Change(action=ChangeKind.ADDED, kind="route", name="planning", field="retries", before=None, after=1),

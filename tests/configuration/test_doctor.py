@@ -37,7 +37,7 @@ def problems() -> dict[str, list[str]]:
     return {name: found_problems for name, check in CHECKS.items() if (found_problems := check())}
 
 
-def test_intact_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_reports_no_problem_for_an_intact_installation(capsys: pytest.CaptureFixture[str]) -> None:
     store_bytes(SYSTEM, b"whole", filename="a.bin")
     assert problems() == {}
     call_command("doctor")
@@ -49,7 +49,7 @@ def test_intact_installation_has_no_problem(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_a_retired_model_is_named_with_its_day_and_successor(
+def test_retired_model_is_reported_with_date_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Retired models, including LLM_MODEL's default `gpt-4`, are reported with date and successor as warnings."""
@@ -78,7 +78,7 @@ def test_contested_price_is_a_warning_until_the_administrator_sets_one(capsys: p
     assert "ok   prices: no price in use is contested" in capsys.readouterr().out
 
 
-def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
+def test_missing_and_damaged_bytes_are_reported_with_their_artifact() -> None:
     missing = store_bytes(SYSTEM, b"will be missing", filename="a.bin")
     damaged = store_bytes(SYSTEM, b"will be damaged", filename="b.bin")
     byte_store().delete(missing.sha256)
@@ -88,12 +88,12 @@ def test_missing_and_damaged_bytes_are_named_by_their_artifact() -> None:
     assert damaged.pk in lines
 
 
-def test_rows_that_differ_from_the_newest_revision_are_found() -> None:
+def test_rows_that_differ_from_the_newest_revision_are_reported() -> None:
     TaskRoute.objects.filter(task_type="planning").update(temperature=1.5)
     assert list(problems()) == ["configuration"]
 
 
-def test_changed_revision_is_found() -> None:
+def test_modified_revision_is_reported() -> None:
     """A changed revision no longer matches its digest."""
     revision = Revision.objects.latest("number")
     revision.snapshot["providers"] = []
@@ -101,8 +101,7 @@ def test_changed_revision_is_found() -> None:
     assert f"Revision {revision.number} is not what was written" in problems()["history"][0]
 
 
-def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> None:
-    """A stored key that cannot be decrypted is reported without its content."""
+def test_undecryptable_provider_key_is_reported_without_its_content(settings: Any) -> None:
     with ledger.change(SYSTEM, AuditedAction("test")):
         provider = Provider.objects.get(name="openai")
         provider.key_source = "stored"
@@ -116,7 +115,9 @@ def test_undecryptable_provider_key_is_found_and_not_shown(settings: Any) -> Non
     assert "secret" not in lines[0]
 
 
-def test_installation_without_an_administrator_is_told_how_to_set_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_administrator_is_reported_with_the_command_to_set_a_password(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     User.objects.update(is_active=False)
     with pytest.raises(SystemExit) as end:
         call_command("doctor")
@@ -124,7 +125,7 @@ def test_installation_without_an_administrator_is_told_how_to_set_one(capsys: py
     assert "set-password" in capsys.readouterr().err
 
 
-def test_secrets_that_others_can_read_are_found_with_a_remedy(settings: Any, tmp_path: Path) -> None:
+def test_secrets_readable_by_others_are_reported_with_a_chmod_command(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     os.chmod(tmp_path, 0o700)
     for name in ("keys", "routing_admin.sqlite3", "logs.sqlite3-wal"):
@@ -138,7 +139,7 @@ def test_secrets_that_others_can_read_are_found_with_a_remedy(settings: Any, tmp
     assert integrity.file_permissions() == [f"{tmp_path} can be read by others. Run: chmod 700 {tmp_path}"]
 
 
-def test_start_makes_files_of_an_earlier_version_private(settings: Any, tmp_path: Path) -> None:
+def test_startup_makes_files_of_an_earlier_version_private(settings: Any, tmp_path: Path) -> None:
     settings.DATA_DIR = tmp_path
     for name, mode in (("logs.sqlite3", 0o644), ("keys", 0o600)):
         (tmp_path / name).write_text("k")

@@ -38,7 +38,7 @@ def resolve_key(provider: ProviderSpec, env: dict[str, str]) -> str | None:
 
 @pytest.mark.requirement("MMR-E1")
 @given(any_text)
-def test_name_in_a_variable_is_upper_case_with_underscores(provider: str) -> None:
+def test_variable_name_has_the_provider_name_in_upper_case_with_underscores(provider: str) -> None:
     name = name_part(provider)
     assert len(name) == len(provider.upper())
     for character, written in zip(provider.upper(), name, strict=True):
@@ -58,7 +58,7 @@ def test_only_variables_for_provider_keys_yield_a_value(variable: str, secret: s
 
 
 @given(any_text)
-def test_every_key_text_has_one_form(text: str) -> None:
+def test_every_key_text_has_exactly_one_notation(text: str) -> None:
     """A literal key is printable ASCII, so that it fits an HTTP header."""
     form = classify_key(text)
     if form is KeyNotation.LITERAL:
@@ -116,7 +116,7 @@ def test_env_name_distinguishes_colliding_provider_names() -> None:
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_variable_named_after_the_provider_precedes_a_referenced_one() -> None:
+def test_variable_named_after_the_provider_overrides_a_referenced_variable() -> None:
     key = KeySpec(KeyKind.ENV, "LLM_PROVIDER_SHARED_API_KEY")
     provider = ProviderSpec("p", "https://x.example/v1", "m", key=key)
     shared, named = {"LLM_PROVIDER_SHARED_API_KEY": "shared"}, {"LLM_PROVIDER_P_API_KEY": "own"}
@@ -125,7 +125,7 @@ def test_variable_named_after_the_provider_precedes_a_referenced_one() -> None:
     assert resolve_key(provider, {}) is None
 
 
-def test_processes_that_start_together_agree_on_a_secret(tmp_path: Path) -> None:
+def test_concurrently_starting_processes_agree_on_a_secret(tmp_path: Path) -> None:
     path, start = tmp_path / "secret_key", threading.Barrier(8)
 
     def begin(number: int) -> str:

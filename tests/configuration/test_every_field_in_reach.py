@@ -67,7 +67,7 @@ def form_fields(kind: type) -> set[str]:
 
 @pytest.mark.parametrize("kind", NOT_IN_FORM)
 @pytest.mark.django_db
-def test_every_field_is_in_its_form_or_omitted_for_a_reason(kind: type) -> None:
+def test_every_configuration_field_is_in_a_form_or_omitted_for_a_reason(kind: type) -> None:
     form_names, reasons = form_fields(kind), NOT_IN_FORM[kind]
     missing = [field.name for field in fields(kind) if field.name not in form_names and field.name not in reasons]
     assert missing == []
@@ -94,7 +94,7 @@ def list_keys(entry: Mapping[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in NOT_IN_FORM for name in TABLE[kind]])
-def test_every_key_of_an_entry_is_documented(kind: type, name: str) -> None:
+def test_every_configuration_key_is_documented(kind: type, name: str) -> None:
     keys = {key for entry in admin_entries(kind, name) for key in list_keys(entry) if not key.startswith("x-")}
     assert keys
     assert [key for key in sorted(keys) if not re.search(rf"\b{key}\b", DOCUMENT)] == []

@@ -51,7 +51,7 @@ def without_unexported(configuration: Configuration) -> Configuration:
     return replace(without_stored_keys(configuration), agents=agents)
 
 
-def test_every_field_of_every_spec_has_a_row() -> None:
+def test_every_configuration_field_has_a_row_in_the_test_table() -> None:
     missing = [
         f"{kind.__name__}.{field.name}" for kind in SPECS for field in fields(kind) if field.name not in TABLE[kind]
     ]
@@ -79,7 +79,7 @@ def test_import_of_the_current_configuration_changes_nothing(configuration: Conf
 
 
 @given(configurations())
-def test_entry_written_back_as_it_was_read_changes_nothing(configuration: Configuration) -> None:
+def test_entry_written_back_unchanged_changes_nothing(configuration: Configuration) -> None:
     entries = [
         *((EntryKind.PROVIDER, provider.name) for provider in configuration.providers),
         *((EntryKind.SERVICE, service.id) for service in configuration.services),
@@ -99,7 +99,7 @@ def test_revision_preserves_every_field(configuration: Configuration) -> None:
 
 @given(configurations())
 @pytest.mark.django_db
-def test_rows_preserve_every_field(configuration: Configuration) -> None:
+def test_database_rows_preserve_every_field(configuration: Configuration) -> None:
     stored = without_stored_keys(configuration)
     rows.write(stored)
     assert diff(stored, rows.read()) == ()
@@ -208,6 +208,6 @@ def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
 
 
 @EVERY
-def test_difference_contains_every_field(kind: type, name: str) -> None:
+def test_diff_detects_a_change_of_every_field(kind: type, name: str) -> None:
     """A change of a field that the difference misses would create no revision."""
     assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

@@ -94,7 +94,7 @@ def test_export_without_stored_keys_recreates_the_configuration(routing: Any) ->
 
 @pytest.mark.requirement("MMR-P2")
 @given(routing_files(), services_files())
-def test_export_contains_everything_in_the_file_except_keys(routing: Any, services: Any) -> None:
+def test_export_contains_every_imported_value_except_keys(routing: Any, services: Any) -> None:
     files_written = [json.loads(text) for text in export_texts(imported(routing, services).configuration)]
     for value, kind in (
         (routing, "providers"),
@@ -109,7 +109,7 @@ def test_export_contains_everything_in_the_file_except_keys(routing: Any, servic
 
 @pytest.mark.requirement("MMR-E1")
 @given(routing_files(keys=literal_keys), services_files(keys=literal_keys), st.sampled_from(list(Mode)))
-def test_no_key_is_in_any_export_snapshot_or_problem(routing: Any, services: Any, mode: Mode) -> None:
+def test_exports_snapshots_and_problems_contain_no_key(routing: Any, services: Any, mode: Mode) -> None:
     outcome = imported(routing, services)
     secrets = [entry["apiKey"] for entry in (*routing["providers"], *services["services"])]
     all_text = "".join(
@@ -171,7 +171,7 @@ def test_error_in_one_file_rejects_the_whole_import() -> None:
 
 @pytest.mark.requirement("MMR-E1")
 @pytest.mark.parametrize("text", ["", "NOT_NEEDED", "xxx", "sk-****cdef", "${LLM_PROVIDER_OPENAI_API_KEY}"])
-def test_stored_key_is_replaced_only_by_another_key_or_origin(text: str) -> None:
+def test_stored_key_is_replaced_only_by_a_different_key_or_origin(text: str) -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -187,7 +187,7 @@ def test_stored_key_is_replaced_only_by_another_key_or_origin(text: str) -> None
     assert changed.keys == {"openai": "sk-second-key"}
 
 
-def test_service_belongs_to_the_provider_with_its_url_and_key() -> None:
+def test_imported_service_is_assigned_to_the_provider_with_its_url_and_key() -> None:
     services = example("llmservices.json")
     services["services"][0] |= {
         "baseURL": "https://api.openai.com/v1",
@@ -201,7 +201,7 @@ def test_service_belongs_to_the_provider_with_its_url_and_key() -> None:
     assert [item.name for item in configuration.providers if item.in_routing_file] == ["openai", "anthropic"]
 
 
-def test_each_url_and_key_is_one_provider_with_a_stable_name() -> None:
+def test_each_url_and_key_pair_becomes_one_provider_with_a_stable_name() -> None:
     entry = example("llmservices.json")["services"][0]
     origins = [("https://a.cn/v1", "sk-one-1"), ("https://a.cn/v1", "sk-two-2"), ("https://a.cn/v2/", "sk-one-1")]
     services = [entry | {"id": f"s{i}", "baseURL": url, "apiKey": key} for i, (url, key) in enumerate(origins * 2)]
@@ -217,7 +217,7 @@ def test_each_url_and_key_is_one_provider_with_a_stable_name() -> None:
     assert after.keys == {"a-v1": "sk-new-3"}
 
 
-def test_merging_keeps_what_is_stored_and_pruning_removes_it() -> None:
+def test_merging_keeps_stored_entries_and_pruning_removes_them() -> None:
     configuration = imported(example("llm-routing.json"), example("llmservices.json")).configuration
     small = {
         "providers": [example("llm-routing.json")["providers"][1]],
@@ -242,7 +242,9 @@ def test_merging_keeps_what_is_stored_and_pruning_removes_it() -> None:
         ("a", "a", None),
     ],
 )
-def test_fallback_names_a_provider_or_a_provider_and_model(entry: str, provider: str, model: str | None) -> None:
+def test_fallback_entry_is_parsed_as_provider_or_as_provider_and_model(
+    entry: str, provider: str, model: str | None
+) -> None:
     base = example("llm-routing.json")["providers"][0]
     value = {
         "providers": [base | {"providerName": name} for name in ("siliconflow", "a/b", "a")],
@@ -256,7 +258,7 @@ def test_fallback_names_a_provider_or_a_provider_and_model(entry: str, provider:
     }
 
 
-def test_imported_notation_is_exported_while_it_has_the_same_meaning() -> None:
+def test_imported_notation_is_exported_while_its_meaning_is_unchanged() -> None:
     value = example("llm-routing.json")
     value["routing"]["default"] |= {"fallback": [{"provider": "anthropic"}], "temperature": None, "enabled": True}
     configuration = imported(value).configuration
@@ -306,7 +308,7 @@ def test_gateway_export_uses_the_gateways_url_for_every_task_and_service() -> No
         export(configuration, FileFormat.ROUTING, Mode.GATEWAY)
 
 
-def test_import_does_not_miss_a_variable_for_a_stored_key() -> None:
+def test_import_does_not_require_a_variable_for_a_stored_key() -> None:
     value = example("llm-routing.json")
     value["providers"][0]["apiKey"] = "sk-first-key"
     stored = imported(value).configuration
@@ -315,14 +317,14 @@ def test_import_does_not_miss_a_variable_for_a_stored_key() -> None:
     assert stored.providers[0].key == KeySpec(KeyKind.STORED, fingerprint=stored.providers[0].key.fingerprint)
 
 
-def test_origin_that_may_not_be_called_is_only_a_warning() -> None:
+def test_import_warns_about_an_origin_that_may_not_be_called() -> None:
     around = KeyContext(refusal=lambda endpoint: "it may not be called" if "anthropic" in endpoint else None)
     outcome = import_values(EMPTY, [example("llm-routing.json")], key_context=around)
     assert outcome.accepted
     assert [(item.field, item.severity) for item in outcome.problems] == [("providers[1].endpoint", "warning")]
 
 
-def test_fingerprints_that_depend_on_the_origin_recognize_their_keys() -> None:
+def test_origin_dependent_fingerprints_match_their_keys() -> None:
     def fingerprint(key: str, endpoint: str) -> str:
         return f"{key[-1]}@{endpoint.split('/')[2]}"
 

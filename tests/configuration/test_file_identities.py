@@ -45,7 +45,7 @@ def reimported(configuration: Configuration) -> list[Configuration]:
 
 
 @pytest.mark.parametrize("mode", [Mode.FULL, Mode.SEED])
-def test_no_export_pairs_a_key_with_another_providers_url(mode: Mode) -> None:
+def test_export_never_pairs_a_key_with_another_providers_url(mode: Mode) -> None:
     """A service that moved to another provider may keep the base URL of the old one."""
     moved = ServiceSpec("s", "S", "new", "m", base_url="https://old.example/v1")
     configuration = Configuration(providers=(OLD, NEW), services=(moved,))
@@ -113,7 +113,7 @@ def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
         assert services_value(imported)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
 
 
-def test_provider_name_of_a_service_precedes_its_url() -> None:
+def test_provider_name_of_a_service_overrides_its_base_url() -> None:
     """A provider name that contradicts the service's URL is a warning, or an error if the entry has a key as well."""
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}

@@ -61,7 +61,7 @@ def test_stored_key_is_exported_as_the_variable_with_the_next_free_number():
     assert import_files(first.configuration, [text]).configuration == first.configuration, "stored keys stay stored"
 
 
-def test_absent_list_keeps_additional_keys_and_an_empty_one_removes_them():
+def test_missing_key_list_keeps_additional_keys_and_an_empty_list_removes_them():
     full = import_files(EMPTY, [routing_file(keyName="main", keys=FURTHER)]).configuration
     merged = import_files(full, [routing_file()]).configuration.providers[0]
     assert (merged.key.name, [key.name for key in merged.more_keys]) == ("main", ["second", "3", "fourth"])
@@ -104,7 +104,7 @@ def test_invalid_additional_key_rejects_the_import_with_its_path(keys, field, co
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_restored_revision_has_equal_rows_and_its_keys_can_be_decrypted():
+def test_restored_revision_has_equal_rows_and_decryptable_keys():
     applied = import_configuration(ADA, [routing_file(keys=FURTHER)])
     before = rows.read()
     assert [key.kind for key in before.providers[0].keys] == [KeyKind.STORED, KeyKind.STORED, KeyKind.ENV, KeyKind.ENV]

@@ -36,7 +36,7 @@ def test_importing_the_same_literal_key_twice_creates_no_second_revision() -> No
     assert (Revision.objects.count(), StoredKey.objects.count()) == (1, 1)
 
 
-def test_another_literal_key_for_the_same_origin_is_a_change() -> None:
+def test_different_literal_key_for_the_same_origin_is_a_change() -> None:
     import_configuration(ADA, [FILE])
     import_configuration(ADA, [FILE.replace(KEY, "sk-live-another-key-0000")])
     newest = Revision.objects.first()

@@ -110,7 +110,7 @@ def test_additional_key_is_bound_to_its_origin(monkeypatch: pytest.MonkeyPatch) 
     assert [key.state.value for key in snapshot.current().provider_keys["keyed"].every] == [None, None]
 
 
-def test_form_does_not_allow_a_new_origin() -> None:
+def test_provider_form_does_not_approve_a_new_origin() -> None:
     """Another user may have entered the new origin, so a separate button allows it."""
     row = Provider.objects.get(name="keyed")
     row.endpoint = HOSTILE

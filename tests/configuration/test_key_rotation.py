@@ -28,7 +28,7 @@ def opened() -> list[str]:
     return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
 
 
-def test_old_key_still_decrypts_after_a_new_one_is_put_first(stored: list[StoredKey], settings: Any) -> None:
+def test_old_encryption_key_still_decrypts_after_a_new_key_is_added(stored: list[StoredKey], settings: Any) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     assert opened() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)
@@ -38,7 +38,7 @@ def test_old_key_still_decrypts_after_a_new_one_is_put_first(stored: list[Stored
         opened()
 
 
-def test_rotation_encrypts_every_stored_key_again(stored: list[StoredKey], settings: Any) -> None:
+def test_key_rotation_re_encrypts_every_stored_key(stored: list[StoredKey], settings: Any) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     output = StringIO()
     call_command("rotate_keys", stdout=output)
@@ -49,7 +49,7 @@ def test_rotation_encrypts_every_stored_key_again(stored: list[StoredKey], setti
     assert AuditEvent.objects.get(action="keys.rotate").details == {"keys": 2}
 
 
-def test_rotation_that_cannot_decrypt_a_key_changes_nothing(stored: list[StoredKey], settings: Any) -> None:
+def test_key_rotation_changes_nothing_if_a_key_cannot_be_decrypted(stored: list[StoredKey], settings: Any) -> None:
     before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
     settings.ENCRYPTION_KEYS = [OTHER]
     with pytest.raises(CommandError, match="Nothing was changed"):

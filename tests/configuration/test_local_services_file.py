@@ -46,12 +46,12 @@ def test_import_config_reads_the_local_file_and_reports_it(file: Path) -> None:
     assert stored() == ["local"]
 
 
-def test_local_file_named_beside_the_common_one_is_imported_once(file: Path) -> None:
+def test_local_file_passed_with_the_common_file_is_imported_once(file: Path) -> None:
     run("import_config", file, file.with_name("llmservices.local.json"))
     assert stored() == ["local"]
 
 
-def test_common_file_is_read_without_a_local_one(file: Path) -> None:
+def test_common_file_is_read_if_there_is_no_local_file(file: Path) -> None:
     file.with_name("llmservices.local.json").unlink()
     _, messages = run("import_config", file)
     assert "instead" not in messages

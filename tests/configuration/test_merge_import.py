@@ -39,13 +39,13 @@ def test_file_with_one_provider_is_merged_into_the_stored_configuration(stored: 
     assert outcome.configuration.routes == stored.routes
 
 
-def test_route_may_name_a_provider_of_another_file(stored: Configuration) -> None:
+def test_route_may_reference_a_provider_of_another_file(stored: Configuration) -> None:
     route, provider = {"routing": {"new": {"provider": "b"}}}, {"providers": [{**A, "providerName": "b"}]}
     for files in ([route, provider], [provider, route]):
         assert problems(import_values(stored, files)) == []
 
 
-def test_unknown_provider_is_reported(stored: Configuration) -> None:
+def test_route_to_an_unknown_provider_is_reported(stored: Configuration) -> None:
     outcome = import_values(stored, [{"routing": {"new": {"provider": "ghost"}}}])
     assert problems(outcome) == [("routing.new.provider", "reference")]
 

@@ -47,7 +47,7 @@ CONFIGURATION = Configuration(
 )
 
 
-def test_import_keeps_parts_that_the_file_does_not_contain() -> None:
+def test_import_keeps_sections_missing_from_the_file() -> None:
     for prune in (False, True):
         after = import_values(CONFIGURATION, [ROUTING], prune=prune)
         assert after.accepted
@@ -57,7 +57,7 @@ def test_import_keeps_parts_that_the_file_does_not_contain() -> None:
         )
 
 
-def test_part_in_the_file_is_merged_or_replaced_with_pruning() -> None:
+def test_section_in_the_file_is_merged_or_with_pruning_replaced() -> None:
     value = ROUTING | {"aliases": {"new": "auto"}}
     merged, pruned = (import_values(CONFIGURATION, [value], prune=prune).configuration for prune in (False, True))
     assert [alias.name for alias in merged.aliases] == ["gpt-4", "*", "new"]
@@ -66,7 +66,7 @@ def test_part_in_the_file_is_merged_or_replaced_with_pruning() -> None:
     assert pruned.agents == merged.agents == CONFIGURATION.agents
 
 
-def test_keys_of_agents_are_not_exported_and_kept_by_imports() -> None:
+def test_agent_keys_are_not_exported_and_are_kept_by_imports() -> None:
     text = json.dumps(routing_value(CONFIGURATION))
     assert "pk" not in text
     assert import_values(CONFIGURATION, [routing_value(CONFIGURATION)]).configuration.agents[0].keys == AGENT.keys
@@ -79,7 +79,7 @@ def test_custom_default_language_is_imported_with_its_directive() -> None:
     assert not import_values(EMPTY, [ROUTING | {"defaultLanguage": "pt"}]).accepted
 
 
-def test_exports_for_other_programs_omit_own_parts() -> None:
+def test_exports_for_other_programs_omit_sections_of_this_program() -> None:
     seed = export(CONFIGURATION, FileFormat.ROUTING, Mode.SEED)
     assert "Not in this file: agents, languages, label budgets, refreshed catalogue." in seed.left_out
     gateway = export(CONFIGURATION, FileFormat.ROUTING, Mode.GATEWAY, public_url="http://here")
@@ -121,7 +121,7 @@ def test_exports_for_other_programs_omit_own_parts() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_invalid_part_is_one_error_with_its_path(part: dict[str, Any], field: str) -> None:
+def test_invalid_section_is_reported_as_one_error_with_its_path(part: dict[str, Any], field: str) -> None:
     outcome = import_values(EMPTY, [ROUTING | part])
     assert [problem.field for problem in outcome.problems if problem.severity == "error"] == [field]
     assert outcome.configuration == EMPTY

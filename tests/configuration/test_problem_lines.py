@@ -48,12 +48,12 @@ def check_lines(lines: list[str]) -> None:
         (Problem("", "Nothing is there.", "required"), "Nothing is there."),
     ],
 )
-def test_line_of_a_problem_begins_with_its_path(problem: Problem, line: str) -> None:
+def test_problem_line_begins_with_the_field_path(problem: Problem, line: str) -> None:
     assert problem.line == line
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_command_prints_one_line_per_problem(demo: None, tmp_path: Path) -> None:
+def test_import_command_prints_one_line_per_problem(demo: None, tmp_path: Path) -> None:
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(INVALID))
     with pytest.raises(CommandError) as refused:
@@ -68,7 +68,7 @@ def test_api_error_contains_each_path_once(caller: Callable[..., Any]) -> None:
     assert {detail["path"] for detail in answer.json()["details"]} == PATHS
 
 
-def test_page_shows_each_path_once_before_its_sentence(admin: Client, demo: None) -> None:
+def test_import_page_shows_each_path_once_before_the_message(admin: Client, demo: None) -> None:
     page = admin.post("/config/import/", {"text": json.dumps(INVALID)}).content.decode()
     for path in PATHS:
         assert f"<code>{path}</code>" in page

@@ -97,14 +97,14 @@ def test_every_prune_is_audited() -> None:
     assert AuditEvent.objects.filter(action="installation.prune").count() == 2
 
 
-def test_command_reports_what_it_removed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_prune_command_reports_the_removed_items(capsys: pytest.CaptureFixture[str]) -> None:
     request("old", 31 * DAY)
     snapshot.refresh()
     call_command("prune")
     assert capsys.readouterr().out.startswith("Removed 1 request, 0 artifacts (0 B)")
 
 
-def test_command_can_prune_requests_and_deleted_artifacts_earlier() -> None:
+def test_prune_command_options_remove_requests_and_deleted_artifacts_earlier() -> None:
     recent, living = artifact(b"recent", deleted_at=timezone.now()), artifact(b"living")
     request("old", 3 * DAY)
     request("young", DAY)

@@ -54,7 +54,7 @@ def test_action_without_a_configuration_change_publishes_nothing(demo: None, set
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unwritable_directory_prevents_no_change_and_is_logged(
+def test_unwritable_publish_directory_is_logged_and_does_not_prevent_changes(
     demo: None, settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -76,7 +76,7 @@ def test_invalid_configuration_is_rolled_back(demo: None) -> None:
     assert Revision.objects.count() == 1
 
 
-def test_second_creation_of_the_same_name_is_rejected(demo: None) -> None:
+def test_creation_of_an_existing_name_is_rejected(demo: None) -> None:
     """The user who creates the name second gets a clear message instead of a database error."""
     first, second = (TaskRoute(task_type="drafts") for _ in range(2))
     save_route(ADA, first, [CandidateSpec("echo")])
@@ -137,7 +137,7 @@ def test_undo_restores_the_stored_key() -> None:
     assert "very-secret" not in str(list(Revision.objects.values())) + str(list(AuditEvent.objects.values()))
 
 
-def test_stored_key_is_valid_for_one_origin_only() -> None:
+def test_stored_key_is_unusable_for_another_origin() -> None:
     provider = create_provider()
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-very-secret-0123456789"))
     provider.endpoint = "https://elsewhere.example.org"
@@ -146,7 +146,7 @@ def test_stored_key_is_valid_for_one_origin_only() -> None:
     assert StoredKey.objects.get().ciphertext.find("sk-very") == -1
 
 
-def test_reference_to_another_variable_is_no_key() -> None:
+def test_reference_to_a_variable_without_key_prefix_is_rejected_as_a_key() -> None:
     with pytest.raises(InvalidError):
         save_provider(
             ADA, Provider(name="x", endpoint="https://x.example"), key=KeyChange(KeyAct.SET, "${DATABASE_URL}")
@@ -155,7 +155,7 @@ def test_reference_to_another_variable_is_no_key() -> None:
 
 
 @pytest.mark.requirement("MMR-E1")
-def test_variable_overrides_the_stored_key_unless_it_is_empty() -> None:
+def test_nonempty_environment_variable_overrides_the_stored_key() -> None:
     provider = create_provider("Deep Seek")
     save_provider(ADA, provider, key=KeyChange(KeyAct.SET, "sk-stored-0123456789"))
     os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"] = "sk-from-environment"
@@ -167,7 +167,7 @@ def test_variable_overrides_the_stored_key_unless_it_is_empty() -> None:
         del os.environ["LLM_PROVIDER_DEEP_SEEK_API_KEY"]
 
 
-def test_provider_in_use_cannot_be_deleted_and_its_uses_are_named(demo: None) -> None:
+def test_deletion_of_a_provider_in_use_is_rejected_with_its_uses(demo: None) -> None:
     echo = Provider.objects.get(name="echo")
     with pytest.raises(InUseError, match="design"):
         delete_provider(ADA, echo)
@@ -175,7 +175,7 @@ def test_provider_in_use_cannot_be_deleted_and_its_uses_are_named(demo: None) ->
         echo.delete()
 
 
-def test_database_leaves_no_gap_in_the_positions_of_a_chain(demo: None) -> None:
+def test_database_closes_gaps_in_candidate_positions(demo: None) -> None:
     route = TaskRoute.objects.get(task_type="design")
     with pytest.raises(IntegrityError), transaction.atomic():
         Candidate.objects.create(route=route, position=9, provider=Provider.objects.get(name="echo"))
@@ -205,7 +205,7 @@ def test_default_route_cannot_be_deleted_before_the_others(demo: None) -> None:
         delete_route(ADA, TaskRoute.objects.get(task_type="default"))
 
 
-def test_rows_return_the_configuration_that_was_written() -> None:
+def test_database_rows_read_back_the_written_configuration() -> None:
     files = [(EXAMPLES / name).read_bytes() for name in ("llm-routing.json", "llmservices.json")]
     preview = preview_import(files)
     import_configuration(ADA, files)
@@ -224,7 +224,7 @@ def test_configuration_with_thousands_of_providers_can_be_read(demo: None) -> No
     assert configuration.route("task-1499").candidates == (CandidateSpec("p1499"),)
 
 
-def test_agent_names_an_existing_service_or_route_but_not_both(demo: None) -> None:
+def test_agent_must_reference_an_existing_service_or_route_but_not_both(demo: None) -> None:
     service = Service.objects.get(service_id="echo-text")
     with pytest.raises(InvalidError):
         save_agent(ADA, Agent(agent_id="both", service=service, task_type="design"))
@@ -252,7 +252,7 @@ def test_eight_concurrent_writers_each_get_a_revision() -> None:
     assert (Provider.objects.count(), Revision.objects.count()) == (8, 8)
 
 
-def test_descriptions_name_only_agents_that_can_read_the_file(demo: None) -> None:
+def test_descriptions_suggest_only_agents_that_can_read_the_file(demo: None) -> None:
     picture = FilePart(Kind.IMAGE, "image/png", "plan.png", 2048, content=None)
     sound = FilePart(Kind.AUDIO, "audio/mpeg", "note.mp3", 2048)
     file = FilePart(Kind.IMAGE, "image/x-unheard-of", "plan.odd", 2048)
@@ -262,7 +262,7 @@ def test_descriptions_name_only_agents_that_can_read_the_file(demo: None) -> Non
     assert list_readers(snapshot.current(), picture, but="vision-agent") == ["multimodal-agent"]
 
 
-def test_removing_the_demo_keeps_added_entries_and_what_they_need(demo: None) -> None:
+def test_removing_the_demo_keeps_added_entries_and_their_dependencies(demo: None) -> None:
     mine = TaskRoute(task_type="mine")
     save_route(ADA, mine, [CandidateSpec("echo", "echo-text")])
     load.remove(ADA)
@@ -272,7 +272,7 @@ def test_removing_the_demo_keeps_added_entries_and_what_they_need(demo: None) ->
     assert (remaining.agents, remaining.services) == ((), ())
 
 
-def test_dry_run_rejects_what_the_import_would_reject() -> None:
+def test_dry_run_rejects_the_same_files_as_the_import() -> None:
     files = [
         b'{"providers": [{"providerName": "a/b", "apiKey": "", "endpoint": "https://x.example/v1",'
         b' "defaultModel": "m"}],'

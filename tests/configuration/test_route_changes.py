@@ -55,5 +55,5 @@ NAMES = st.lists(st.sampled_from("abcde"), max_size=6)
 
 
 @given(NAMES, NAMES)
-def test_no_changes_are_listed_exactly_if_nothing_changed(old: list[str], new: list[str]) -> None:
+def test_route_changes_are_empty_if_and_only_if_the_chains_are_equal(old: list[str], new: list[str]) -> None:
     assert (route_changes(route(*old), route(*new)) == ()) == (old == new)

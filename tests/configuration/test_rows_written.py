@@ -56,12 +56,12 @@ def test_order_of_additional_keys_is_a_change() -> None:
     assert [change.field for change in diff(CONFIGURATION, fewer)] == ['more_keys["2"]']
 
 
-def test_order_of_languages_is_no_change() -> None:
+def test_order_of_languages_is_not_a_change() -> None:
     """Languages are always read in the same order."""
     assert diff(CONFIGURATION, replace(CONFIGURATION, languages=CONFIGURATION.languages[::-1])) == ()
 
 
-def test_value_that_reads_back_differently_is_rolled_back() -> None:
+def test_value_that_would_read_back_differently_is_rejected() -> None:
     """For example, a number that is a key in JSON is read back as a string."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):

@@ -57,7 +57,7 @@ def test_service_without_capabilities_has_text_and_is_exported_without_them(valu
 
 @pytest.mark.requirement("MCR-1.3", "MCR-5.4")
 @given(words)
-def test_any_name_is_accepted_as_a_capability(name: str) -> None:
+def test_any_capability_name_is_accepted(name: str) -> None:
     value = {"services": [SERVICE | {"capabilities": {"input": ["text", name], "output": ["text"]}}]}
     assert validate_services(value) == []
     able = import_values(EMPTY, [value]).configuration.services[0].effective_capabilities
@@ -83,7 +83,7 @@ def test_invalid_capabilities_are_a_warning_and_exported_unchanged(value: Any, f
 
 @pytest.mark.requirement("MCR-1.4")
 @given(services_files(), json_values)
-def test_invalid_service_is_left_out_by_the_registry_and_rejected_by_imports(value: dict[str, Any], junk: Any) -> None:
+def test_invalid_service_is_skipped_by_the_registry_and_rejected_by_imports(value: dict[str, Any], junk: Any) -> None:
     spoilt = {**value, "services": [*value["services"], {"id": "spoilt", "name": junk}]}
     registry = LlmServiceRegistry.from_document(spoilt)
     assert [service.id for service in registry] == [entry["id"] for entry in value["services"]]
@@ -102,7 +102,7 @@ def test_missing_required_field_of_a_service_is_reported_with_its_path(name: str
     ]
 
 
-def test_two_services_with_one_id_are_reported() -> None:
+def test_duplicate_service_id_is_reported() -> None:
     problems = validate_services({"services": [SERVICE, SERVICE]})
     assert [(item.field, item.constraint) for item in problems] == [("services[1].id", "duplicate")]
 
@@ -126,7 +126,7 @@ def test_only_declared_capabilities_are_exported() -> None:
     assert entry["capabilities"] == {"input": ["text"], "output": ["text"]}
 
 
-def test_import_after_a_key_was_stored_changes_neither_key_nor_name() -> None:
+def test_imported_placeholder_key_changes_neither_stored_key_nor_provider_name() -> None:
     value = {"services": [SERVICE | {"apiKey": "xxx"}]}
     stored = import_values(EMPTY, [{"services": [SERVICE | {"apiKey": "sk-a-real-key"}]}]).configuration
     assert import_values(stored, [value]).configuration == stored

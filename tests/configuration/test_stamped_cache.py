@@ -75,7 +75,7 @@ def is_admitted(cache: KeyCache, key: str) -> bool:
     return isinstance(cache.authenticate({"authorization": f"Bearer {key}"}), Principal)
 
 
-def test_after_an_idle_period_one_caller_rebuilds_the_value_for_all(key, clock):
+def test_one_caller_rebuilds_the_cached_value_for_all_after_an_idle_period(key, clock):
     stamp_reads = []
 
     def stamp() -> int:
@@ -95,7 +95,7 @@ def test_after_an_idle_period_one_caller_rebuilds_the_value_for_all(key, clock):
     assert stamp_reads == [True]
 
 
-def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, clock, newest):
+def test_key_revoked_by_another_process_is_rejected_after_an_idle_period(key, clock, newest):
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     execute_in_other_connection(REVOKED, NEXT_STAMP)
@@ -103,7 +103,7 @@ def test_key_revoked_by_another_process_admits_no_call_after_an_idle_time(key, c
     assert run_concurrently(lambda: is_admitted(cache, key)) == [False] * CALLERS
 
 
-def test_value_checked_within_a_second_needs_no_query(key, newest, django_assert_num_queries):
+def test_value_checked_less_than_a_second_ago_needs_no_query(key, newest, django_assert_num_queries):
     newest.current()
     with django_assert_num_queries(0):
         newest.current()
@@ -125,7 +125,7 @@ def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
     assert newest.unread_since() is None
 
 
-def test_failed_check_is_not_repeated_sooner_than_a_successful_one(key, clock, newest, django_assert_num_queries):
+def test_failed_check_is_not_retried_sooner_than_a_successful_check(key, clock, newest, django_assert_num_queries):
     newest.current()
     with unreadable_tables("routing_admin_installation"):
         clock.now += PAUSE
@@ -143,7 +143,7 @@ def test_revoked_key_is_rejected_even_if_the_configuration_is_unreadable(key, cl
         assert not is_admitted(cache, key)
 
 
-def test_known_keys_work_without_a_database_for_fifteen_minutes(key, clock, newest):
+def test_known_keys_are_accepted_for_fifteen_minutes_of_a_database_outage(key, clock, newest):
     cache = KeyCache(newest, clock)
     assert is_admitted(cache, key)
     with unreadable_tables("routing_admin_installation", "capabilities_agentkey"):
