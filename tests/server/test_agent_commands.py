@@ -35,7 +35,7 @@ def run(*arguments: str) -> str:
     return out.getvalue().strip()
 
 
-def test_commands_printed_by_bootstrap_work(tmp_path: Path) -> None:
+def test_commands_printed_by_bootstrap_can_be_run(tmp_path: Path) -> None:
     file = tmp_path / "llm-routing.json"
     file.write_text(json.dumps(OWN_FILE))
     with Lab() as lab:
@@ -56,7 +56,7 @@ def test_create_agent_prints_the_key_once(demo: None) -> None:
     assert "reader" in str(Revision.objects.first().changes)
 
 
-def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) -> None:
+def test_create_agent_without_key_prints_the_issue_key_command(demo: None) -> None:
     output = run("create_agent", "reader", "--service", "vision-model")
     assert output.endswith("For a key: routing-admin issue-key reader")
     assert Agent.objects.get(agent_id="reader").service.service_id == "vision-model"
@@ -73,7 +73,9 @@ def test_create_agent_without_key_names_the_command_that_issues_one(demo: None) 
         (("reader", "--route", "planning", "--service", "text-model"), "not allowed with argument"),
     ],
 )
-def test_invalid_agent_ends_with_one_error_line(demo: None, options: tuple[str, ...], sentence: str) -> None:
+def test_create_agent_with_invalid_options_prints_one_error_line(
+    demo: None, options: tuple[str, ...], sentence: str
+) -> None:
     with pytest.raises(CommandError, match=sentence):
         run("create_agent", *options, "--key")
     assert not Agent.objects.exclude(agent_id__endswith="-agent").exists()
@@ -96,7 +98,7 @@ def test_leaked_key_is_revoked_and_its_replacement_has_the_same_scopes(
     assert set(AuditEvent.objects.values_list("action", flat=True)) >= {"key.roll", "key.revoke"}
 
 
-def test_public_part_of_a_key_is_enough_to_revoke_it_twice(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_key_can_be_revoked_repeatedly_by_its_public_part(demo: None, capsys: pytest.CaptureFixture[str]) -> None:
     key = run("issue_agent_key", "text-agent")
     for sentence in ("is revoked.", "was already revoked."):
         assert run("revoke_key", key[:11]) == ""
@@ -122,6 +124,6 @@ def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.
         ("rat_00000000", "There is no token rat_00000000"),
     ],
 )
-def test_text_that_is_no_key_ends_with_one_error_line(demo: None, text: str, sentence: str) -> None:
+def test_revoking_an_invalid_key_prints_one_error_line(demo: None, text: str, sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence):
         run("revoke_key", text)

@@ -42,7 +42,7 @@ def preflight(origins: tuple[str, ...], path: str = "/v1/models", origin: str = 
     return ask(origins, path, "OPTIONS", origin=origin, access_control_request_method="POST", **headers)
 
 
-def test_without_the_setting_the_application_is_not_wrapped() -> None:
+def test_application_is_not_wrapped_without_cors_origins() -> None:
     assert share(plain, ()) is plain
 
 
@@ -58,19 +58,19 @@ async def test_allowed_origin_can_read_every_response(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/login/", "/requests/", "/api/v1/docs", "/v10/models", "/healthz", "/mcpx"])
-async def test_pages_are_never_shared(path: str) -> None:
+async def test_pages_never_allow_cross_origin_requests(path: str) -> None:
     assert "access-control-allow-origin" not in (await ask(("*",), path, origin=PAGE))[1]
     assert (await preflight(("*",), path))[1]["x-asked"] == "1"
 
 
-async def test_other_origin_cannot_read_the_response() -> None:
+async def test_unlisted_origin_cannot_read_the_response() -> None:
     status, headers = await ask((PAGE,), origin="https://other.example")
     assert (status, headers["vary"]) == (401, "Cookie, Origin")
     assert "access-control-allow-origin" not in headers
     assert (await preflight((PAGE,), origin="https://other.example"))[0] == 403
 
 
-async def test_without_an_origin_header_only_vary_changes() -> None:
+async def test_response_to_a_request_without_origin_differs_only_in_vary() -> None:
     """A cache might later serve the same response to a web page, so `Vary` is needed."""
     assert "access-control-allow-origin" not in (await ask((PAGE,)))[1]
     assert (await ask((PAGE,)))[1]["vary"] == "Cookie, Origin"
@@ -95,7 +95,7 @@ async def test_preflight_is_answered_before_the_application_is_called() -> None:
     assert "x-asked" not in headers
 
 
-async def test_invalid_list_of_requested_headers_is_not_repeated() -> None:
+async def test_invalid_requested_headers_are_not_echoed_by_a_preflight() -> None:
     _, headers = await preflight((PAGE,), access_control_request_headers="a: b\r\nset-cookie: c")
     assert "access-control-allow-headers" not in headers
 
@@ -122,7 +122,7 @@ async def test_options_without_preflight_headers_is_an_ordinary_request() -> Non
         ("https://a.example:99999", None),
     ],
 )
-def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | None) -> None:
+def test_origin_is_accepted_only_in_browser_notation(text: str, origin: str | None) -> None:
     assert browser_origin(text) == origin
 
 
@@ -134,7 +134,7 @@ def test_origin_is_accepted_only_as_browsers_write_it(text: str, origin: str | N
         ("*,https://a.example", "'*' is no origin: * must be the only value"),
     ],
 )
-def test_invalid_origin_in_the_setting_ends_the_start_with_one_line(tmp_path: Path, value: str, sentence: str) -> None:
+def test_invalid_cors_origin_stops_startup_with_one_error_line(tmp_path: Path, value: str, sentence: str) -> None:
     with Lab({}) as lab:
         environment = server_environment(tmp_path, lab) | {"ROUTING_ADMIN_CORS_ORIGINS": value}
     result = run_python(environment, "manage.py", "serve")

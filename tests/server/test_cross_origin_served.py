@@ -43,7 +43,7 @@ def ask(
         ("POST", "/mcp", b"{", 400),
     ],
 )
-def test_a_page_can_read_every_response(server: Server, method: str, path: str, body: bytes, status: int) -> None:
+def test_allowed_page_can_read_every_response(server: Server, method: str, path: str, body: bytes, status: int) -> None:
     answer = ask(server, method, path, server.key, body, accept="application/json, text/event-stream")
     assert answer.status == status
     assert answer.headers["access-control-allow-origin"] == PAGE
@@ -51,7 +51,7 @@ def test_a_page_can_read_every_response(server: Server, method: str, path: str, 
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/v1/artifacts", "/mcp"])
-def test_a_page_can_read_a_refusal_sent_before_the_body(server: Server, path: str) -> None:
+def test_allowed_page_can_read_an_error_sent_before_the_body(server: Server, path: str) -> None:
     assert ask(server, "POST", path, "ra_wrong").headers["access-control-allow-origin"] == PAGE
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
     connection.putrequest("POST", path)
@@ -62,13 +62,13 @@ def test_a_page_can_read_a_refusal_sent_before_the_body(server: Server, path: st
     assert (answer.status, answer.headers["access-control-allow-origin"]) == (413, PAGE)
 
 
-def test_a_preflight_needs_no_key(server: Server) -> None:
+def test_preflight_needs_no_key(server: Server) -> None:
     """Browsers send no credentials with a preflight."""
     headers = {"access_control_request_method": "POST", "access_control_request_headers": "authorization"}
     answer = ask(server, "OPTIONS", "/v1/chat/completions", **headers)
     assert (answer.status, answer.headers["access-control-allow-headers"]) == (204, "authorization")
 
 
-def test_pages_are_not_shared(server: Server) -> None:
+def test_login_and_docs_pages_have_no_cors_headers(server: Server) -> None:
     for path in ("/login/", "/api/v1/docs"):
         assert "access-control-allow-origin" not in ask(server, "GET", path).headers

@@ -39,7 +39,7 @@ def test_pages_with_forms_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_form_without_its_token_is_refused(name: str, admin_account: object) -> None:
+def test_form_without_csrf_token_is_rejected(name: str, admin_account: object) -> None:
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     for headers in ({}, {"HX-Request": "true"}):
@@ -47,7 +47,7 @@ def test_form_without_its_token_is_refused(name: str, admin_account: object) -> 
         assert (answer.status_code, "Form expired" in answer.content.decode()) == (403, True)
 
 
-def test_token_of_another_browser_is_refused(admin_account: object) -> None:
+def test_csrf_token_of_another_browser_is_rejected(admin_account: object) -> None:
     browser, other_browser = Client(enforce_csrf_checks=True), Client(enforce_csrf_checks=True)
     browser.force_login(admin_account)  # type: ignore[arg-type]
     other_browser.get(reverse("login"))
@@ -55,7 +55,7 @@ def test_token_of_another_browser_is_refused(admin_account: object) -> None:
     assert answer.status_code == 403
 
 
-def test_form_with_its_token_is_accepted(admin_account: object) -> None:
+def test_form_with_csrf_token_is_accepted(admin_account: object) -> None:
     browser = open_browser(admin_account, enforce_csrf_checks=True)
     browser.get("/")
     answer = browser.post(

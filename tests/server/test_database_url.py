@@ -27,7 +27,7 @@ print(*modes, RequestLog.objects.count())
         ("sqlite://very-secret", "sqlite"),
     ],
 )
-def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
+def test_unsupported_database_engine_is_reported_in_one_line(url: str, engine: str, tmp_path: Path) -> None:
     """The error contains no part of the URL, which may include a password."""
     with Lab() as lab:
         environment = server_environment(tmp_path, lab) | {"DATABASE_URL": url}
@@ -39,7 +39,7 @@ def test_unsupported_engine_is_named_in_one_line(url: str, engine: str, tmp_path
         assert "secret" not in line
 
 
-def test_with_another_sqlite_file_the_request_log_is_beside_it(tmp_path: Path) -> None:
+def test_request_log_is_beside_a_custom_sqlite_file(tmp_path: Path) -> None:
     data, other = tmp_path / "data", tmp_path / "elsewhere"
     other.mkdir()
     with Lab() as lab:

@@ -45,7 +45,7 @@ def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Pat
         assert list((tmp_path / "artifacts" / "tmp").iterdir()) == []
 
 
-async def test_large_body_that_cannot_be_spooled_is_507():
+async def test_large_body_that_cannot_be_spooled_returns_507():
     async def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

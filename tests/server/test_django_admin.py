@@ -61,12 +61,12 @@ def test_pages_show_no_password_hash_and_no_key_digest(visited: Any) -> None:
     assert visited["secrets"] == []
 
 
-def test_nothing_can_be_changed(visited: Any) -> None:
+def test_django_admin_is_read_only(visited: Any) -> None:
     assert visited["writes"] == [405]
     assert visited["forms"] == [403]
 
 
-def test_only_superusers_have_access(visited: Any) -> None:
+def test_only_superusers_can_open_django_admin(visited: Any) -> None:
     assert visited["stranger"] == [302, "/login/?next=/django-admin/"]
     assert visited["administrator"] == [403]
     assert visited["out"] == [302, 302]

@@ -18,7 +18,7 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-async def test_each_of_fifty_streams_is_complete_or_ends_with_an_error_and_is_logged(tmp_path: Path, workers: str):
+async def test_streams_during_a_shutdown_complete_or_end_with_an_error_and_are_logged(tmp_path: Path, workers: str):
     with served(tmp_path, settings={"DRAIN_SECONDS": "2"}, options=["--workers", workers]) as server:
         idle, idle_writer = await asyncio.open_connection("127.0.0.1", server.port)
         idle_writer.write(request(server, "idle", "ok", stream=False))

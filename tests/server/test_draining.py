@@ -26,7 +26,7 @@ from routing_admin.upstream import Stream
 from tests.gateway.plane import logged
 
 
-async def test_waiting_and_new_calls_end_when_the_drain_time_is_over():
+async def test_waiting_and_new_calls_fail_after_the_drain_time():
     draining, begun = Draining(), asyncio.Event()
 
     async def wait() -> None:
@@ -83,7 +83,7 @@ async def test_signal_starts_the_drain_and_the_servers_handler_still_runs():
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-async def test_stream_that_outlasts_the_drain_ends_with_an_error_event_and_is_logged(key: str):
+async def test_stream_that_exceeds_the_drain_time_ends_with_a_logged_error_event(key: str):
     state = await sync_to_async(snapshot.current)()
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-text"),))
     chat = ChatRequest((Message(Role.USER, (TextPart("hello"),)),))

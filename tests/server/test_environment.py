@@ -13,7 +13,7 @@ NAME = "ROUTING_ADMIN_MAX_CALLS"
     ("read", "sentence"),
     [("int", "ROUTING_ADMIN_MAX_CALLS: 'many' is not a whole number."), ("float", "'many' is not a number.")],
 )
-def test_invalid_number_in_the_environment_ends_the_start_with_an_error(
+def test_invalid_number_in_the_environment_stops_startup_with_an_error(
     monkeypatch: pytest.MonkeyPatch, read: str, sentence: str
 ) -> None:
     monkeypatch.setenv(NAME, "many")

@@ -28,14 +28,14 @@ def test_one_caller_gets_at_most_three_quarters_of_the_slots(slots: int, alone: 
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), max_size=100))
-def test_caller_without_a_slot_gets_one_while_any_is_free(callers: list[str]):
+def test_new_caller_gets_a_slot_while_any_slot_is_free(callers: list[str]):
     semaphore = FairSemaphore(16, 0)
     admitted(semaphore, "".join(callers))
     is_free = semaphore.in_use < 16
     assert semaphore.take("newcomer") == is_free
 
 
-async def test_released_slot_goes_to_the_waiting_caller_that_holds_fewest():
+async def test_released_slot_is_granted_to_the_waiting_caller_with_the_fewest_slots():
     semaphore = FairSemaphore(4, 8, LONG)
     assert admitted(semaphore, "aaab") == "aaab"
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "ac"]

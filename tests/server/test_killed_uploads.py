@@ -95,7 +95,7 @@ def check_content(server: Server, older: str) -> None:
         assert send(server, "GET", f"/v1/files/{ref}/content", headers=headers).body == content
 
 
-def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
+def test_prune_removes_only_leftovers_of_killed_uploads(tmp_path: Path) -> None:
     artifacts = tmp_path / "artifacts"
 
     def is_stored(digest: str) -> bool:
@@ -117,7 +117,7 @@ def test_prune_removes_only_what_killed_uploads_left(tmp_path: Path) -> None:
             check_content(restarted_server, older)
 
 
-def test_prune_removes_from_a_bucket_only_what_killed_uploads_left(tmp_path: Path) -> None:
+def test_prune_removes_only_leftovers_of_killed_uploads_from_a_bucket(tmp_path: Path) -> None:
     """A bucket never shows an incomplete upload as an object. A rule of the bucket removes its parts
     (docs/scale.md).
     """

@@ -52,14 +52,14 @@ async def send(path: str, headers: Mapping[str, str], blocks: int = 400) -> tupl
 UNAUTHENTICATED = ({}, {"authorization": "Bearer ra_wrong"}, {"x-api-key": "sk-1"}, {"cookie": "sid=x"})
 
 
-async def test_large_body_of_an_unauthenticated_caller_is_413_on_every_page(demo: None) -> None:
+async def test_large_body_of_an_unauthenticated_caller_returns_413_on_every_page(demo: None) -> None:
     for path, headers in product(("/login/", "/artifacts/", "/nowhere"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         assert (path, status, read_blocks) == (path, 413, 5)
         assert json.loads(body)["limit"] == UNKNOWN_BYTES
 
 
-async def test_large_body_without_a_valid_key_is_401_in_every_api(demo: None) -> None:
+async def test_large_body_without_a_valid_key_returns_401_in_every_api(demo: None) -> None:
     for path, headers in product((CHAT, "/v1/files", "/api/v1/artifacts", "/api/v1/messages/route"), UNAUTHENTICATED):
         status, body, read_blocks = await send(path, headers)
         error = json.loads(body)["error"]
@@ -77,7 +77,7 @@ async def test_large_declared_length_is_rejected_before_the_body_is_read(demo: N
         assert (path, status, read_blocks) == (path, 413, 0)
 
 
-async def test_body_with_a_valid_key_is_read_whole(key: str) -> None:
+async def test_body_with_a_valid_key_is_read_completely(key: str) -> None:
     headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     for path in (CHAT, "/v1/files", "/api/v1/artifacts"):
         status, _, read_blocks = await send(path, headers, 20)
@@ -90,7 +90,7 @@ async def test_small_bodies_of_unauthenticated_callers_are_read(demo: None) -> N
     assert (await send(CHAT, {}, 4))[0] == 401
 
 
-def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: Any, anonymous: Client) -> None:
+def test_session_cookie_authenticates_a_caller_until_sign_out(admin_account: Any, anonymous: Client) -> None:
     client = open_browser(admin_account)
     cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
     headers = {"cookie": f"theme=dark; {settings.SESSION_COOKIE_NAME}={cookie}"}
@@ -99,7 +99,7 @@ def test_session_cookie_makes_a_caller_known_until_the_sign_out(admin_account: A
     assert not is_known(headers)
 
 
-def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
+def test_api_token_authenticates_a_caller(admin_account: Any) -> None:
     """An administrator's script is known by its token. An agent's key is not accepted in place of such a token."""
     assert is_known({"authorization": f"Bearer {create_token(admin_account)}"})
     assert not is_known({"authorization": "Bearer rat_wrong"})
@@ -108,13 +108,13 @@ def test_token_of_a_script_makes_a_caller_known(admin_account: Any) -> None:
         assert authenticate_token(headers) is NO_TOKEN
 
 
-def test_caller_without_a_session_is_unknown() -> None:
+def test_caller_without_a_session_is_unauthenticated() -> None:
     for cookie in ("", "theme=dark", f"{settings.SESSION_COOKIE_NAME}=", f"{settings.SESSION_COOKIE_NAME}=x"):
         assert not is_known({"cookie": cookie})
     assert not is_known({})
 
 
-def test_every_caller_counts_as_known_while_the_database_is_unavailable(key: str) -> None:
+def test_every_caller_counts_as_authenticated_during_a_database_outage(key: str) -> None:
     """Otherwise, the response would be a rejection and would not mention the database outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):

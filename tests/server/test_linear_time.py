@@ -129,7 +129,7 @@ BY_HAND: dict[str, Callable[[str], Any]] = {
 }
 
 
-def test_no_pattern_is_slow() -> None:
+def test_every_regular_expression_takes_linear_time() -> None:
     slow = []
     for pattern, location, methods in patterns().values():
         slow += [
@@ -156,11 +156,11 @@ def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tu
     return None
 
 
-def test_every_computed_pattern_was_reviewed() -> None:
+def test_every_computed_regular_expression_was_reviewed() -> None:
     assert {call.partition(":")[0] for call in unseen_patterns()} == set(MADE_ON_THE_SPOT)
 
 
-def test_no_function_of_one_text_is_slow() -> None:
+def test_every_function_of_one_text_takes_linear_time() -> None:
     slow = []
     functions = functions_of_one_text(lambda module: bool(SCANNED.search(module)))
     for name, (function, is_bytes) in functions.items():
@@ -178,7 +178,7 @@ def repeated(unit: str, is_bytes: bool = False) -> Callable[[int], Any]:
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_no_function_of_a_text_and_other_arguments_is_slow(name: str) -> None:
+def test_every_function_of_a_text_and_other_arguments_takes_linear_time(name: str) -> None:
     assert [unit for unit in UNITS if is_slow(BY_HAND[name], repeated(unit))] == []
 
 

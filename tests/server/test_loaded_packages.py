@@ -30,7 +30,7 @@ def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
     assert imported(tmp_path, "import routing_admin.asgi", UNUSED) == []
 
 
-def test_a_command_imports_neither_the_pages_nor_the_way_to_providers(tmp_path: Path) -> None:
+def test_commands_do_not_import_pages_or_the_upstream_client(tmp_path: Path) -> None:
     """Importing pages and the upstream client takes as long as importing everything else that a command needs."""
     start = "import django; django.setup(); import routing_admin.management.command"
     assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []

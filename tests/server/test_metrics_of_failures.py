@@ -79,7 +79,7 @@ def test_keys_signed_with_an_older_secret_are_counted(key: str) -> None:
     assert value("keys_behind", kind="token") == 0
 
 
-def test_metrics_without_the_database_are_reported_during_its_outage(demo: None) -> None:
+def test_metrics_that_need_no_database_are_reported_during_a_database_outage(demo: None) -> None:
     assert value("database_up") == 1
 
     def fail(*_: Any) -> None:

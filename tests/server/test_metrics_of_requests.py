@@ -94,7 +94,7 @@ def test_costs_are_counted_by_currency():
         ("v1/images", "generate_content"),
     ],
 )
-def test_operation_in_opentelemetry_follows_from_the_surface(surface: str, operation: str):
+def test_opentelemetry_operation_name_depends_on_the_surface(surface: str, operation: str):
     assert surface == "v1" or surface.removeprefix("v1/") in {operation_row.name for operation_row in OPERATIONS}
     journal = Journal()
     journal.record(entry(f"work-{operation}", operation, surface))
@@ -109,7 +109,7 @@ def test_metrics_of_the_installation_and_the_process_are_reported():
     assert not [name for name in names if name.endswith("_created")]
 
 
-def test_invented_names_share_one_series():
+def test_unconfigured_names_share_one_time_series():
     journal = Journal()
     journal.record(entry("known", "counted"))
     journal.flush()
@@ -130,7 +130,7 @@ def test_invented_names_share_one_series():
     assert value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
 
 
-def test_series_of_removed_services_disappear_and_return_with_them():
+def test_time_series_of_a_removed_service_return_when_the_service_is_restored():
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
@@ -150,7 +150,7 @@ def test_series_of_removed_services_disappear_and_return_with_them():
     assert value("routing_admin_attempts_total", **series) == 1
 
 
-def test_setting_limits_the_agents_with_series(settings: Any):
+def test_number_of_agents_with_time_series_is_limited(settings: Any):
     """A setting limits how many agents have their own time series. Agents created at run time never have one."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)

@@ -83,7 +83,7 @@ def test_each_scrape_covers_both_workers(server: Server, port: int) -> None:
     assert numbers["routing_admin_request_duration_seconds_count", frozenset({("route", "")})] == before + CALLS
 
 
-def test_counters_of_a_killed_worker_stay_and_its_successor_takes_its_slot(server: Server, port: int) -> None:
+def test_counters_of_a_killed_worker_are_kept_and_its_successor_reuses_its_slot(server: Server, port: int) -> None:
     until, counted = time.monotonic() + WAIT_SECONDS, requests_in(scrape(port))
     call(server)
     before = scrape(port)
@@ -122,7 +122,7 @@ def test_metrics_port_serves_only_metrics_and_trusts_no_proxy(server: Server, po
         assert client.head("/metrics").status_code == 200
 
 
-def test_stopped_server_leaves_no_file(tmp_path: Path) -> None:
+def test_stopped_server_leaves_no_metrics_files(tmp_path: Path) -> None:
     folders = [Path("/dev/shm"), tmp_path]
     with served(tmp_path, options=("--workers", "2")) as server:
         boards = [path for folder in folders for path in folder.glob(f"{PREFIX}*") if is_held_by(path, server)]

@@ -27,11 +27,11 @@ from routing_admin.platform.server.url_aliases import resolve_path
         *((path, path) for path in ("/", "//", "/login/", "//login/", "/services//x/", "/api/v2/x/")),
     ],
 )
-def test_only_paths_of_apis_are_corrected(path: str, expected: str) -> None:
+def test_only_api_paths_are_corrected(path: str, expected: str) -> None:
     assert resolve_path(path) == expected
     assert resolve_path(expected) == expected
 
 
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
-def test_corrected_path_works_in_django_alone(path: str, client: Client, db: None) -> None:
+def test_misspelled_api_path_is_corrected_by_django(path: str, client: Client, db: None) -> None:
     assert client.post(path).status_code in (401, 405)

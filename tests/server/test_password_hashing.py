@@ -62,7 +62,7 @@ def busy() -> Iterator[None]:
         yield
 
 
-def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
+def test_process_computes_at_most_two_password_hashes_at_once(settings: Any) -> None:
     from routing_admin import settings as product
 
     assert product.PASSWORD_HASHERS[0] == ARGON2
@@ -79,13 +79,13 @@ def test_process_computes_at_most_two_hashes_at_once(settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("busy")
-def test_without_a_free_slot_nothing_is_hashed(settings: Any) -> None:
+def test_password_hashing_without_a_free_slot_raises_an_overload_error(settings: Any) -> None:
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
         make_password(PASSWORD)
 
 
-def test_threads_never_hold_more_than_the_slots() -> None:
+def test_threads_never_hold_more_than_the_configured_slots() -> None:
     slots, inside, peak, lock = FairSlots(3, 64, 30.0), 0, 0, threading.Lock()
 
     def work(name: str) -> None:
@@ -103,7 +103,7 @@ def test_threads_never_hold_more_than_the_slots() -> None:
     assert peak == 3
 
 
-def test_slot_goes_to_the_address_that_holds_fewest() -> None:
+def test_released_slot_is_granted_to_the_address_with_the_fewest_slots() -> None:
     """Many attempts from one address must not delay those from other addresses."""
     slots = FairSlots(2, 8, 30.0)
     holders = [Holder(slots, "many") for _ in range(2)]
@@ -152,7 +152,7 @@ def test_paused_thread_releases_its_slot() -> None:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
-def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
+def test_sign_in_returns_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "1"
@@ -163,14 +163,14 @@ def test_sign_in_answers_503_while_too_many_passwords_are_checked(admin_account:
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.usefixtures("busy")
-def test_password_change_answers_503_while_too_many_passwords_are_hashed(viewer_account: User) -> None:
+def test_password_change_returns_503_while_too_many_passwords_are_hashed(viewer_account: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     answer = open_browser(viewer_account).post("/password/", form)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_invitation_answers_503_while_too_many_passwords_are_hashed_and_stays_valid(
+def test_invitation_returns_503_during_password_hashing_overload_and_stays_valid(
     admin_account: User, settings: Any, request: pytest.FixtureRequest
 ) -> None:
     link = invite(admin_account)

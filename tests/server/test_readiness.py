@@ -55,12 +55,12 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
-def test_probes_alone_are_answered_under_any_host(path: str, status: int, patient: None) -> None:
+def test_only_health_probes_accept_any_host_name(path: str, status: int, patient: None) -> None:
     """Kubernetes addresses pods by IP address. At other URLs, an unknown host name may be a DNS rebinding attack."""
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
 
 
-def test_hanging_dependency_is_named_and_delays_no_probe(hanging: Bucket) -> None:
+def test_hanging_dependency_is_reported_without_delaying_the_probe(hanging: Bucket) -> None:
     status, state = ask("/readyz")
     assert (status, state["status"]) == (200, "degraded")
     assert "artifacts" in state["degraded"]
@@ -83,7 +83,7 @@ def test_hanging_check_uses_a_single_thread() -> None:
     responds.set()
 
 
-def test_outage_and_its_end_are_logged_once(patient: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_dependency_outage_and_recovery_are_logged_once(patient: None, caplog: pytest.LogCaptureFixture) -> None:
     problems = [LookupError("the disk is gone"), LookupError("the disk is gone"), None]
 
     def fail_twice() -> None:

@@ -7,7 +7,7 @@ import re
 from routing_admin.platform.server.request_id import REQUEST_ID, new_id
 
 
-def test_ids_are_sorted_by_second_and_unique() -> None:
+def test_generated_request_ids_are_sorted_by_second_and_unique() -> None:
     seconds = [1_000_000_000.9, 1_700_000_000.0, 1_700_000_001.5, 1_795_000_000.0, 4_000_000_000.0]
     ids = [new_id("req_", moment) for moment in seconds]
     assert ids == sorted(ids)

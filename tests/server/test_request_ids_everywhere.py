@@ -47,7 +47,7 @@ async def test_every_response_has_the_request_id_of_its_caller(
     assert (answered.status, answered.answer_headers["x-request-id"]) == (status, "my-call.1")
 
 
-async def test_call_without_a_key_is_refused_with_its_request_id(demo: None):
+async def test_call_without_a_key_is_rejected_with_its_request_id(demo: None):
     answered = await call("/v1/chat/completions", method="POST", body=b"{}").run()
     assert (answered.status, answered.answer_headers["x-request-id"]) == (401, "my-call.1")
     assert json.loads(answered.answer)["error"]["request_id"] == "my-call.1"
@@ -103,7 +103,7 @@ async def test_repeated_request_id_gets_a_suffix(loopback: Loopback, key: str, p
     assert (await call("/v1/models", key).run()).answer_headers["x-request-id"] == "my-call.1"
 
 
-async def test_error_of_a_logged_call_has_the_id_of_the_log(loopback: Loopback, key: str):
+async def test_error_response_has_the_request_id_of_its_log_entry(loopback: Loopback, key: str):
     body = json.dumps({"model": "nothing-of-that-name", "messages": [{"role": "user", "content": "hi"}]}).encode()
     calls = [await call("/v1/chat/completions", key, method="POST", body=body).run() for _ in range(2)]
     for sent in calls:

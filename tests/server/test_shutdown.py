@@ -30,7 +30,7 @@ def test_sigterm_completes_running_calls_and_logs_them(tmp_path: Path):
         assert rows.execute(query).fetchall() == [("ok", 200)]
 
 
-def test_killed_server_keeps_what_it_logged(tmp_path: Path):
+def test_killed_server_keeps_logged_requests(tmp_path: Path):
     names = [f"call-{number}" for number in range(5)]
     with served(tmp_path) as server:
         for name in names:

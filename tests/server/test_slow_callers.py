@@ -23,7 +23,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nhost: here\r\n", GET + b"GET"])
-async def test_incomplete_head_is_408_and_closes_the_connection(sent):
+async def test_incomplete_head_returns_408_and_closes_the_connection(sent):
     """The time is measured from the start of the connection, or from the first byte of a later request."""
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT)):
         caller = await site.open(sent)
@@ -34,7 +34,7 @@ async def test_incomplete_head_is_408_and_closes_the_connection(sent):
     assert body["message"].startswith("The request headers did not arrive within 0.02 s.")
 
 
-async def test_incomplete_body_is_408_in_the_shape_of_its_path():
+async def test_incomplete_body_returns_408_in_the_error_format_of_its_path():
     async with serve(site := Site(), ConnectionLimits(body_seconds=SHORT)):
         status, body = await (await site.open(POST + b"abc")).refusal()
     assert (status, body["error"]["code"], body["error"]["type"]) == (408, "request_timeout", "timeout_error")
@@ -50,7 +50,7 @@ async def test_body_above_the_minimum_rate_may_exceed_the_time_limit():
         assert (await caller.answer())[2] == b"abcdef"
 
 
-async def test_time_limit_of_a_body_does_not_run_while_the_application_reads_nothing():
+async def test_body_time_limit_is_paused_while_the_application_does_not_read():
     async with serve(site := Site(), ConnectionLimits(head_seconds=2 * SHORT, body_seconds=SHORT), answers=False):
         large = b"x" * 1_000_000
         caller = await site.open(b"POST / HTTP/1.1\r\nhost: here\r\ncontent-length: 1000000\r\n\r\n" + large)
@@ -59,7 +59,7 @@ async def test_time_limit_of_a_body_does_not_run_while_the_application_reads_not
         assert (await caller.answer())[2] == large
 
 
-async def test_body_still_missing_after_its_response_closes_the_connection():
+async def test_connection_is_closed_if_the_body_is_incomplete_after_the_response():
     async with serve(site := Site(reads=False), ConnectionLimits(body_seconds=SHORT)):
         caller = await site.open(CHUNKED)
         assert (await caller.answer())[0] == 200
@@ -75,7 +75,7 @@ async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it(
         assert (await caller.answer())[0] == 200
 
 
-async def test_head_above_the_size_limit_is_431():
+async def test_request_head_above_the_size_limit_returns_431():
     """The limit applies to the whole request head, not to each chunk of it."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
@@ -158,7 +158,7 @@ async def test_full_process_still_answers_health_checks():
         assert {(await caller.answer())[0] for caller in [*busy, *health]} == {200}
 
 
-def test_refusals_are_logged_once_a_minute_with_their_number(caplog):
+def test_rejected_connections_are_logged_once_a_minute_with_their_count(caplog):
     """Many refused connections must not fill the disk with log lines."""
     now = [0.0]
     connections = Connections(ConnectionLimits(total=0), clock=lambda: now[0])
@@ -179,7 +179,7 @@ class BusyConnection:
         """Keep the connection open, since it is in use."""
 
 
-def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():
+def test_descriptor_limit_is_raised_and_half_of_it_is_for_callers():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
     try:
@@ -190,7 +190,7 @@ def test_soft_limit_of_descriptors_is_raised_and_half_are_for_callers():
     assert [max_connections(descriptors) for descriptors in (64, 1024, 32_768)] == [1, 448, 16_320]
 
 
-def test_limit_of_descriptors_below_the_settings_is_reported(settings):
+def test_descriptor_limit_too_low_for_the_settings_is_reported(settings):
     callers = max_connections(limit := descriptor_limit())
     settings.MAX_CALLS, settings.MAX_REQUESTS = callers, 0
     assert not find_descriptor_shortage()
@@ -205,7 +205,7 @@ def via(forwarded: str) -> bytes:
 
 
 @pytest.mark.parametrize("before", [b"", GET])
-async def test_request_that_arrives_when_the_server_ends_is_answered(before):
+async def test_request_that_arrives_during_shutdown_is_answered(before):
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(before)
         if before:
@@ -220,7 +220,7 @@ async def test_request_that_arrives_when_the_server_ends_is_answered(before):
         assert await caller.is_closed()
 
 
-async def test_idle_connection_is_closed_when_the_server_ends():
+async def test_idle_connection_is_closed_at_shutdown():
     async with serve(site := Site(answer=b"hello"), ConnectionLimits()):
         caller = await site.open(GET)
         await caller.answer()

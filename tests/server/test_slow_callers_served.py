@@ -32,7 +32,7 @@ async def read_status(reader: asyncio.StreamReader) -> bytes:
         return RESET
 
 
-async def test_half_open_connections_are_closed_and_calls_are_answered_meanwhile(tmp_path: Path):
+async def test_calls_are_answered_while_half_open_connections_time_out(tmp_path: Path):
     with served(tmp_path, settings=SETTINGS) as server:
         opened = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(160)]
         for number, (_, writer) in enumerate(opened):

@@ -43,7 +43,7 @@ async def test_ambiguous_head_is_rejected(sent):
     assert ((status, body["error"]), site.called.is_set()) == (REFUSED[sent], False)
 
 
-async def test_rejected_head_has_the_error_shape_of_its_path():
+async def test_rejected_head_has_the_error_format_of_its_path():
     """Under /v1, the error has OpenAI's format."""
     async with serve(site := Site(), ConnectionLimits()):
         _, body = await (await site.open(b"GET /v1/models HTTP/1.1\r\n\r\n")).refusal()
@@ -62,7 +62,7 @@ async def test_trailers_are_not_added_to_the_headers():
 @pytest.mark.parametrize(
     "endless", [b"0\r\n" + b"x-trailer: y\r\n" * 100, b"3" + b";name=value" * 100], ids=["trailers", "extensions"]
 )
-async def test_trailers_and_chunk_extensions_above_the_limit_are_431(endless):
+async def test_trailers_and_chunk_extensions_above_the_size_limit_return_431(endless):
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(CHUNKED)
         await site.called.wait()
@@ -83,7 +83,7 @@ async def test_body_in_small_chunks_is_accepted():
         assert (await caller.answer())[2] == b"0123456789" * 10_000
 
 
-async def test_upgrade_request_is_answered_as_an_ordinary_one():
+async def test_upgrade_request_is_answered_like_an_ordinary_request():
     """Java's HTTP client always sends an upgrade request, which is answered like an ordinary request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
@@ -113,7 +113,7 @@ async def test_invalid_pipelined_request_gets_no_error(second):
         assert await caller.is_closed()
 
 
-async def test_disconnect_reaches_the_running_request():
+async def test_client_disconnect_is_reported_to_the_running_request():
     ended = asyncio.Event()
 
     async def wait_for_disconnect(scope, receive, send):

@@ -25,7 +25,7 @@ def _usual_interval() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-def test_last_of_several_computations_restores_the_interval() -> None:
+def test_thread_switch_interval_is_restored_after_the_last_computation() -> None:
     with short_switches():
         with short_switches():
             assert sys.getswitchinterval() == SHORT
@@ -33,13 +33,13 @@ def test_last_of_several_computations_restores_the_interval() -> None:
     assert sys.getswitchinterval() == pytest.approx(USUAL)
 
 
-def test_error_restores_the_interval() -> None:
+def test_thread_switch_interval_is_restored_after_an_error() -> None:
     with pytest.raises(ValueError, match="unreadable"), short_switches():
         raise ValueError("unreadable")
     assert sys.getswitchinterval() == pytest.approx(USUAL)
 
 
 @pytest.mark.django_db
-def test_work_of_a_call_in_a_thread_takes_short_turns() -> None:
+def test_work_in_an_own_thread_uses_the_short_switch_interval() -> None:
     assert asyncio.run(run_in_own_thread(sys.getswitchinterval)) == SHORT
     assert sys.getswitchinterval() == pytest.approx(USUAL)

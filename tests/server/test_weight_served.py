@@ -81,7 +81,7 @@ def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str
     assert len(compressed) < len(text) / 3
 
 
-def test_length_of_a_page_varies(caller: Caller) -> None:
+def test_compressed_page_length_varies(caller: Caller) -> None:
     """Length and masked CSRF token vary, so that a page's compressed length reveals nothing about secrets in it
     (BREACH).
     """
@@ -152,7 +152,7 @@ def test_static_text_files_are_compressed(caller: Caller) -> None:
         assert caller.ask(name, if_none_match=tag)[0].status == 304
 
 
-def test_static_file_with_a_wrong_hash_is_404(caller: Caller) -> None:
+def test_static_file_with_a_wrong_hash_returns_404(caller: Caller) -> None:
     assert caller.ask("/static/css/app.000000000000.css")[0].status == 404
     assert caller.ask("/static/css/..%2f..%2fmanage.000000000000.py")[0].status in (400, 404)
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
@@ -184,7 +184,7 @@ def test_collectstatic_produces_the_same_names(server: Server, caller: Caller) -
         *("%2fcss/app.css", "css%2f%2fapp.css", "css/%2e/app.css", "css/%2e%2e/css/app.css"),
     ],
 )
-def test_only_static_files_are_served(caller: Caller, path: str) -> None:
+def test_static_url_of_anything_but_a_static_file_returns_404(caller: Caller, path: str) -> None:
     """A folder, an unknown name, a wrong hash, a path out of the folder and a file's second URL all get a 404."""
     answer, _ = caller.ask(f"/static/{path}")
     assert answer.status == 404
