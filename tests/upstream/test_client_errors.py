@@ -73,7 +73,7 @@ def bare(kind: type[BaseException]) -> BaseException:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=exception_name)
-def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[BaseException]) -> None:
+def test_every_aiohttp_exception_is_classified_as_a_fault_with_a_message(kind: type[BaseException]) -> None:
     """An exception that is new in aiohttp has a known base class, or fails this test until it is classified."""
     if exception_name(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
@@ -82,7 +82,7 @@ def test_every_exception_of_the_client_is_one_fault_with_a_sentence(kind: type[B
     assert TABLE[classify_error(bare(kind))].message
 
 
-def test_excluded_exceptions_exist_in_the_client() -> None:
+def test_excluded_exceptions_exist_in_aiohttp() -> None:
     """All exceptions in `NEVER` still exist in aiohttp, and the search of its modules finds well-known exceptions."""
     assert set(NEVER) <= {exception_name(kind) for kind in KINDS}
     assert {aiohttp.ClientResponseError, http_exceptions.BadStatusLine} <= set(KINDS)
@@ -119,7 +119,7 @@ def test_excluded_exceptions_exist_in_the_client() -> None:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
-def test_exact_exception_class_decides_the_fault(kind: type[BaseException], fault: Fault) -> None:
+def test_fault_depends_on_the_exact_exception_class(kind: type[BaseException], fault: Fault) -> None:
     assert classify_error(bare(kind)) is fault
 
 
@@ -161,7 +161,7 @@ class BuggyProtocol:
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_bug_in_decoding_fails_the_candidate_as_the_gateways_fault(
+async def test_bug_in_decoding_fails_the_candidate_and_blames_the_gateway(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The message and the log blame the gateway, not the provider. The next candidate's response may be readable."""
@@ -214,7 +214,7 @@ async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
         await upstream.close()
 
 
-async def test_reading_after_the_end_raises_the_known_message() -> None:
+async def test_aiohttp_raises_the_expected_message_for_reading_after_the_end() -> None:
     """Reading a body after its end raises a bare `RuntimeError` in aiohttp.
 
     Only the message distinguishes it from a bug in the gateway.
@@ -232,7 +232,7 @@ async def test_reading_after_the_end_raises_the_known_message() -> None:
         await head.block()
 
 
-async def test_url_that_cannot_be_written_is_a_refused_origin() -> None:
+async def test_overlong_url_is_reported_as_a_refused_origin() -> None:
     upstream = Upstream(OriginPolicy(everything=True))
     request = protocol("openai").encode(HELLO, Target("lab", "http://127.0.0.1:1/" + "x" * 70_000, "m"), stream=False)
     outcome = await upstream.call(request, protocol("openai"), QUICK)

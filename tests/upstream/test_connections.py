@@ -96,7 +96,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
         timer.close()
 
 
-async def test_request_head_equals_that_of_aiohttps_session(pools: Pools) -> None:
+async def test_request_head_equals_the_head_sent_by_an_aiohttp_session(pools: Pools) -> None:
     async with Host(answering(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
         async with aiohttp.ClientSession(auto_decompress=False) as session:
@@ -113,7 +113,7 @@ async def test_informational_responses_are_skipped(pools: Pools) -> None:
         assert host.connections == 1
 
 
-async def test_body_in_blocks_is_sent_complete() -> None:
+async def test_body_in_blocks_is_sent_completely() -> None:
     blocks, bodies = (b'{"a":"', b"QQ==" * 200_000, b"", b'"}'), list[bytes]()
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -143,7 +143,7 @@ def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
     return made
 
 
-async def test_connection_with_unsent_data_is_not_kept() -> None:
+async def test_connection_with_unsent_data_is_not_reused() -> None:
     """The host would take the rest of the data for the beginning of the next request."""
     finished = asyncio.Event()
 
@@ -202,7 +202,7 @@ async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: 
 
 
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
-async def test_a_header_that_would_end_its_line_is_never_sent(pools: Pools, value: str) -> None:
+async def test_header_value_with_a_line_break_is_never_sent(pools: Pools, value: str) -> None:
     """For example, a key that was pasted with a line break cannot inject a header."""
     async with Host(answering(FINE)).serve() as host:
         outcome = await ask(pools, host, authorization=f"Bearer {value}")
@@ -222,7 +222,7 @@ async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) -> None:
+async def test_proxy_credentials_are_sent_only_to_the_proxy(scheme: str) -> None:
     """For an HTTP URL, the credentials are in the request to the proxy. For an HTTPS URL, they are in its CONNECT
     request.
     """
@@ -245,7 +245,7 @@ async def test_a_proxy_s_user_and_password_go_to_the_proxy_alone(scheme: str) ->
     assert outcome.fault is {"http": Fault.HTTP_502, "https": Fault.CONNECT_REFUSED}[scheme]
 
 
-async def test_upload_ends_with_the_answer_that_refuses_it() -> None:
+async def test_upload_stops_when_the_provider_rejects_the_request() -> None:
     finished, blocks_read = asyncio.Event(), list[int]()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -79,17 +79,17 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
     return outcome.fault if isinstance(outcome, Failure) else outcome
 
 
-def test_there_are_hundreds_of_disguises() -> None:
+def test_table_of_disguised_private_addresses_is_large() -> None:
     """The other tests would check less if this list became shorter by mistake."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
 
-def test_no_disguise_of_an_endpoint_passes() -> None:
+def test_every_disguised_private_endpoint_is_refused() -> None:
     assert [url for url in disguised_urls() if refuse_url(url, CLOSED) is None] == []
 
 
-def test_no_disguise_of_a_proxy_passes() -> None:
+def test_every_disguised_private_proxy_is_refused() -> None:
     """In a proxy's URL, a user name in plain characters is not mistaken for the host."""
     assert [url for url in disguised_urls() if refuse_proxy(url, CLOSED) is None] == [
         # The private address in this URL is the user name and not the host.
@@ -99,7 +99,7 @@ def test_no_disguise_of_a_proxy_passes() -> None:
         assert refuse_proxy(f"https://user:word@{host}", CLOSED) is not None
 
 
-def test_name_with_one_forbidden_address_is_refused() -> None:
+def test_host_name_with_one_forbidden_address_is_refused() -> None:
     passing = [
         address
         for address in (*RESOLVED, *ZONES)
@@ -121,7 +121,7 @@ async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
 
 
 @pytest.mark.parametrize("name", RESOLVING)
-async def test_public_name_with_a_private_address_is_refused(name: str) -> None:
+async def test_public_name_that_resolves_to_a_private_address_is_refused(name: str) -> None:
     for address in (*TARGETS, "8.8.8.8 127.0.0.1", "::ffff:10.0.0.1", "fe80::1%lo", "64:ff9b::7f00:1"):
         name_server = NameServer(address)
         async with guarded_upstream(name_server) as upstream:
@@ -140,7 +140,7 @@ async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(ho
     assert name_server.looked_up == [host]
 
 
-async def test_name_is_checked_at_every_lookup() -> None:
+async def test_host_name_is_checked_at_every_lookup() -> None:
     """The name was public when it was entered, but resolves to a private address later (DNS rebinding)."""
     resolver = CheckedResolver(CLOSED, NameServer("8.8.8.8", "169.254.169.254"))
     assert [result["host"] for result in await resolver.resolve("rebind.example", 443)] == ["8.8.8.8"]
@@ -149,7 +149,7 @@ async def test_name_is_checked_at_every_lookup() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirect_is_a_fault_whatever_its_location(status: int, trap) -> None:
+async def test_redirect_to_any_location_is_a_fault(status: int, trap) -> None:
     port = trap.getsockname()[1]
     locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
@@ -173,7 +173,7 @@ URLS: Mapping[str, st.SearchStrategy[str]] = {
 
 
 @given(st.one_of(*URLS.values()))
-def test_the_host_that_is_checked_is_the_host_that_is_called(url: str) -> None:
+def test_checked_host_equals_the_called_host(url: str) -> None:
     if refuse_url(url, CLOSED) is None:
         read = parse_url(url)
         assert (read.raw_host or "").rstrip(".") == (urlsplit(url).hostname or "").rstrip(".")

@@ -89,14 +89,14 @@ async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream:
     assert host.received == [1, 1, 2, 2, 3]
 
 
-async def test_connections_closed_at_once_lose_no_answer(upstream: Upstream) -> None:
+async def test_simultaneously_closed_connections_lose_no_response(upstream: Upstream) -> None:
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(2):
             answers = await asyncio.gather(*(call(upstream, host) for _ in range(20)))
             assert {type(answer) for answer in answers} == {Answer}
 
 
-async def test_new_connection_closed_without_an_answer_is_a_failure(upstream: Upstream) -> None:
+async def test_new_connection_closed_without_a_response_is_a_failure(upstream: Upstream) -> None:
     """The host may already have processed the request, so the request is not repeated automatically."""
     async with ImpatientHost(answers=0).serve() as host:
         outcome = await call(upstream, host)
@@ -117,7 +117,7 @@ async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Ups
     assert len(host.received) == 2
 
 
-async def test_idle_connections_of_one_host_make_room_for_those_to_another(upstream: Upstream) -> None:
+async def test_idle_connections_to_one_host_are_closed_for_connections_to_another(upstream: Upstream) -> None:
     """Connections in use and idle connections share one limit."""
     upstream.limit_connections(10)
     async with ImpatientHost(answers=9).serve() as first, ImpatientHost(answers=9).serve() as second:

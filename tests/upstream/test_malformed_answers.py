@@ -66,7 +66,7 @@ def client(server: Server) -> openai.OpenAI:
 
 @pytest.mark.requirement("MMR-P8")
 @pytest.mark.parametrize(("name", "form"), CASES)
-def test_after_a_malformed_answer_the_next_candidate_answers(client, server, name, form):
+def test_next_candidate_answers_after_a_malformed_response(client, server, name, form):
     ask = client.chat.completions.with_raw_response.create
     raw = ask(model=f"task:{name}-{form}", messages=HELLO, stream=form == "stream")
     answer = raw.parse()
@@ -83,7 +83,7 @@ def test_after_a_malformed_answer_the_next_candidate_answers(client, server, nam
     assert "Traceback" not in server.log
 
 
-def test_agent_gets_502_if_every_answer_is_malformed(client, server):
+def test_agent_gets_502_if_every_response_is_malformed(client, server):
     with pytest.raises(openai.APIStatusError) as caught:
         client.chat.completions.create(model="task:malformed", messages=HELLO)
     assert (caught.value.status_code, caught.value.code) == (502, "all_providers_failed")
@@ -94,7 +94,7 @@ def test_agent_gets_502_if_every_answer_is_malformed(client, server):
 
 @pytest.mark.django_db(databases=["default", "logs"])
 @pytest.mark.parametrize("name", ["head_garbage", "head_status_99", "length_twice", "chunk_size_word"])
-def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, admin):
+def test_connection_test_explains_a_malformed_response(caplog, name, demo: None, admin):
     with Lab({"up": name}) as lab:
         row = provider(lab.url("openai", "up"))
         answer = admin.post(reverse("provider_test", args=[row.name]))
@@ -108,7 +108,7 @@ def test_connection_test_explains_a_malformed_answer(caplog, name, demo: None, a
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_malformed_list_of_models_is_a_fault_too(caplog, demo: None):
+def test_malformed_model_list_is_a_fault(caplog, demo: None):
     with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = provider_checker().models("up")

@@ -70,7 +70,7 @@ def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes) -> None:
+async def test_body_with_invalid_framing_fails_immediately(pool: Pool, broken: bytes) -> None:
     go_on = asyncio.Event()
     first = CHUNKED % b"application/json" + chunk(b'{"choices"')
     async with serving_parts(first, broken, go_on=go_on) as url:
@@ -83,7 +83,7 @@ async def test_body_with_invalid_framing_fails_at_once(pool: Pool, broken: bytes
 
 
 @pytest.mark.parametrize("broken", [data for _meaning, data in CHUNKS.values()], ids=CHUNKS)
-async def test_stream_with_invalid_framing_breaks_at_once(upstream: Upstream, broken: bytes) -> None:
+async def test_stream_with_invalid_framing_fails_immediately(upstream: Upstream, broken: bytes) -> None:
     go_on, events = asyncio.Event(), list[StreamEvent]()
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     first = CHUNKED % b"text/event-stream" + b"".join(map(chunk, [*frames.head, *frames.content]))
@@ -110,7 +110,7 @@ async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: by
     assert body.fault is Fault.TRUNCATED_BODY
 
 
-async def test_error_status_decides_despite_a_broken_body(upstream: Upstream) -> None:
+async def test_error_status_determines_the_fault_despite_a_broken_body(upstream: Upstream) -> None:
     go_on = asyncio.Event()
     go_on.set()
     first = (CHUNKED % b"application/json").replace(b"200 OK", b"503 Busy")
@@ -136,7 +136,7 @@ class CountedEnd(asyncio.Future[None]):
         return super().remove_done_callback(fn)
 
 
-async def test_connection_has_one_callback_for_all_its_answers() -> None:
+async def test_connection_has_one_close_callback_for_all_its_responses() -> None:
     loop = asyncio.get_running_loop()
     closed = CountedEnd()
     read = [aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop) for _ in range(5)]
@@ -151,7 +151,7 @@ async def test_connection_has_one_callback_for_all_its_answers() -> None:
     assert [type(content.exception()) for content in (*read, waiting)] == [*[type(None)] * 5, HttpProcessingError]
 
 
-async def test_body_of_a_closed_connection_fails_at_once() -> None:
+async def test_body_of_a_closed_connection_fails_immediately() -> None:
     loop = asyncio.get_running_loop()
     content = aiohttp.StreamReader(BaseProtocol(loop), 1024, loop=loop)
     end_with(None, content)

@@ -45,7 +45,7 @@ def build_response(blocks: list[bytes], status: int = 200, encoding: str = "gzip
 
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
-def test_every_gzip_member_is_read_wherever_the_body_is_cut(size: int) -> None:
+def test_every_gzip_member_is_read_for_any_block_size(size: int) -> None:
     """Without this, all members but the first would be lost silently."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
@@ -65,7 +65,7 @@ def test_size_limit_applies_to_the_sum_of_all_members() -> None:
         decompress("gzip", PACKED, 9)
 
 
-def test_a_flood_of_empty_members_is_refused() -> None:
+def test_too_many_empty_gzip_members_are_rejected() -> None:
     """Empty gzip members take time, although they decompress to nothing."""
     assert decompress("gzip", gzip.compress(b"") * MAX_MEMBERS, 9) == b""
     with pytest.raises(BadEncodingError):
@@ -73,7 +73,7 @@ def test_a_flood_of_empty_members_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
-def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
+def test_truncated_or_extended_compressed_body_is_rejected(encoding: str, pack) -> None:
     packed = pack(b"hello")
     for at in range(1, len(packed)):
         with pytest.raises(CutEncodingError):
@@ -84,7 +84,7 @@ def test_cut_or_extended_body_is_refused(encoding: str, pack) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 8])
-async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
+async def test_response_with_truncated_gzip_is_reported_as_truncated(cut: int) -> None:
     """HTTP reports no error, since the connection is closed properly. Of an error response, the readable part is
     kept.
     """
@@ -95,13 +95,13 @@ async def test_answer_with_cut_gzip_is_truncated(cut: int) -> None:
     assert await read_body(build_response([packed], 400), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
-async def test_an_answer_in_two_members_is_read_whole() -> None:
+async def test_response_in_two_gzip_members_is_read_completely() -> None:
     """Some proxies send a response in two gzip members."""
     packed = [gzip.compress(b'{"choices": '), gzip.compress(b"[]}")]
     assert await read_body(build_response(packed), TIMES, PhaseTimer(600)) == b'{"choices": []}'
 
 
-async def test_stream_with_cut_gzip_is_broken() -> None:
+async def test_stream_with_truncated_gzip_is_reported_as_broken() -> None:
     frames = VENDORS["openai"].frames(ReplyText(text="half of it"), "m")
     packed = gzip.compress(b"".join([*frames.head, *frames.content]))[:-8]
     decoder = protocol("openai").decoder()
@@ -113,7 +113,7 @@ async def test_stream_with_cut_gzip_is_broken() -> None:
 
 
 @pytest.mark.parametrize("blocks", [(b"a",), (b"a", b"b"), (b"\n", b"a"), (b"one\ntwo",)])
-def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
+def test_stream_line_up_to_the_length_limit_is_accepted_in_any_blocks(
     monkeypatch: pytest.MonkeyPatch, blocks: tuple[bytes, ...]
 ) -> None:
     monkeypatch.setattr(bodies, "LINE_BYTES", 10)
@@ -133,7 +133,7 @@ def test_line_of_a_stream_may_have_the_limits_length_however_it_is_cut(
         (b" ", replace(TIMES, first_content=0.01, between=5), Fault.READ_TIMEOUT),
     ],
 )
-async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, fault: Fault) -> None:
+async def test_body_that_stalls_after_its_first_bytes_times_out(begin: bytes, times: Timeouts, fault: Fault) -> None:
     """A little white space counts as a keep-alive. After it, the content has as much time as without it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
@@ -152,7 +152,7 @@ async def test_body_that_has_begun_has_to_go_on(begin: bytes, times: Timeouts, f
         (Delta(), False),
     ],
 )
-async def test_answer_of_reasoning_alone_is_not_empty(event: Delta, is_accepted: bool) -> None:
+async def test_response_with_only_reasoning_is_not_empty(event: Delta, is_accepted: bool) -> None:
     async def batches() -> AsyncGenerator[list[StreamEvent], None]:
         yield [event]
         yield [Finish("stop")]

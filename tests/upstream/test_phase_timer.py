@@ -85,7 +85,7 @@ async def wait_until_timeout(timer: PhaseTimer, seconds: float) -> tuple[float, 
         ([], 4 * AHEAD_SECONDS, 4 * AHEAD_SECONDS),
     ],
 )
-def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, moment):
+def test_wait_ends_at_its_own_limit_after_any_previous_waits(waits, last, moment):
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         for takes, seconds in waits:
@@ -96,14 +96,14 @@ def test_wait_ends_at_its_own_limit_whatever_waits_preceded_it(waits, last, mome
 
 
 @pytest.mark.parametrize(("total", "seconds", "expected"), [(3, 10, (3, True)), (10, 3, (3, False)), (3, 3, (3, True))])
-def test_total_time_ends_every_wait(total, seconds, expected):
+def test_total_time_limit_ends_every_wait(total, seconds, expected):
     async def exchange() -> tuple[float, bool]:
         return await wait_until_timeout(PhaseTimer(total), seconds)
 
     assert run(exchange) == expected
 
 
-def test_wait_after_the_total_time_ends_at_once():
+def test_wait_after_the_total_time_limit_ends_immediately():
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
         await take(5)

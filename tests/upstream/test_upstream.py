@@ -94,7 +94,7 @@ async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 5, 7), (0, 4), (3,), (), (196608, 1), (196609, 196607)])
-def test_base64_in_blocks_is_the_base64_of_the_whole(sizes):
+def test_base64_of_blocks_equals_base64_of_the_whole_file(sizes):
     blocks = [bytes([index % 256]) * size for index, size in enumerate(sizes)]
     whole = b"".join(blocks)
     assert b"".join(media_blocks(Blob(len(whole), lambda: iter(blocks)))) == base64.b64encode(whole)
@@ -111,7 +111,7 @@ async def test_unreadable_file_is_not_the_providers_fault(lab, upstream):
         await upstream.call(request, protocol("openai"), QUICK)
 
 
-async def test_a_redirect_is_never_followed(lab, upstream):
+async def test_redirect_is_never_followed(lab, upstream):
     lab.requests.clear()
     location = lab.url("openai", "other") + "/chat/completions"
     failed = await upstream.call(request_to(lab, f"fault:redirect:location={location}"), protocol("openai"), QUICK)
@@ -120,14 +120,14 @@ async def test_a_redirect_is_never_followed(lab, upstream):
     assert lab.played == ["redirect"]
 
 
-async def test_connections_are_kept_and_used_again(lab, upstream):
+async def test_idle_connections_are_reused(lab, upstream):
     for _ in range(2):
         assert isinstance(await upstream.call(request_to(lab), protocol("openai"), QUICK), Answer)
     first, second = lab.requests[-2:]
     assert first.connection == second.connection
 
 
-async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab):
+async def test_unlisted_origin_is_refused_without_a_connection(lab):
     closed = Upstream(OriginPolicy())
     lab.requests.clear()
     failed = await closed.call(request_to(lab), protocol("openai"), QUICK)
@@ -138,7 +138,7 @@ async def test_an_origin_that_is_not_listed_is_refused_without_a_connection(lab)
     assert lab.requests == []
 
 
-async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_connection_is_made(lab):
+async def test_name_that_resolves_to_a_private_address_is_refused_at_connection_time(lab):
     """The host name is public, so the resolved address has to be checked at each connection (DNS rebinding)."""
     from routing_admin.upstream.calls import CheckedResolver
     from routing_admin.upstream.faults import ForbiddenAddressError
@@ -150,7 +150,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_refused_when_the_con
     assert [result["host"] for result in await listed.resolve("localhost", lab.port)] == ["127.0.0.1"]
 
 
-async def test_a_listed_name_on_loopback_can_be_called(lab):
+async def test_listed_loopback_name_can_be_called(lab):
     """This is how a local provider such as Ollama is allowed."""
     upstream = Upstream(parse_policy(f"http://localhost:{lab.port}"))
     url = lab.url("openai", "up").replace("127.0.0.1", "localhost")
@@ -159,7 +159,7 @@ async def test_a_listed_name_on_loopback_can_be_called(lab):
     await upstream.close()
 
 
-async def test_proxy_is_default_none_or_a_url(lab):
+async def test_proxy_setting_is_default_none_or_a_url(lab):
     seen: list[bytes] = []
 
     async def proxy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -213,7 +213,7 @@ async def rude_server() -> AsyncIterator[str]:
     server.close()
 
 
-async def test_a_handshake_that_breaks_is_a_tls_error(upstream):
+async def test_broken_handshake_is_a_tls_error(upstream):
     async with rude_server() as url:
         request = protocol("openai").encode(HELLO, Target("lab", url, "m"), stream=False)
         failed = await upstream.call(request, protocol("openai"), QUICK)
@@ -265,7 +265,7 @@ async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
     assert [attempt.outcome for attempt in run.attempts] == ["client_cancelled"]
 
 
-async def test_finished_answer_does_not_wait_for_the_end_of_its_stream(lab, upstream):
+async def test_finished_response_does_not_wait_for_the_end_of_its_stream(lab, upstream):
     """After the finish reason, the stream has only a few seconds to send its usage, and not the stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
@@ -297,7 +297,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
     assert after.events[-1].fault is Fault.STREAM_STALL
 
 
-def test_a_call_from_a_thread_without_a_loop_has_the_same_outcome(lab):
+def test_synchronous_call_from_a_thread_has_the_same_outcome(lab):
     """Connection tests on pages are made from such a thread."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
@@ -342,7 +342,7 @@ def test_lab_records_the_text_that_was_sent(lab):
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
-async def test_the_embedded_provider_answers_without_a_network(stream):
+async def test_embedded_provider_answers_without_a_network(stream):
     transport = NetworkTransport()
 
     async def ask(model: str) -> Answer | Stream | Failure:
@@ -360,7 +360,7 @@ async def test_the_embedded_provider_answers_without_a_network(stream):
     assert failed.fault is Fault.HTTP_503
 
 
-async def test_list_of_models_is_fetched_like_any_call(lab, upstream):
+async def test_model_list_request_obeys_the_origin_policy(lab, upstream):
     request = UpstreamRequest(lab.url("openai", "up") + "/models", {"authorization": "Bearer sk-1"}, method="GET")
     response = await upstream.call(request, ModelList(), QUICK)
     assert "lab-model" in [model["id"] for model in json.loads(response.text)]
@@ -383,7 +383,7 @@ async def test_silent_name_server_is_a_dns_error():
     assert classify_error(caught.value) is Fault.DNS_ERROR
 
 
-async def test_an_encrypted_connection_works_where_its_certificate_is_trusted(lab):
+async def test_encrypted_connection_works_with_a_trusted_certificate(lab):
     context = ssl.create_default_context(cafile=self_signed()[0])
     context.check_hostname = False  # The lab's certificate does not name the lab's address.
     url = lab.broken_url("tls_cert_error")
