@@ -38,7 +38,7 @@ def receiver(settings: Any) -> Iterator[WebhookReceiver]:
         yield server
 
 
-def test_without_a_webhook_an_alert_is_not_announced_as_sent_later(viewer: Client, settings: Any) -> None:
+def test_alert_without_a_webhook_is_shown_as_not_sent(viewer: Client, settings: Any) -> None:
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), timezone.now())
     settings.ALERT_WEBHOOK = None
     link = Page(viewer.get("/alerts/")).link("not sent: no webhook")
@@ -81,7 +81,7 @@ def test_page_lists_open_ended_and_unsent_alerts(viewer: Client) -> None:
         ("label:team=atlas", "/usage/budgets/"),
     ],
 )
-def test_alert_about_a_limit_links_to_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
+def test_limit_alert_links_to_the_page_where_the_limit_is_set(holder: str, url: str, viewer: Client) -> None:
     facts = {"name": "X", "meter": "Tokens per day"}
     warned = build_condition(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
     spent = build_condition(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
@@ -120,7 +120,7 @@ def test_rejected_test_alert_shows_the_reason(admin: Client, receiver: WebhookRe
     assert alert == "The test was not delivered. It answered with code 19021: sign match fail: …"
 
 
-def test_without_a_webhook_the_page_offers_a_field_and_no_test_button(admin: Client, settings: Any) -> None:
+def test_page_without_a_webhook_has_a_webhook_field_and_no_test_button(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     answer = admin.get("/alerts/")
     assert Page(answer).shows("Enter the address of a chat")
@@ -144,7 +144,7 @@ def is_counted_in_navigation(page: Page) -> bool:
     return page.region("Main").link("Alerts 1") is not None
 
 
-def test_acknowledged_alert_leaves_the_navigation_until_it_recurs(editor: Client, viewer: Client) -> None:
+def test_acknowledged_alert_is_not_counted_in_the_navigation_until_a_recurrence(editor: Client, viewer: Client) -> None:
     now = timezone.now()
     record_condition(build_condition(AlertKind.KEY_REFUSED, "openai", status=401), now - timedelta(hours=1))
     page = Page(editor.get("/alerts/"))
@@ -179,7 +179,7 @@ def test_muted_alert_is_not_sent_until_its_mute_ends(editor: Client) -> None:
     assert not Page(editor.post(path, follow=True)).shows("muted until")
 
 
-def test_alerts_of_one_kind_are_one_card_with_the_first_five(admin: Client) -> None:
+def test_alerts_of_one_kind_share_a_card_that_lists_the_first_five(admin: Client) -> None:
     for number in range(7):
         record_condition(build_condition(AlertKind.KEY_REFUSED, f"provider-{number}", status=401), timezone.now())
     record_condition(build_condition(AlertKind.DISK, "data directory", free=12), timezone.now())
@@ -211,7 +211,7 @@ def test_webhook_entered_on_the_page_is_stored_encrypted_and_never_shown(admin: 
         assert find_webhook() is None
 
 
-def test_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
+def test_alert_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     with running_receiver() as server:
         admin.post("/alerts/webhook/", {"address": f"{server.base}/hook"})
@@ -220,7 +220,7 @@ def test_watch_sends_to_the_stored_webhook(admin: Client, settings: Any) -> None
         assert "openai" in [call.body["subject"] for call in server.received]
 
 
-def test_a_webhook_in_the_environment_takes_precedence(admin: Client, receiver: WebhookReceiver) -> None:
+def test_webhook_in_the_environment_overrides_the_stored_webhook(admin: Client, receiver: WebhookReceiver) -> None:
     page = Page(admin.post("/alerts/webhook/", {"address": "https://hooks.slack.com/services/x"}, follow=True))
     assert page.region("Delivery").shows("Set by ROUTING_ADMIN_ALERT_WEBHOOK")
     assert not page.field("Webhook address")
@@ -237,7 +237,7 @@ def test_stored_webhook_that_cannot_be_decrypted_is_reported(admin: Client, sett
     assert find_webhook() is None
 
 
-def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: Any, settings: Any) -> None:
+def test_scripts_can_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: Any, settings: Any) -> None:
     settings.ALERT_WEBHOOK = None
     record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {create_token(admin_account)}"}
@@ -263,7 +263,7 @@ def test_scripts_acknowledge_and_mute_alerts_and_set_the_webhook(admin_account: 
     assert call("PUT", "/webhook", {"address": None}).json() == {"webhook": None}
 
 
-def test_scripts_read_alerts_and_send_tests(admin_account: Any, receiver: WebhookReceiver) -> None:
+def test_scripts_can_read_alerts_and_send_test_alerts(admin_account: Any, receiver: WebhookReceiver) -> None:
     record_condition(build_condition(AlertKind.KEY_REFUSED, "deepseek", status=401), timezone.now())
     headers = {"authorization": f"Bearer {create_token(admin_account)}"}
     answer = Client().get("/api/v1/admin/alerts", headers=headers)

@@ -18,12 +18,12 @@ MORE_FACTS = {"day": "2026-11-01", "problem": "routes: a name is repeated.", "se
 SENTENCES = [(kind, stage) for kind in AlertKind for stage in KINDS[kind].sentences]
 
 
-def test_every_kind_of_alert_has_its_row():
+def test_every_alert_kind_has_a_row_in_the_table():
     assert list(KINDS) == list(AlertKind)
 
 
 @pytest.mark.parametrize("kind", AlertKind)
-def test_every_kind_links_to_an_existing_heading_and_is_listed_in_the_document(kind):
+def test_every_alert_kind_links_to_an_existing_heading_and_is_documented(kind):
     file, _, anchor = KINDS[kind].page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.MULTILINE)
     assert anchor in [heading.lower().replace(" ", "-") for heading in headings] or not anchor

@@ -40,7 +40,7 @@ def test_lasting_condition_is_reported_once():
     assert (alert.times, alert.first_seen_at, alert.last_seen_at) == (1, NOON, NOON + 4 * MINUTE)
 
 
-def test_end_is_reported_once_and_a_recurrence_again():
+def test_alert_end_is_reported_once_and_a_recurrence_is_reported_again():
     ledger.record_condition(REFUSED, NOON)
     send_all(NOON)
     ledger.end_alerts({RECOVERED: NOON + MINUTE}, {}, NOON + MINUTE)
@@ -61,7 +61,7 @@ def test_alert_that_recurs_within_two_minutes_is_not_sent_again():
     assert list_alerts()[0].ended_at is None
 
 
-def test_older_observation_changes_nothing():
+def test_outdated_observation_does_not_change_an_alert():
     """Reports from two processes may arrive out of order."""
     ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({RECOVERED: NOON - MINUTE}, {}, NOON)
@@ -71,7 +71,7 @@ def test_older_observation_changes_nothing():
     assert list_alerts()[0].ended_at == NOON + MINUTE
 
 
-def test_alert_ends_when_its_condition_is_no_longer_found():
+def test_alert_ends_when_its_condition_is_no_longer_observed():
     """An alert ends a minute after its last observation if its condition is polled, and a day after it otherwise."""
     ledger.record_condition(FULL, NOON)
     ledger.record_condition(REFUSED, NOON)
@@ -85,7 +85,7 @@ def test_alert_ends_when_its_condition_is_no_longer_found():
     }
 
 
-def test_removed_configuration_ends_its_alerts():
+def test_alerts_about_removed_configuration_are_ended():
     ledger.record_condition(REFUSED, NOON)
     ledger.end_alerts({}, {AlertKind.KEY_REFUSED: {"qwen"}}, NOON + MINUTE)
     assert list_alerts()[0].ended_at == NOON + MINUTE

@@ -121,14 +121,14 @@ def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expe
     assert expected in receiver.received[0].body["message"]["en"]
 
 
-def test_entries_waiting_in_memory_raise_an_alert_immediately(monkeypatch):
+def test_log_entries_waiting_in_memory_raise_an_alert_immediately(monkeypatch):
     """A restart would lose log entries that wait in memory."""
     monkeypatch.setattr(journal(), "disk_is_full", True)
     (condition,) = troubles.find_outages(NOON)
     assert (condition.kind, "0 wait in memory" in condition.sentence) == (AlertKind.LOG_WAITING, True)
 
 
-def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage):
+def test_outage_shorter_than_a_restart_raises_no_alert(receiver, database_outage):
     watch = AlertWatch()
     watch.round()
     watch.offline_round()
@@ -138,7 +138,7 @@ def test_an_outage_shorter_than_a_restart_is_no_alert(receiver, database_outage)
     assert watch.querying_since is None
 
 
-def test_alert_that_was_sent_from_the_database_is_not_sent_again_from_the_file(receiver, database_outage):
+def test_alert_sent_from_the_database_is_not_sent_again_from_the_file(receiver, database_outage):
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -171,7 +171,7 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
         assert received(receiver) == [("begun", "database")] * begun
 
 
-def test_open_alert_has_the_latest_numbers_in_database_and_file():
+def test_open_alert_has_the_latest_count_in_database_and_file():
     for noting in (ledger, sending):
         for count in (110, 361):
             noting.record_condition(build_condition(AlertKind.LOG_LOST, "one", count=count), NOON + count * MINUTE)
@@ -197,8 +197,7 @@ def test_unsent_alert_in_the_database_is_sent_from_the_file_during_an_outage(rec
     assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
 
 
-def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(receiver, monkeypatch):
-    """A slow chat service must not look like a hanging database."""
+def test_slow_chat_service_does_not_count_as_a_hanging_database(receiver, monkeypatch):
     watch, asking = AlertWatch(), []
     ledger.record_condition(build_condition(AlertKind.DISK, "data directory", free=1), timezone.now())
     claim, send = ledger.claim_next, sending.send
@@ -209,7 +208,7 @@ def test_claiming_alerts_is_marked_as_a_query_and_waiting_for_the_chat_is_not(re
     assert watch.querying_since is None
 
 
-def test_failure_outside_the_database_is_raised_and_is_no_outage(monkeypatch):
+def test_error_outside_the_database_is_raised_and_not_reported_as_an_outage(monkeypatch):
     monkeypatch.setattr(watching, "find_conditions", lambda state: 1 / 0)
     watch = AlertWatch()
     with pytest.raises(ZeroDivisionError):
@@ -287,7 +286,7 @@ def test_webhook_that_fails_three_times_raises_an_alert_until_a_delivery_succeed
         ([15, 22], True),
     ],
 )
-def test_a_job_is_overdue_after_twice_its_own_interval(days_ago, overdue):
+def test_job_is_overdue_after_twice_its_interval(days_ago, overdue):
     """A job that never ran is not overdue. Two runs within a few hours count as one."""
     runs = [NOON - days * DAY for days in days_ago]
     assert is_overdue(runs, NOON) is overdue

@@ -64,7 +64,7 @@ def _text(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [name.value for name in ShapeName])
-def test_each_kind_arrives_once_in_every_message_format(receiver, shape):
+def test_every_alert_kind_is_delivered_once_in_every_message_format(receiver, shape):
     now = timezone.now()
     for kind in AlertKind:
         record_condition(make_condition(kind), now)
@@ -80,7 +80,7 @@ def test_each_kind_arrives_once_in_every_message_format(receiver, shape):
     assert all(alert.sent_at and not alert.error for alert in list_alerts())
 
 
-def test_plain_json_has_fields_for_programs_beside_the_text(receiver):
+def test_plain_json_message_has_machine_readable_fields_and_text(receiver):
     now = timezone.now()
     record_condition(make_condition(AlertKind.KEY_REFUSED), now)
     sending.send_due(make_webhook(receiver), now)
@@ -94,7 +94,7 @@ def test_plain_json_has_fields_for_programs_beside_the_text(receiver):
     assert (ended["event"], ended["ended"]) == ("over", (now + timedelta(seconds=1)).isoformat())
 
 
-def test_alert_is_in_the_language_of_the_chat_unless_the_url_names_another(receiver):
+def test_alert_language_depends_on_the_chat_service_unless_set_in_the_url(receiver):
     now = timezone.now()
     record_condition(make_condition(AlertKind.DISK), now)
     sending.send_due(make_webhook(receiver, "wecom"), now)
@@ -103,7 +103,7 @@ def test_alert_is_in_the_language_of_the_chat_unless_the_url_names_another(recei
     assert "Test: alerts arrive here." in receiver.received[1].body["text"]["content"]
 
 
-def test_signatures_arrive_unchanged(receiver):
+def test_webhook_requests_are_signed_as_dingtalk_and_feishu_expect(receiver):
     """DingTalk expects the signature in the URL, Feishu in the body."""
     notice = sending.write_test("en", "ada", timezone.now())
     for shape in ("dingtalk", "feishu"):
@@ -115,7 +115,7 @@ def test_signatures_arrive_unchanged(receiver):
     assert all(secret not in message.path + json.dumps(message.body) for message in receiver.received)
 
 
-def test_rejected_notice_is_retried_and_its_url_stays_secret(receiver, caplog):
+def test_rejected_notice_is_retried_without_exposing_the_webhook_url(receiver, caplog):
     caplog.set_level(logging.DEBUG)
     echo = json.dumps(
         {"errcode": 93000, "errmsg": f"invalid webhook url {receiver.base}{SECRET_PATH} secret SECRETSECRET"}
@@ -145,7 +145,7 @@ def test_error_about_an_unreachable_chat_contains_only_its_host(base, expected):
     assert "swordfish" not in error
 
 
-def test_a_redirect_is_not_followed(receiver):
+def test_webhook_redirect_is_not_followed(receiver):
     """Following a redirect would send the alert to a host that is not configured."""
     receiver.replies[:] = [(302, b"")]
     assert "redirects are not followed" in sending.send(
@@ -163,7 +163,7 @@ def test_webhook_forbidden_by_the_origin_policy_is_not_called(receiver, monkeypa
 
 
 @pytest.mark.django_db(transaction=True, databases=["default", "logs"])
-def test_concurrent_senders_send_once(receiver):
+def test_concurrent_senders_deliver_each_alert_once(receiver):
     now, hook = timezone.now(), make_webhook(receiver)
     for kind in AlertKind:
         record_condition(make_condition(kind), now)

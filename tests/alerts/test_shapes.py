@@ -17,7 +17,7 @@ NOTICE = Notice(
 NOW = 1_763_800_000.25
 
 
-def test_every_message_format_is_tested():
+def test_every_message_format_is_implemented():
     assert list(SHAPES) == list(ShapeName)
 
 
@@ -31,12 +31,12 @@ def test_every_message_format_is_tested():
         (ShapeName.SLACK, {"text": NOTICE.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}),
     ],
 )
-def test_each_chat_gets_its_own_body(shape, body):
+def test_message_body_has_the_format_of_the_chat_service(shape, body):
     """The message bodies follow the vendors' documentation. Markup in a name must not notify chat users."""
     assert write(shape, NOTICE, "https://chat.example/hook", "", NOW) == ("https://chat.example/hook", body)
 
 
-def test_dingtalk_is_signed_in_the_address():
+def test_dingtalk_signature_is_in_the_url():
     """DingTalk's signature is an HMAC-SHA256 of the time in milliseconds and the secret, with the secret as key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
     query = parse_qs(urlsplit(url).query)
@@ -45,14 +45,14 @@ def test_dingtalk_is_signed_in_the_address():
     assert query["sign"] == [hmac_signature("SECs", "1763800000250\nSECs")]
 
 
-def test_feishu_is_signed_in_the_body():
+def test_feishu_signature_is_in_the_body():
     """Feishu's signature is an HMAC of an empty message, whose key consists of the time in seconds and the secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", hmac_signature("1763800000\ns3cret", ""))
 
 
-def test_long_text_is_cut_between_characters():
+def test_long_message_is_truncated_between_characters():
     """Every text is limited to the number of bytes that the strictest chat service accepts."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
@@ -90,5 +90,5 @@ def test_failure_is_recognized_in_a_response_with_status_200(shape, status, answ
         (ShapeName.JSON, b""),
     ],
 )
-def test_successful_response_is_no_failure(shape, answer):
+def test_successful_response_is_not_a_failure(shape, answer):
     assert refusal_in(shape, 200, answer) is None

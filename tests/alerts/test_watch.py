@@ -79,7 +79,7 @@ def received(receiver: WebhookReceiver) -> list[tuple[str, str, str]]:
         (refusal(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
     ],
 )
-def test_failed_call_alerts_once_and_an_answer_ends_it(receiver, provider, reply, kind, subject):
+def test_failed_call_raises_one_alert_that_ends_with_the_next_success(receiver, provider, reply, kind, subject):
     send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
@@ -121,7 +121,7 @@ def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
     LimitWindow.objects.update_or_create(**window, defaults={"drawn": drawn, "ends_at": end})
 
 
-def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
+def test_budget_raises_an_alert_when_low_and_when_exhausted(receiver, demo):
     """A limit per minute does not count as a budget."""
     limits = {"tokensPerDay": 100, "requestsPerMinute": 1}
     limit_agent(**limits)
@@ -140,7 +140,7 @@ def test_budget_alerts_when_low_and_when_exhausted(receiver, demo):
     assert "The agent text-agent has used 85% of its limit “Tokens per day”." in receiver.received[0].body["text"]
 
 
-def test_exhausted_budget_has_one_alert(receiver, demo):
+def test_exhausted_budget_has_only_one_open_alert(receiver, demo):
     """Once a budget is exhausted, the earlier warning is no longer shown, but it is not reported as resolved either."""
     limit_agent(tokensPerDay=100)
     snapshot.refresh()
@@ -182,7 +182,7 @@ def test_retired_model_is_reported_if_a_route_uses_it(receiver, demo, monkeypatc
     assert ("begun", "retired_model", f"claude/{model}") in received(receiver)
 
 
-def test_rejected_import_is_reported_until_a_valid_one(receiver, demo, tmp_path):
+def test_rejected_import_alert_ends_with_a_valid_import(receiver, demo, tmp_path):
     with pytest.raises(InvalidError):
         import_configuration(Actor("person", "ada"), [b'{"routing": {"planning": 7}}'])
     file = tmp_path / "llm-routing.json"
@@ -196,7 +196,7 @@ def test_rejected_import_is_reported_until_a_valid_one(receiver, demo, tmp_path)
     assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.CONFIGURATION_REJECTED)
 
 
-def test_alert_is_on_the_page_without_a_webhook(settings, demo, monkeypatch):
+def test_alert_without_a_webhook_is_stored_and_sent_once_a_webhook_is_set(settings, demo, monkeypatch):
     settings.ALERT_WEBHOOK = None
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()

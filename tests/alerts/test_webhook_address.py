@@ -18,12 +18,12 @@ HOOKS = {
 
 
 @pytest.mark.parametrize("text", HOOKS)
-def test_host_determines_message_format_and_language_unless_given(text):
+def test_webhook_host_determines_message_format_and_language_unless_given(text):
     webhook = parse_webhook(text)
     assert (webhook.shape, webhook.language) == HOOKS[text]
 
 
-def test_fragment_is_not_part_of_the_called_url():
+def test_fragment_with_the_secret_is_removed_from_the_webhook_url():
     """The fragment of a webhook's URL contains its secret, in which a plus sign is literal."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
@@ -37,14 +37,14 @@ def test_fragment_is_not_part_of_the_called_url():
         *("https://a.example/#secret=", "https://a.example/#shape=json&secret=hunter2", "https://a.example/#a=hunter2"),
     ],
 )
-def test_invalid_url_is_rejected_without_repeating_it(text):
+def test_invalid_webhook_url_is_rejected_without_echoing_the_url(text):
     with pytest.raises(WebhookAddressError) as refused:
         parse_webhook(text)
     assert "hunter2" not in str(refused.value)
     assert str(refused.value).endswith((".", "empty."))
 
 
-def test_representation_contains_only_host_and_message_format():
+def test_webhook_repr_and_hidden_text_contain_no_secret():
     hook = parse_webhook("https://ops.example/services/hunter2hunter2?key=0123-4567-89#shape=feishu&secret=swordfish1")
     hidden = hook.hide("no /services/hunter2hunter2?key=0123-4567-89 here, hunter2hunter2, 0123-4567-89, swordfish1")
     for secret in ("hunter2hunter2", "0123-4567-89", "swordfish1"):
