@@ -55,7 +55,7 @@ def test_calls_that_store_nothing_succeed_while_the_database_is_locked(tmp_path:
                 assert (reply.status, reply.headers["x-routing-provider"]) == (200, "one")
 
 
-def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp_path: Path) -> None:
+def test_key_use_during_a_lock_is_written_at_shutdown_at_the_latest(tmp_path: Path) -> None:
     file = tmp_path / MAIN
     with served(tmp_path) as server:
         clear_uses(file)
@@ -74,7 +74,7 @@ def test_key_use_during_a_lock_is_written_at_the_latest_when_the_server_ends(tmp
     assert used != (None,)
 
 
-def test_call_that_must_store_a_file_gets_a_503_with_retry_after(tmp_path: Path) -> None:
+def test_call_that_must_store_a_file_returns_503_while_the_database_is_locked(tmp_path: Path) -> None:
     """The 503 has OpenAI's error format, and the call is logged."""
     body = chat_body(image(PNG_URL), model="one/lab")
     with served(tmp_path) as server:
@@ -142,7 +142,7 @@ def test_api_waits_one_second_for_a_lock_and_pages_wait_longer() -> None:
 
 
 @rows
-def test_calls_that_share_a_thread_do_not_add_up_their_lock_timeouts() -> None:
+def test_lock_timeouts_of_calls_queued_in_one_thread_do_not_add_up() -> None:
 
     def fail() -> None:
         raise OperationalError("database is locked")
@@ -158,7 +158,7 @@ def test_calls_that_share_a_thread_do_not_add_up_their_lock_timeouts() -> None:
 
 @rows
 @pytest.mark.sqlite
-def test_failed_statement_is_closed_at_once() -> None:
+def test_failed_statement_is_closed_immediately() -> None:
     """An open statement could be garbage-collected in another thread, which would then wait for the lock."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
@@ -220,7 +220,7 @@ def test_last_use_of_a_key_is_written_at_most_once_a_minute(key: str) -> None:
 
 
 @rows
-def test_key_use_that_cannot_be_written_is_kept_and_shown(key: str) -> None:
+def test_unwritten_key_use_is_kept_and_shown(key: str) -> None:
     row, uses = AgentKey.objects.get(public_id=key.split("_")[1]), LastUses()
     uses.note(row, now := timezone.now())
     with lock_timeout(0), locked():
@@ -232,7 +232,7 @@ def test_key_use_that_cannot_be_written_is_kept_and_shown(key: str) -> None:
     assert row.last_used_at == now
 
 
-def test_entries_are_spooled_while_the_log_is_locked(tmp_path: Path) -> None:
+def test_log_entries_are_spooled_while_the_log_database_is_locked(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         with locked(tmp_path / LOG, "IMMEDIATE"):
             ids = []
@@ -258,7 +258,7 @@ def test_entries_are_spooled_while_the_log_is_locked(tmp_path: Path) -> None:
 
 
 @rows
-def test_refused_file_is_recorded_after_the_lock(key: str) -> None:
+def test_file_refusal_is_recorded_after_the_lock_ends(key: str) -> None:
     refused = RefusedFile("echo", "echo-vision", frozenset({"vision", "audio"}), "r1", 400, timezone.now())
     refusals = RefusalBuffer()
     refusals.note(refused)

@@ -183,7 +183,9 @@ os._exit(9)
 
 
 @pytest.mark.parametrize("moment", ["before its tables", "behind its tables", "behind its last row"])
-def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_case: Move, tmp_path: Path) -> None:
+def test_move_killed_before_or_after_copying_rows_can_be_continued(
+    moment: str, move_case: Move, tmp_path: Path
+) -> None:
     """The same command continues a killed move, without manual cleanup."""
     url = f"sqlite:///{tmp_path}/there.sqlite3"
     home = move_case.home.at(DJANGO_SETTINGS_MODULE="routing_admin.settings")
@@ -196,7 +198,7 @@ def test_move_killed_before_or_after_its_rows_is_continued(moment: str, move_cas
         assert not main.execute("SELECT * FROM sqlite_master WHERE name = 'move_marks'").fetchall()
 
 
-def test_move_killed_among_its_rows_is_continued_with_rows_added_meanwhile(move_case: Move) -> None:
+def test_move_killed_while_copying_rows_can_be_continued_with_newly_added_rows(move_case: Move) -> None:
     """Rows that were added after an earlier move get numbers after those of the moved rows."""
     moved = move_case.target.facts("add")
     assert len(moved["bytes"]) == len(move_case.facts["bytes"]) + 1

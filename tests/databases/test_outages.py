@@ -111,7 +111,7 @@ def test_sqlite_error_codes_are_classified(code: int, text: str, fault: Database
     assert classify_error(sqlite_error(code, text)) is fault
 
 
-def test_explanation_names_the_kind_of_outage() -> None:
+def test_outage_explanation_names_the_kind_of_outage() -> None:
     messages = [
         explain(make_error(InternalError, psycopg.errors.lookup(code)())) for code in ("25006", "42501", "42P01")
     ]
@@ -183,7 +183,9 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 
 @rows
 @pytest.mark.parametrize("outage", OUTAGES)
-def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_requests_logged_during_an_outage_are_not_lost(
+    journal: Journal, outage: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Entries are spooled and written after the outage, which is logged in one line without a traceback."""
     if outage == "no right" and not is_postgresql():
         pytest.skip("SQLite knows no rights")
@@ -208,7 +210,7 @@ def test_no_request_of_an_outage_is_lost(journal: Journal, outage: str, caplog: 
     ("right", "table", "is_probed"),
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
-def test_missing_right_on_the_log_is_found(right: str, table: str, is_probed: bool) -> None:
+def test_missing_privilege_on_the_log_tables_is_reported(right: str, table: str, is_probed: bool) -> None:
     """If a privilege on the log tables is missing, the write check fails, and `doctor` names the privilege."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
@@ -257,7 +259,7 @@ def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> N
 
 
 @rows
-def test_invalid_lines_and_rows_of_the_spool_block_no_other(journal: Journal) -> None:
+def test_invalid_spool_lines_and_rows_do_not_block_valid_rows(journal: Journal) -> None:
     bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()

@@ -51,7 +51,7 @@ def days():
     prune_requests(NOW + 30 * DAY)
 
 
-def test_request_is_in_the_partition_of_its_day(days: None) -> None:
+def test_request_is_stored_in_the_partition_of_its_day(days: None) -> None:
     """A partition's day begins at midnight UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
@@ -62,7 +62,7 @@ def test_request_is_in_the_partition_of_its_day(days: None) -> None:
     assert table_name("ahead") == "routing_admin_requestlog_20310510"
 
 
-def test_row_without_a_partition_moves_when_its_day_is_created(days: None) -> None:
+def test_row_in_the_default_partition_moves_when_its_day_partition_is_created(days: None) -> None:
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (DAYS_AHEAD + 1) * DAY)
     assert {table_name("late"), table_name("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
@@ -98,7 +98,7 @@ class Statements:
         return execute(sql, *arguments)
 
 
-def test_request_with_an_id_of_another_day_overwrites_nothing(days: None) -> None:
+def test_request_id_reused_on_another_day_overwrites_no_row(days: None) -> None:
     """A request id is unique only within its partition."""
     for began in (NOW - DAY, NOW, NOW):
         write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])

@@ -14,7 +14,7 @@ from routing_admin.platform.databases.sqlite.base import DatabaseWrapper, make_p
 pytestmark = pytest.mark.sqlite
 
 
-def test_new_database_and_its_log_are_private_to_their_owner(tmp_path: Path) -> None:
+def test_new_database_files_are_accessible_only_to_their_owner(tmp_path: Path) -> None:
     """This does not depend on the process's umask."""
     usual = os.umask(0)
     try:

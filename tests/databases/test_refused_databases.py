@@ -35,7 +35,7 @@ def failing(directory: Path, url: str, *arguments: str) -> str:
 @pytest.mark.parametrize(
     "arguments", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")]
 )
-def test_unreachable_server_is_named_by_its_address(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_unreachable_database_server_is_reported_with_its_address(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert f"Nothing answers at {UNREACHABLE_ADDRESS}. Start PostgreSQL" in failing(tmp_path, UNREACHABLE, *arguments)
 
 
@@ -49,7 +49,7 @@ def test_unreachable_server_is_named_by_its_address(tmp_path: Path, arguments: t
         ("mysql://ann@host/gateway", "an engine that is not served (mysql)"),
     ],
 )
-def test_invalid_database_url_is_refused(tmp_path: Path, url: str, sentence: str) -> None:
+def test_invalid_database_url_is_rejected(tmp_path: Path, url: str, sentence: str) -> None:
     assert sentence in failing(tmp_path, url, "doctor")
 
 
@@ -72,7 +72,7 @@ def test_database_url_is_parsed_into_connection_settings() -> None:
         ("db1:1,[::1]:2,db3:3", "db1,::1,db3", "1,2,3"),
     ],
 )
-def test_several_hosts_default_to_the_one_that_accepts_writes(addresses: str, hosts: str, ports: str) -> None:
+def test_database_url_with_several_hosts_selects_the_writable_host(addresses: str, hosts: str, ports: str) -> None:
     """Commas separate hosts, but a password may also contain a comma."""
     default = postgresql_databases(f"postgres://ann:p,%40@{addresses}/gateway")["default"]
     assert (default["HOST"], default["PORT"], default["PASSWORD"]) == (hosts, ports, "p,@")
@@ -83,7 +83,7 @@ def test_several_hosts_default_to_the_one_that_accepts_writes(addresses: str, ho
         postgresql_databases(f"postgres://ann:secret@{addresses},/gateway")
 
 
-def test_missing_driver_is_named_with_the_command_that_installs_it() -> None:
+def test_missing_driver_is_reported_with_the_install_command() -> None:
     explanation = explain_failure(ImproperlyConfigured("Error loading psycopg2 or psycopg module"))
     assert explanation is not None
     assert "python -m pip install 'psycopg[binary,pool]'" in explanation
@@ -94,7 +94,7 @@ def test_bug_is_not_explained_as_a_database_problem() -> None:
 
 
 @on_postgresql
-def test_outdated_server_is_named_with_both_versions() -> None:
+def test_outdated_postgresql_is_reported_with_both_versions() -> None:
     explanation = explain_failure(NotSupportedError("PostgreSQL 15 or later is required (found 13.4)."))
     assert explanation is not None
     assert "is too old: PostgreSQL 15 or later is required (found 13.4). Upgrade it" in explanation
@@ -111,7 +111,7 @@ def test_wrong_password_and_unknown_database_have_different_messages(tmp_path: P
 
 
 @on_postgresql
-def test_commands_without_tables_name_bootstrap(tmp_path: Path) -> None:
+def test_commands_without_database_tables_suggest_bootstrap(tmp_path: Path) -> None:
     empty = os.environ["DATABASE_URL"]
     assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "serve")
     assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
@@ -133,7 +133,7 @@ def test_tls_problems_have_different_messages(driver_message: str, sentence: str
 
 
 @on_postgresql
-def test_pool_reports_the_reason_of_the_driver() -> None:
+def test_connection_pool_reports_the_error_of_the_driver() -> None:
     """Without the driver's reason, the pool would only report that it has no connection."""
     script = (
         "import django; django.setup(); from django.db import connection; "

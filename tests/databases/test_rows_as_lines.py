@@ -50,7 +50,7 @@ def parse_values(line: str) -> list[Any]:
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
-def test_every_value_can_be_read_from_its_line(rows: list[Any]) -> None:
+def test_every_row_can_be_parsed_back_from_its_line(rows: list[Any]) -> None:
     """Only values that no database engine can store are read back as different values."""
     lines = format_lines(KINDS, rows).decode().split("\n")
     assert lines.pop() == ""

@@ -38,7 +38,7 @@ def canonical_json(value: Any) -> str:
 
 @given(value=VALUES)
 @settings(max_examples=100)
-def test_every_engine_returns_the_value_that_settle_returns(value: Any) -> None:
+def test_every_database_engine_returns_the_value_of_make_storable(value: Any) -> None:
     fields = {"extra": {"x": value}, "display_name": "a\0b\ud83d"}
     row, _made = Provider.objects.update_or_create(name="odd", defaults=fields)
     row.refresh_from_db()
@@ -47,7 +47,7 @@ def test_every_engine_returns_the_value_that_settle_returns(value: Any) -> None:
 
 
 @given(value=VALUES)
-def test_settled_json_equals_the_json_of_the_settled_value(value: Any) -> None:
+def test_make_json_storable_equals_the_json_of_make_storable(value: Any) -> None:
     assert canonical_json(json.loads(make_json_storable(json.dumps(value)))) == canonical_json(make_storable(value))
     assert canonical_json(make_storable(make_storable(value))) == canonical_json(make_storable(value))
 
@@ -116,7 +116,7 @@ def script(demo: None, admin_account: Any) -> Script:
         ("/languages/ja", {"directive": "a\0"}, "directive"),
     ],
 )
-def test_script_gets_the_path_of_an_unstorable_value(path: str, body: Any, field_path: str, script: Script) -> None:
+def test_api_error_names_the_path_of_an_unstorable_value(path: str, body: Any, field_path: str, script: Script) -> None:
     answer = script.call("POST" if path.endswith("keys") else "PUT", path, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (422, field_path)
 
@@ -139,7 +139,7 @@ def test_name_with_control_characters_is_rejected(path: str, body: Any, script: 
     assert answer.status_code == 422, answer.content
 
 
-def test_existing_multiline_name_blocks_no_other_change(demo: None) -> None:
+def test_existing_multiline_name_does_not_block_other_changes(demo: None) -> None:
     """An existing name with several lines may stay, but new ones are rejected."""
     Provider.objects.filter(name="echo").update(display_name="a\nb")
     old = rows.read()
