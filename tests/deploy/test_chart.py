@@ -73,12 +73,12 @@ def list_pods(objects: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [job["template"]["spec"] for job in jobs]
 
 
-def test_chart_has_the_programs_version() -> None:
+def test_chart_version_equals_the_program_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert chart["appVersion"] == chart["version"] == program_version()
 
 
-def test_every_pod_runs_a_command_of_the_program_without_rights(rendered) -> None:
+def test_every_pod_runs_a_program_command_without_privileges(rendered) -> None:
     """Containers write only to volumes. No Kubernetes Service name can set an environment variable of the program."""
     _values, objects = rendered
     for pod in list_pods(objects):
@@ -94,7 +94,7 @@ def test_every_pod_runs_a_command_of_the_program_without_rights(rendered) -> Non
         assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
 
 
-def test_variables_are_settings_and_secrets_only_references(rendered) -> None:
+def test_chart_variables_are_known_settings_and_secrets_are_references(rendered) -> None:
     known = {setting.name for setting in SETTINGS}
     secret = {setting.name for setting in SETTINGS if setting.secret}
     values, objects = rendered
@@ -107,7 +107,7 @@ def test_variables_are_settings_and_secrets_only_references(rendered) -> None:
         assert variables["ROUTING_ADMIN_DATA_DIR"]["value"].startswith("/data/")
 
 
-def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
+def test_chart_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
     """The server waits before it drains, because load balancers need time to notice that it is stopping."""
     values, objects = rendered
     deployment = objects["Deployment"]["spec"]
@@ -126,7 +126,7 @@ def test_servers_stop_gracefully_and_one_at_a_time(rendered) -> None:
         assert not selector.items() <= objects["Job"]["spec"]["template"]["metadata"]["labels"].items(), kind
 
 
-def test_probes_outlast_their_own_time_limit(rendered) -> None:
+def test_chart_probe_timeouts_exceed_the_servers_own_check_timeout(rendered) -> None:
     _values, objects = rendered
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     paths = {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
@@ -151,7 +151,7 @@ def test_ingress_metrics_and_backup_are_rendered_if_enabled(rendered) -> None:
     assert job["containers"][0]["image"].endswith(f"@sha256:{'a' * 64}")
 
 
-def test_documented_values_are_accepted() -> None:
+def test_documented_chart_values_are_accepted() -> None:
     answer = render(DOCUMENTED)
     assert answer["problems"] == []
     (ingress,) = [manifest for manifest in answer["objects"] if manifest["kind"] == "Ingress"]
@@ -167,5 +167,5 @@ def test_documented_values_are_accepted() -> None:
         ({"replica": 3}, "replica"),
     ],
 )
-def test_missing_or_unknown_value_is_named(change: Mapping[str, Any], complaint: str) -> None:
+def test_missing_or_unknown_chart_value_is_reported(change: Mapping[str, Any], complaint: str) -> None:
     assert complaint in render(NEEDED | change)["error"]

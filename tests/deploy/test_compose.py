@@ -145,7 +145,7 @@ def test_images_are_pinned_and_both_servers_are_equal():
     assert parse_version(SERVICES["proxy"]["image"]) >= MIN_RESOLVING_VERSION[:2]
 
 
-def test_image_builds_the_wheel_of_the_checkout_from_the_files_it_copies(tmp_path: Path):
+def test_image_builds_the_same_wheel_as_the_checkout(tmp_path: Path):
     build, _image = CONTAINERFILE.split("\nFROM ${BASE}\n")
     copied = [line.split()[1:-1] for line in build.splitlines() if line.startswith("COPY")]
     for name in (name for names in copied for name in names):
@@ -178,7 +178,7 @@ def test_image_runs_without_root_on_a_read_only_file_system():
         assert SERVICES[name]["tmpfs"] == ["/tmp"]
 
 
-def test_probes_outlast_their_own_time_limit():
+def test_compose_probe_timeouts_exceed_the_servers_own_check_timeout():
     """The image's health check tests liveness, and that of compose.yaml tests readiness."""
     server = SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in CONTAINERFILE

@@ -81,8 +81,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(folder / "files", folder / "home")
 
 
-def test_the_package_has_what_git_has(installed: Installed) -> None:
-    """Every tracked file of the program is in the package, with templates, static files and documents."""
+def test_package_contains_every_tracked_file(installed: Installed) -> None:
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     places = {"templates": "routing_admin/files/", "static": "routing_admin/files/", "docs": "routing_admin/files/"}
     programs = ("routing_admin", "capabilities", "artifacts")
@@ -104,7 +103,7 @@ def call(url: str, key: str) -> Any:
         return json.loads(response.read())
 
 
-def test_one_line_serves_a_first_answered_call_and_every_page(installed: Installed) -> None:
+def test_first_start_answers_a_call_and_serves_every_page(installed: Installed) -> None:
     """Data is stored in the user's folder, which the first start prints.
 
     A call and a backup succeed, and every page of the navigation is served.
@@ -153,7 +152,7 @@ def check_pages(url: str, printed: str) -> None:
 
 
 @pytest.mark.parametrize("archive", INSTALLATIONS, ids=lambda path: path.name.partition(".")[0])
-def test_a_start_saves_the_data_of_an_earlier_version_and_upgrades_it(installed: Installed, archive: Path) -> None:
+def test_start_backs_up_and_upgrades_the_data_of_an_earlier_version(installed: Installed, archive: Path) -> None:
     """The next start finds nothing to do. The contents of the upgraded installation are tested in tests/upgrade."""
     data = installed.home / archive.name.partition(".")[0]
     shutil.unpack_archive(archive, data)

@@ -111,7 +111,7 @@ def test_every_metric_label_and_value_in_rules_and_dashboards_is_exposed(demo: N
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) -> None:
+def test_legends_and_descriptions_use_only_labels_of_their_query(demo: None) -> None:
     """A label that the query's aggregation drops would be empty in the legend."""
     known = read_labels()
     named = [
@@ -128,7 +128,7 @@ def test_legends_and_descriptions_name_only_labels_of_their_query(demo: None) ->
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None:
+def test_alert_rule_has_a_severity_annotations_and_an_existing_page(rule: dict[str, Any]) -> None:
     """An alert rule for one of the program's alert kinds has the severity and the page of that kind."""
     assert rule["labels"]["severity"] in {*Severity}
     assert set(rule["annotations"]) == {"summary", "description", "page"}
@@ -140,7 +140,7 @@ def test_alert_has_a_severity_sentences_and_a_page(rule: dict[str, Any]) -> None
         assert (rule["labels"]["severity"], rule["annotations"]["page"]) == (row.severity, row.page)
 
 
-def test_every_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
+def test_every_alert_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
     """A comment at the top of the rules lists the alert kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
     left = set(re.findall(r"\w+", head)) & {*AlertKind}
@@ -185,7 +185,7 @@ def test_dashboard_can_be_imported(name: str) -> None:
         assert len(set(references)) == len(references)
 
 
-def test_dashboards_differ_in_uid_and_offer_their_variables() -> None:
+def test_dashboards_have_unique_uids_and_the_expected_variables() -> None:
     assert len({dashboard["uid"] for dashboard in DASHBOARDS.values()}) == len(DASHBOARDS) == 2
     names = {variable["name"] for dashboard in DASHBOARDS.values() for variable in dashboard["templating"]["list"]}
     assert names == {"datasource", "instance", "agent", "route", "provider"}

@@ -18,7 +18,7 @@ COMMANDS = Path(program.__file__).parent / "management" / "commands"
 FOR_DEVELOPERS = {"__init__", "makemessages"}
 
 
-def test_every_command_has_a_name_and_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_a_plain_name_and_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     own = {path.stem for path in COMMANDS.glob("*.py")} - FOR_DEVELOPERS
     assert own <= {entry.command for entry in ENTRIES.values()}
     main(["--help"])
@@ -56,7 +56,7 @@ def test_usage_error_is_one_line(arguments: list[str], sentence: str, capsys: py
 @pytest.mark.parametrize(
     ("arguments", "served"), [([], []), (["--port", "9000"], ["--port", "9000"]), (["--data", "/srv/x"], [])]
 )
-def test_without_a_command_the_installation_is_prepared_and_served(
+def test_program_without_a_command_bootstraps_and_serves(
     arguments: list[str], served: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[Any] = []
@@ -71,14 +71,14 @@ def test_without_a_command_the_installation_is_prepared_and_served(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_completions_have_every_command_and_its_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completions_contain_every_command_and_its_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     main([COMPLETION, shell])
     script = capsys.readouterr().out
     assert all(name in script for name in ENTRIES)
     assert "dry-run" in script
 
 
-def test_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
+def test_program_of_a_checkout_runs_from_any_folder(tmp_path: Path) -> None:
     """`make` writes the program beside the virtual environment's Python, even if that belongs to another checkout."""
     checkout = tmp_path / "a checkout"
     (checkout / ".venv" / "bin").mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_checkout_has_the_program_from_any_folder(tmp_path: Path) -> None:
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout.startswith(b"routing-admin ")
 
 
-def test_bash_accepts_its_completions() -> None:
+def test_bash_completes_an_option() -> None:
     script = subprocess.run(
         [sys.executable, "-m", "routing_admin", COMPLETION, "bash"], capture_output=True, text=True, check=True
     ).stdout

@@ -28,7 +28,7 @@ def build(folder: Path, out: Path) -> Mapping[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in out.iterdir()}
 
 
-def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path) -> None:
+def test_release_build_is_reproducible(tmp_path: Path) -> None:
     """The source distribution builds the same wheel as the checkout."""
     listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -43,7 +43,7 @@ def test_same_files_give_the_same_bytes_anywhere_and_at_any_time(tmp_path: Path)
     assert build(tmp_path / source.removesuffix(".tar.gz"), tmp_path / "third")[wheel] == first[wheel]
 
 
-def test_version_is_the_newest_in_the_changelog() -> None:
+def test_program_version_is_the_newest_in_the_changelog() -> None:
     """Apart from the changelog, the program's version is written only in pyproject.toml."""
     (newest, *_rest) = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest == program_version()
@@ -54,7 +54,7 @@ def normalize_name(name: str) -> str:
 
 
 @pytest.mark.skipif(not (DIST / "SHA256SUMS").exists(), reason="no release was built: make release")
-def test_lists_of_parts_and_licenses_name_every_locked_package() -> None:
+def test_component_and_license_lists_name_every_locked_package() -> None:
     """Packages for other systems or Python versions are not checked, since they are not installed here."""
     lock = PINNED.findall((ROOT / "requirements.txt").read_text())
     pinned = {name: version for name, version, marker in lock if not marker}

@@ -58,7 +58,7 @@ def client(url: str, address: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers=headers, transport=transport, timeout=60)
 
 
-def test_sign_in_behind_tls_is_not_redirected_and_logged_with_its_address(tmp_path: Path) -> None:
+def test_sign_in_through_a_tls_proxy_is_not_redirected_and_logs_the_callers_address(tmp_path: Path) -> None:
     """The outer proxy's forwarding headers are used. Those that its callers send are ignored."""
     data = tmp_path / "data"
     data.mkdir()

@@ -46,7 +46,7 @@ def test_systemd_unit_runs_the_program():
 
 
 @pytest.mark.parametrize("name", UNITS)
-def test_exposure_of_a_unit_is_low(name: str):
+def test_systemd_exposure_level_of_a_unit_is_low(name: str):
     if reason := missing():
         skip_or_fail(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
@@ -58,7 +58,7 @@ def test_exposure_of_a_unit_is_low(name: str):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
-def test_program_works_under_the_restrictions_of_its_unit(tmp_path: Path):
+def test_program_works_under_its_systemd_restrictions(tmp_path: Path):
     """Images and PDFs can still be read, and the data directory becomes private."""
     if reason := missing():
         skip_or_fail(reason)

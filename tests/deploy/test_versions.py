@@ -14,7 +14,7 @@ from routing_admin.platform.server import draining
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def test_another_version_does_not_serve_the_same_data_directory(
+def test_data_directory_in_use_by_another_version_is_not_served(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process of another version that has ended, even by a crash, does not prevent a start."""
