@@ -16,7 +16,7 @@ def cooling(served: Installation, provider: str) -> float:
     return served.number("routing_admin_cooling_seconds", provider=provider)
 
 
-def test_server_is_inspected_without_prometheus(served: Installation) -> None:
+def test_server_can_be_inspected_without_prometheus(served: Installation) -> None:
     output = served.play("README", "look")
     assert "routing_admin_disk_free_bytes" in output
     assert '"status": "ok"' in output
@@ -24,7 +24,7 @@ def test_server_is_inspected_without_prometheus(served: Installation) -> None:
 
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
-def test_refilled_account_is_used_at_once(served: Installation, provider: str, by_page: bool) -> None:
+def test_refilled_account_is_used_immediately(served: Installation, provider: str, by_page: bool) -> None:
     """A 402 starts a cooldown of ten minutes, which the page's command or the dashboard's button ends."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})

@@ -17,7 +17,7 @@ def refused(served: Installation, door: str) -> float:
     return served.number("routing_admin_keys_refused_total", door=door)
 
 
-def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Installation) -> None:
+def test_leaked_agent_key_is_revoked_and_its_replacement_works(served: Installation) -> None:
     leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
     assert served.call(key=leaked).status == 200
     output = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
@@ -32,7 +32,7 @@ def test_leaked_key_of_an_agent_is_revoked_and_its_successor_works(served: Insta
     assert wait_until(lambda: b"one/lab" in person.open(f"/requests/?q=key:{leaked[:11]}").body)
 
 
-def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
+def test_leaked_api_token_is_revoked_and_its_uses_are_listed(served: Installation) -> None:
     person = served.person()
     person.open("/tokens/")
     page = person.post("/tokens/new/", name="deploy", scopes="providers:read", days=30)
@@ -52,7 +52,7 @@ def test_leaked_token_is_revoked_and_its_uses_are_listed(served: Installation) -
     assert '"token.use"' in output
 
 
-def test_provider_is_called_with_its_new_key(served: Installation) -> None:
+def test_provider_is_called_with_the_new_key_after_a_leak(served: Installation) -> None:
     old, new = "sk-old-0123456789abcdef", "sk-new-fedcba9876543210"
     safe = served.folder / "safe"
     safe.mkdir(exist_ok=True)

@@ -48,7 +48,9 @@ def is_whole(installation: Installation) -> bool:
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
-def test_stopped_database_is_restarted_and_nothing_is_lost(installation: Installation, chat: WebhookReceiver) -> None:
+def test_restarted_database_receives_every_entry_logged_during_the_outage(
+    installation: Installation, chat: WebhookReceiver
+) -> None:
     """Of the two hosts in the database URL, the first is always down. The alert is sent while the second is stopped."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
@@ -96,7 +98,9 @@ def test_artifact_store_recovers_from_an_outage(
 
 
 @pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
-def test_killed_redis_is_restarted(installation: Installation, chat: WebhookReceiver, tmp_path: Path) -> None:
+def test_installation_uses_redis_again_after_a_restart(
+    installation: Installation, chat: WebhookReceiver, tmp_path: Path
+) -> None:
     redis = RedisServer(tmp_path)
     redis.start()
     try:

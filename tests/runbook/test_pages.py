@@ -31,7 +31,7 @@ TESTS = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_page_has_the_same_form(page: str) -> None:
+def test_every_runbook_page_has_the_same_sections(page: str) -> None:
     text = read_page(page)
     assert tuple(re.findall(r"^## (.+)$", text, re.MULTILINE)) == FORM
     symptoms = text.split("## What it means")[0]
@@ -41,14 +41,14 @@ def test_each_page_has_the_same_form(page: str) -> None:
     assert BLOCK.search(check)
 
 
-def test_index_links_every_page_and_names_every_alert() -> None:
+def test_runbook_index_links_every_page_and_names_every_alert() -> None:
     text = read_page("README")
     assert {f"{page}.md" for page in PAGES} <= set(re.findall(r"\]\(([^)]+)\)", text))
     assert set(AlertKind) <= set(re.findall(r"`(\w+)`", text))
 
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
-def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
+def test_every_runbook_link_leads_to_an_existing_file_and_heading(page: str) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)]+)\)", read_page(page)):
         name, _, anchor = link.partition("#")
         target = FOLDER / name if name else FOLDER / f"{page}.md"
@@ -59,7 +59,7 @@ def test_every_link_leads_to_a_file_and_heading(page: str) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) -> None:
+def test_every_documented_metric_is_exposed_with_its_labels(demo: None) -> None:
     request_metrics().count_request("design", "v1", "ok", 0.1)
     request_metrics().count_attempt("design", "echo", "echo-text", "http_401")
     request_metrics().count_refused_key("v1", "key_invalid")
@@ -74,7 +74,7 @@ def test_every_metric_of_the_documents_is_exposed_with_its_labels(demo: None) ->
             assert set(re.findall(r"(\w+)=", selector)) <= labels, f"{document.name}: {name}{{{selector}}}"
 
 
-def test_every_command_of_the_documents_exists_with_its_options() -> None:
+def test_every_documented_command_exists_with_its_options() -> None:
     apps = get_commands()
     commands = {
         (document.name, name, tuple(re.findall(r"(?<![\w-])--[a-z-]+", options_text)))
@@ -90,7 +90,7 @@ def test_every_command_of_the_documents_exists_with_its_options() -> None:
 
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
-def test_every_marked_block_is_run_by_a_test(page: str) -> None:
+def test_every_named_code_block_is_run_by_a_test(page: str) -> None:
     """A test in this folder names the page and the block. On each page, the names of blocks are unique."""
     assert len(dict(find_blocks(page))) == len(find_blocks(page))
     for name, _commands in find_blocks(page):

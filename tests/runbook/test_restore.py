@@ -7,7 +7,7 @@ import shutil
 from tests.runbook.installation import Installation
 
 
-def test_lost_installation_is_restored(installation: Installation) -> None:
+def test_lost_installation_is_restored_from_a_backup(installation: Installation) -> None:
     installation.start()
     stored = installation.upload(b"hello").json["id"]
     installation.play("restore", "save")

@@ -18,7 +18,7 @@ def behind(installation: Installation) -> float:
     return installation.number("routing_admin_keys_behind")
 
 
-def test_keys_of_an_agent_and_a_provider_are_changed(served: Installation) -> None:
+def test_agent_and_provider_keys_can_be_rotated(served: Installation) -> None:
     old = served.manage("issue_agent_key", "vision-agent")
     page = served.person().post("/tokens/new/", name="rotate", scopes="keys:write", days=1)
     (token,) = set(TOKEN.findall(page.body.decode()))
@@ -33,7 +33,7 @@ def test_keys_of_an_agent_and_a_provider_are_changed(served: Installation) -> No
     )
 
 
-def test_secrets_of_the_installation_are_changed_during_calls(installation: Installation) -> None:
+def test_installation_secrets_can_be_rotated_during_calls(installation: Installation) -> None:
     installation.start()
     second_key = installation.manage("issue_agent_key", "vision-agent")
     (unused,) = set(KEY.findall(installation.audited())) - {installation.key[:11], second_key[:11]}

@@ -6,7 +6,7 @@ from tests.processes import free_port, wait_until
 from tests.runbook.installation import Installation
 
 
-def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
+def test_main_and_metrics_port_report_the_same_metrics(installation: Installation) -> None:
     """The metrics of both ports count each call once."""
     port = free_port()
     installation.environment["ROUTING_ADMIN_METRICS_PORT"] = str(port)
@@ -19,7 +19,7 @@ def test_both_ports_report_the_same_metrics(installation: Installation) -> None:
     assert "routing_admin_requests_total" in installation.play("metrics-lie", "over", **replacements)
 
 
-def test_proxy_that_forwards_the_scheme_gets_the_page(installation: Installation) -> None:
+def test_request_through_a_trusted_https_proxy_is_not_redirected(installation: Installation) -> None:
     """Unless the proxy is trusted, the server ignores the forwarded scheme and redirects to HTTPS."""
     installation.environment["ROUTING_ADMIN_PUBLIC_URL"] = "https://models.example"
     replacements = {"$PUBLIC_HOST": "models.example"}

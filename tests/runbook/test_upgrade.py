@@ -21,7 +21,7 @@ def rows_in(installation: Installation, query: str) -> list[str]:
         return [value for (value,) in rows.execute(query)]
 
 
-def test_installation_is_upgraded_and_restored(installation: Installation) -> None:
+def test_installation_can_be_upgraded_and_reverted(installation: Installation) -> None:
     shutil.rmtree(installation.directory)
     shutil.unpack_archive(OLD, installation.directory)
     for name in ("keys", "secret_key"):
@@ -40,7 +40,7 @@ def test_installation_is_upgraded_and_restored(installation: Installation) -> No
     assert rows_in(installation, KEYS) == keys
 
 
-def test_database_of_a_newer_release_is_refused_in_one_line(installation: Installation) -> None:
+def test_database_of_a_newer_release_is_rejected_in_one_line(installation: Installation) -> None:
     with closing(sqlite3.connect(installation.directory / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
     result = run_python(installation.environment, "manage.py", "serve")
