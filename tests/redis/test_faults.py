@@ -20,19 +20,19 @@ def outage(url: str) -> str:
     return str(current.sentence) if current is not None else ""
 
 
-def test_unreachable_address_is_named():
+def test_unreachable_redis_address_is_reported():
     port = free_port()
     assert outage(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
     )
 
 
-def test_unresolvable_host_is_named():
+def test_unresolvable_redis_host_is_reported():
     sentence = outage("redis://redis.invalid:6379")
     assert sentence.startswith("Redis at redis.invalid:6379 cannot be reached: ")
 
 
-def test_missing_socket_is_named(tmp_path):
+def test_missing_redis_socket_is_reported(tmp_path):
     assert outage(f"unix://{tmp_path}/redis.sock") == (
         f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
     )
@@ -80,7 +80,7 @@ def test_rejection_by_redis_is_explained(tmp_path, options, login, sentence):
         assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
 
-def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeeds(own_redis: RedisServer):
+def test_calls_to_an_unresponsive_redis_fail_immediately_until_a_heartbeat_succeeds(own_redis: RedisServer):
     link = RedisLink(own_redis.url, "test")
     assert link.beat()
     own_redis.freeze()
@@ -99,7 +99,7 @@ def test_calls_to_an_unresponsive_redis_fail_at_once_until_the_heartbeat_succeed
     assert link.outage is None
 
 
-def test_outage_and_its_end_are_one_log_line_each(own_redis: RedisServer, caplog):
+def test_redis_outage_and_recovery_are_logged_in_one_line_each(own_redis: RedisServer, caplog):
     link = RedisLink(own_redis.url.replace("redis://", "redis://:needless@"), "test")
     with caplog.at_level(logging.INFO):
         for _ in range(3):

@@ -31,7 +31,7 @@ def outage() -> Iterator[int]:
     link().set_url("")
 
 
-def test_dashboard_says_since_when_and_why_redis_is_unavailable(demo, admin, outage):
+def test_dashboard_shows_since_when_and_why_redis_is_unavailable(demo, admin, outage):
     page = admin.get("/").content.decode()
     assert (
         f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
@@ -50,14 +50,14 @@ def test_server_is_ready_without_redis(demo, client, outage):
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 
 
-def test_settings_page_does_not_show_the_password(demo, admin, monkeypatch):
+def test_settings_page_does_not_show_the_redis_password(demo, admin, monkeypatch):
     monkeypatch.setenv("REDIS_URL", "redis://:hidden-word@127.0.0.1:6379")
     page = admin.get("/settings/").content.decode().replace("<wbr>", "")
     assert "REDIS_URL" in page
     assert "hidden-word" not in page
 
 
-def test_hint_of_another_process_causes_a_check_at_once(demo, redis_server: RedisServer):
+def test_change_hint_of_another_process_triggers_an_immediate_check(demo, redis_server: RedisServer):
     """A process ignores its own hints, so a second connection stands in for the other process."""
     own, remote = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (own, remote):

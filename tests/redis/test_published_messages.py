@@ -47,7 +47,7 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
     return make
 
 
-def test_messages_arrive_in_order_also_at_later_subscribers(process):
+def test_messages_are_delivered_in_order_even_to_late_subscribers(process):
     first, second = process(), process()
     first.tell("a")
     first.news.send()
@@ -65,7 +65,7 @@ def test_only_the_last_message_about_a_subject_is_sent(process):
     receiver.listen_until("c")
 
 
-def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
+def test_message_published_during_an_outage_is_sent_after_recovery(process, own_redis):
     sender, receiver = process(), process()
     sender.tell("a")
     sender.news.send()
@@ -81,7 +81,7 @@ def test_message_of_an_outage_is_sent_afterwards(process, own_redis):
     receiver.listen_until("a", "b")
 
 
-def test_process_without_a_background_thread_sends_at_once(process):
+def test_process_without_a_background_thread_sends_messages_immediately(process):
     """Management commands, for example, have no background thread and therefore send messages immediately."""
     sender, receiver = process(), process()
     sender.news.wake = None
@@ -89,7 +89,7 @@ def test_process_without_a_background_thread_sends_at_once(process):
     receiver.listen_until("a")
 
 
-def test_no_message_waits_without_redis():
+def test_messages_are_not_queued_without_redis():
     news = News(RedisLink("", PREFIX))
     news.publish("topic", "a", dict)
     assert not news.is_waiting("topic", "a")

@@ -66,7 +66,7 @@ def used(server: Server) -> int:
     return sum(amount["used"] for amount in amounts if amount["meter"] == "tokensPerDay")
 
 
-def test_revoked_key_is_refused_by_both(pair: Pair) -> None:
+def test_revoked_key_is_rejected_by_both_processes(pair: Pair) -> None:
     key = pair.manage("issue_agent_key", "text-agent")
     assert [chat(replace(server, key=key), "").status for server in (pair.one, pair.two)] == [200, 200]
     pair.manage("shell", "-c", REVOKE % key.split("_")[1])
