@@ -109,7 +109,9 @@ def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation
     assert saved.backup.stat().st_mode & 0o077 == 0
 
 
-def test_restore_without_the_saved_secrets_says_what_to_do(saved: SavedInstallation, tmp_path: Path) -> None:
+def test_restore_without_the_saved_secrets_warns_that_agents_need_new_keys(
+    saved: SavedInstallation, tmp_path: Path
+) -> None:
     result = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert result.returncode == 0
     assert "every agent needs a new key" in result.stderr
@@ -163,7 +165,7 @@ def test_restore_keeps_the_old_installation_with_replace(saved: SavedInstallatio
     manage(environment, "doctor")
 
 
-def test_restore_is_refused_while_a_server_uses_the_database(saved: SavedInstallation, tmp_path: Path) -> None:
+def test_restore_is_rejected_while_a_server_uses_the_database(saved: SavedInstallation, tmp_path: Path) -> None:
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")

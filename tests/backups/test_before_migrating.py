@@ -65,7 +65,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path
     assert "ok   history" in run(old, "doctor")
 
 
-def test_only_the_last_three_copies_are_kept(old: Path) -> None:
+def test_only_the_last_three_backups_before_migrations_are_kept(old: Path) -> None:
     """Older and unfinished copies are deleted, because they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old / "backups" / name).mkdir(parents=True)
@@ -79,7 +79,7 @@ def test_only_the_last_three_copies_are_kept(old: Path) -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-def test_without_space_for_the_copy_nothing_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_migration_is_rejected_without_disk_space_for_its_backup(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saving, "list_pending", lambda: [("routing_admin", "0999_later")])
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(CommandError, match=r"\d+ bytes needed, 1000 free\. Free up space, or skip the backup"):

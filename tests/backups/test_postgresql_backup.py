@@ -162,7 +162,7 @@ def test_escape_sequences_of_a_copy_line_are_decoded(line: str, values: tuple[st
     assert parse_line('{"a": "\\\\u0001é"}\n', [], [0]) == ['{"a": "\\u0001\\u00e9"}']
 
 
-def test_every_value_is_restored_as_postgresql_writes_it(saved: SavedInstallation, tmp_path: Path) -> None:
+def test_every_value_survives_a_restore_to_postgresql(saved: SavedInstallation, tmp_path: Path) -> None:
     environment = saved.new_environment(tmp_path / "a", "three", ("secret_key", "keys"))
     manage(saved.installation.environment, "backup", str(tmp_path / "two"))
     before = dump_tables(saved.installation.environment["DATABASE_URL"])

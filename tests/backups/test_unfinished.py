@@ -36,7 +36,7 @@ def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         process.kill()
 
 
-def test_killed_backup_is_never_listed_and_the_next_backup_removes_it(
+def test_killed_backup_is_hidden_and_removed_by_the_next_backup(
     writer: tuple[subprocess.Popen[str], Path],
 ) -> None:
     process, part = writer
@@ -50,13 +50,13 @@ def test_killed_backup_is_never_listed_and_the_next_backup_removes_it(
     assert [path.name for path in part.parent.iterdir()] == ["tuesday"]
 
 
-def test_running_backup_is_left_alone(writer: tuple[subprocess.Popen[str], Path]) -> None:
+def test_running_backup_is_not_removed(writer: tuple[subprocess.Popen[str], Path]) -> None:
     _process, part = writer
     remove_unfinished(part.parent)
     assert (part / "rows.sqlite3-wal").exists()
 
 
-def test_directory_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_directory_of_another_program_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "film.part").mkdir()
     (tmp_path / "film.part" / "film.mkv").touch()
     remove_unfinished(tmp_path)
