@@ -17,13 +17,13 @@ PARTS = [part for _, parts in AREAS for part in parts]
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_every_listed_file_or_folder_exists(part):
+def test_every_path_in_the_profile_areas_exists(part):
     """The time spent in a renamed file would be counted for its caller without notice."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
 
-def test_no_path_is_listed_twice():
+def test_no_path_is_in_two_profile_areas():
     """A path that is listed twice would be counted only in the first program part."""
     assert len(set(PARTS)) == len(PARTS)
 
@@ -40,7 +40,7 @@ def test_no_path_is_listed_twice():
         ("capabilities/core/json_codec.py", None),
     ],
 )
-def test_file_belongs_to_the_first_area_that_names_it(file, area):
+def test_file_belongs_to_the_first_matching_profile_area(file, area):
     """The time spent in a file without an area, such as one that all parts use, counts for its caller."""
     assert find_area(f"{ROOT}/{file}") == area
 

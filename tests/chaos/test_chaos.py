@@ -10,20 +10,20 @@ from tests.chaos.kills import kill_again_and_again
 from tests.chaos.soak import Sample, verdicts
 
 
-def test_kill_loses_nothing_that_was_acknowledged():
+def test_kill_loses_no_acknowledged_data():
     """One kill is tested, while `make chaos` runs sixty or more."""
     finding = kill_again_and_again(1)
     assert finding.losses == ()
 
 
-def test_attack_that_exceeds_its_limits_is_found(capsys):
+def test_attack_that_exceeds_its_limits_is_reported(capsys):
     """`python -m tests.chaos hostile` runs all attacks."""
     finding = make_attacks([replace(ATTACKS[0], megabytes=-1, seconds=-1)])
     assert [loss.split(",")[-1].split(" allowed")[0][:14] for loss in finding.losses] == [" -1", " -1 more than "]
     assert "hostile clients and providers" in capsys.readouterr().out
 
 
-def test_growing_server_is_distinguished_from_a_flat_one():
+def test_resource_growth_is_distinguished_from_flat_usage():
     """Growth is measured by comparing the medians of the last and the second third."""
     samples = [Sample(float(second), (100.0 + 3 * second, 50.0, 10.0 + second % 2, 4.0)) for second in range(20)]
     assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]

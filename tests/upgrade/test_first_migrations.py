@@ -59,7 +59,7 @@ def test_new_database_has_the_schema_of_the_replaced_migrations(tmp_path: Path) 
         assert list_statements(new) == list_statements(old_schema)
 
 
-def test_database_with_some_or_all_replaced_migrations_continues_from_them() -> None:
+def test_leaf_migrations_are_found_with_some_or_all_replaced_migrations() -> None:
     """`find_leaves` returns the migrations that create the tables for a backup."""
     replacements = MigrationLoader(None).replacements
     applied = [key for migration in replacements.values() for key in migration.replaces]

@@ -25,7 +25,7 @@ def migrate(name: str = "") -> Any:
     return executor.migrate([("routing_admin", name)] if name else newest).apps
 
 
-def test_usage_of_agents_becomes_that_of_holders() -> None:
+def test_agent_usage_is_migrated_to_limit_holders() -> None:
     """The shares that processes hold are migrated as well."""
     try:
         windows = migrate("0018_attempt_costs").get_model("routing_admin", "LimitWindow").objects.using(LOGS)

@@ -17,7 +17,7 @@ HOUR, DAY = NOON.replace(minute=0), NOON.replace(hour=0, minute=0)
 OUTCOMES = ("ok", "ok", "http_503", "invalid_json", "invalid_json", "client_cancelled", "no_such_outcome")
 
 
-def test_migration_fills_in_how_requests_ended() -> None:
+def test_migration_fills_in_request_endings() -> None:
     try:
         apps = migrate("0031_fire_drills_and_missed_calls")
         rows = apps.get_model("routing_admin", "RequestLog").objects.using(LOGS)

@@ -29,7 +29,7 @@ def put(table: str, key: str, name: str, **columns: str) -> None:
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
 
 
-def test_unusual_values_of_an_older_version_are_settled(demo: None) -> None:
+def test_unstorable_values_of_an_older_version_are_replaced(demo: None) -> None:
     revision = Revision.objects.latest("number")
     value = revision.snapshot
     (echo,) = [provider for provider in value["providers"] if provider["name"] == "echo"]

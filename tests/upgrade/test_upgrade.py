@@ -34,11 +34,11 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return {"archive": request.param, "is": current, "was": json.loads((folder / "expected.json").read_text())}
 
 
-def test_archives_of_the_earliest_version_and_of_the_one_before_exist() -> None:
+def test_archives_of_the_earliest_and_the_previous_version_exist() -> None:
     assert [path.name for path in INSTALLATIONS] == ["before-the-rooms.tar.gz", "from-2026-11-25.tar.gz"]
 
 
-def test_administrator_can_sign_in_and_doctor_finds_nothing(upgraded: dict[str, Any]) -> None:
+def test_administrator_can_sign_in_and_doctor_finds_no_problem(upgraded: dict[str, Any]) -> None:
     assert upgraded["is"]["signedIn"]
     assert upgraded["is"]["doctor"] == ""
 
