@@ -65,18 +65,18 @@ def entries() -> Iterator[tuple[str, str]]:
         yield ast.literal_eval(source[1]), ast.literal_eval(chinese[1])
 
 
-def test_chinese_has_its_own_signs_and_spaces() -> None:
+def test_chinese_translations_follow_chinese_typography() -> None:
     assert [text for _source, text in entries() if MISSET.search(PLACES.sub("○", text))] == []
 
 
-def test_chinese_uses_one_term_for_one_thing() -> None:
+def test_chinese_translations_use_glossary_terms() -> None:
     assert [text for _source, text in entries() if SHUNNED.search(text)] == []
 
 
 @pytest.mark.parametrize(
     "text", ["失败, 已跳过", "已跳过 ：没有密钥", "已 跳过", "共3 个", "请求体过大", "对模型进行测试", "你的密码"]
 )
-def test_wrong_typography_and_terms_are_found(text: str) -> None:
+def test_typography_and_glossary_checks_find_mistakes(text: str) -> None:
     assert MISSET.search(text) or SHUNNED.search(text)
 
 
@@ -93,7 +93,7 @@ def django_sentences() -> set[str]:
     return {text for text in sentences if "(" not in text or "%(" in text} | set(PASSWORDS)
 
 
-def test_form_errors_are_our_own_translations() -> None:
+def test_django_form_errors_are_translated_by_this_project() -> None:
     ours = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
     missing = {text for text in django_sentences() - ours if not any(text.startswith(prefix) for prefix in plural)}
@@ -104,7 +104,7 @@ def test_form_errors_are_our_own_translations() -> None:
         assert gettext("This field is required.") == "Fill this in."
 
 
-def test_a_reason_calls_the_capability_by_its_name() -> None:
+def test_reason_names_the_capability_in_the_users_language() -> None:
     stored = encode_text(make_reason(ReasonCode.NO_CAPABILITY, capability="vision").sentence())
     with override("zh-hans"):
         assert str(render_reason(stored)) == "该模型不具备视觉理解（vision）能力。"
@@ -112,13 +112,13 @@ def test_a_reason_calls_the_capability_by_its_name() -> None:
         assert str(render_reason(stored)) == "The model does not support vision."
 
 
-def test_method_of_a_token_estimate_is_in_chinese() -> None:
+def test_token_estimate_method_is_translated_to_chinese() -> None:
     rules = [*(family.rule for _pattern, family in FAMILIES), text_tokens("").rule]
     with override("zh-hans"):
         assert [rule for rule in rules if not re.search(f"[{HAN}]", translate_sentence(rule))] == []
 
 
-def test_chinese_sentences_follow_one_another_without_a_space() -> None:
+def test_chinese_sentences_are_joined_without_a_space() -> None:
     assert join_sentences(("已停用。", "", "请启用。")) == "已停用。请启用。"
     assert join_sentences(("Disabled.", "Enable it.")) == "Disabled. Enable it."
     assert join_sentences(("<b>已停用。", "</b>", "请启用。")) == "<b>已停用。</b>请启用。"
@@ -129,7 +129,7 @@ GLUED = re.compile(r"\(\{\{|\}\}\)|[%}]\}[,;](?!\S)")
 TRANSLATED = re.compile(r"\{% blocktranslate.*?\{% endblocktranslate %\}|<script.*?</script>|\{#.*?#\}", re.DOTALL)
 
 
-def test_templates_leave_signs_to_translators() -> None:
+def test_templates_insert_no_punctuation_between_translated_values() -> None:
     """Templates do not insert Latin commas or brackets between values.
 
     Sentences contain their own punctuation, and lists use a middle dot.
@@ -143,5 +143,5 @@ def test_templates_leave_signs_to_translators() -> None:
 
 
 @pytest.mark.parametrize("text", ["{{ a }}, {{ b }}", "<b>({{ a }})</b>", "{% badge 'x' %}, and"])
-def test_a_sign_of_a_template_is_found(text: str) -> None:
+def test_template_punctuation_check_finds_mistakes(text: str) -> None:
     assert GLUED.search(TRANSLATED.sub("", text))

@@ -19,7 +19,7 @@ ONE_OF_MANY = re.compile(
 FACT = re.compile(r"%\(\w+\)[sd]")
 
 
-def test_every_singular_of_the_catalogue_is_one() -> None:
+def test_every_singular_message_fits_a_count_of_one() -> None:
     text = CATALOGUE.read_text(encoding="utf-8")
     counted = re.findall(r'^msgid "(.*)"\nmsgid_plural "(.*)"$', text, re.MULTILINE)
     assert len(counted) > 50
@@ -31,14 +31,14 @@ def test_every_singular_of_the_catalogue_is_one() -> None:
 
 
 @pytest.mark.parametrize("template", [*LIMIT_SENTENCES.values()], ids=str)
-def test_limit_of_one_is_singular(template: str) -> None:
+def test_limit_message_with_a_count_of_one_is_singular(template: str) -> None:
     assert not ONE_OF_MANY.search(FACT.sub("1", template))
 
 
-def test_one_file_too_many_is_singular() -> None:
+def test_too_many_files_message_with_a_count_of_one_is_singular() -> None:
     assert not ONE_OF_MANY.search(FACT.sub("1", SENTENCES["too_many_files"]))
 
 
-def test_commands_count_one_thing_as_one() -> None:
+def test_pluralize_uses_the_singular_for_one() -> None:
     assert [pluralize(number, "request") for number in (0, 1, 2000)] == ["0 requests", "1 request", "2,000 requests"]
     assert [pluralize(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -23,7 +23,7 @@ def settings_table() -> str:
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows]) + "\n"
 
 
-def test_the_settings_table_is_made_from_the_code() -> None:
+def test_settings_table_in_the_docs_is_up_to_date() -> None:
     """To update the table, run `python -m tests.test_readme`."""
     match = BETWEEN.search(REFERENCE.read_text(encoding="utf-8"))
     assert match is not None

@@ -28,7 +28,7 @@ def requirements_in(tree: ast.AST) -> Iterator[str]:
             yield from (argument.value for argument in node.args if isinstance(argument, ast.Constant))
 
 
-def test_every_requirement_is_named_by_a_test_and_every_name_is_a_requirement() -> None:
+def test_tests_name_every_requirement_and_no_unknown_requirement() -> None:
     tested = {
         name
         for path in HERE.rglob("test_*.py")

@@ -72,7 +72,7 @@ def untranslated(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_texts_for_people_in_code_are_translated(path: Path) -> None:
+def test_user_visible_texts_in_code_are_translated(path: Path) -> None:
     assert untranslated(path.read_text(encoding="utf-8")) == []
 
 
@@ -90,7 +90,7 @@ def test_texts_for_people_in_code_are_translated(path: Path) -> None:
         "forms.ValidationError('Not a ' + kind + ' at all')",
     ],
 )
-def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
+def test_missing_translation_in_code_is_detected(source: str) -> None:
     assert len(untranslated(source)) >= 1
 
 
@@ -106,11 +106,11 @@ def test_a_forgotten_translation_of_code_is_found(source: str) -> None:
         "raise ConflictError(str(refusal))",
     ],
 )
-def test_what_is_translated_passes(source: str) -> None:
+def test_translated_code_passes_the_check(source: str) -> None:
     assert untranslated(source) == []
 
 
-def test_the_rule_looks_at_every_app() -> None:
+def test_translation_check_covers_every_app() -> None:
     """If no files were found, the check would pass without checking anything."""
     apps = {path.relative_to(ROOT).parts[0] for path in FILES}
     assert apps == {"capabilities", "artifacts", "routing_admin"}
@@ -138,5 +138,5 @@ def test_no_page_uses_internal_terms() -> None:
 
 
 @pytest.mark.parametrize("text", ["The name in chains. It stays.", "It stands in the log.", "All 1 candidates failed."])
-def test_internal_term_is_found(text: str) -> None:
+def test_internal_term_check_finds_internal_terms(text: str) -> None:
     assert HOUSE_WORDS.search(text)
