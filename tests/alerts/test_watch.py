@@ -168,7 +168,7 @@ def test_nearly_full_disk_is_reported(receiver, demo, monkeypatch):
     assert received(receiver) == [("begun", "disk", "data directory")]
 
 
-def test_retired_model_is_reported_if_a_route_uses_it(receiver, demo, monkeypatch):
+def test_retired_model_used_by_a_route_is_reported(receiver, demo, monkeypatch):
     endpoint, model = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
     end = default_catalogue().retirement_at("claude", endpoint, model)
     monkeypatch.setattr(timezone, "localdate", lambda: end.day + timedelta(days=1))

@@ -37,7 +37,7 @@ class Clock:
         return self.now
 
 
-def test_result_is_found_only_for_the_same_hash_operation_and_options() -> None:
+def test_cached_result_is_reused_only_for_the_same_hash_operation_and_options() -> None:
     cache, process = AnswerCache(), Process()
     assert [cache.answer(("hash", "text", "{}"), process) for _ in range(3)] == [SUCCESS] * 3
     assert process.calls == 1

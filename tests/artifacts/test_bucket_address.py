@@ -59,7 +59,7 @@ def test_virtual_host_style_puts_the_bucket_into_the_host_name() -> None:
         *("s3://files?style=other", f"s3://files?allow_http={SECRET}"),
     ],
 )
-def test_url_without_a_bucket_is_rejected_without_repeating_its_secret(url: str) -> None:
+def test_url_without_a_bucket_is_rejected_without_echoing_its_secret(url: str) -> None:
     with pytest.raises(BucketAddressError) as error:
         parse_bucket(url)
     assert SECRET not in str(error.value)

@@ -80,7 +80,7 @@ def test_outage_begins_while_a_check_of_a_hanging_bucket_still_waits(
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_call_reports_wrong_credentials_without_repeating_them(tmp_path: Path, call: str) -> None:
+def test_every_call_reports_wrong_credentials_without_echoing_the_credentials(tmp_path: Path, call: str) -> None:
     """The response may contain signed data, so only its error code is reported."""
     store = store_at(s3_server().new_prefix(), tmp_path)
     with s3_server().checking_credentials(), pytest.raises(StoreUnavailableError) as error:

@@ -197,7 +197,7 @@ def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
         assert read_at(1, 2 * BLOCK) == data[1 : 1 + 2 * BLOCK]
 
 
-def test_local_copy_is_removed_when_it_is_closed(store: ByteStore, tmp_path: Path) -> None:
+def test_local_copy_is_removed_when_closed(store: ByteStore, tmp_path: Path) -> None:
     stored = store.put([b"0123456789"])
     before = sorted(tmp_path.rglob("*"))
     with store.local_file(stored.sha256) as path, path.open("rb") as file:

@@ -188,7 +188,7 @@ def test_pages_of_a_long_text_join_to_the_whole_text() -> None:
 
 
 @pytest.mark.parametrize(("offset", "content"), [(3, "de"), (5, ""), (900, ""), (-1, "abcde")])
-def test_page_past_the_end_is_empty(offset: int, content: str) -> None:
+def test_text_page_past_the_end_is_empty(offset: int, content: str) -> None:
     """A page with an offset past the end is empty and not an error.
 
     Every page has the text's total length in its metadata.
@@ -239,7 +239,7 @@ def test_binary_type_depends_on_mime_type_then_extension(mime_type: str, filenam
 
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
-def test_without_metadata_the_detected_type_is_used() -> None:
+def test_detected_type_is_used_without_metadata() -> None:
     router = ArtifactContentRouter(FakeServices(), detect=lambda _: "image/gif")
     assert router.detect_binary_type(BIN) is Kind.IMAGE
     result = router.route_content(BIN, "text+vision").as_json()

@@ -60,7 +60,7 @@ def test_sample_is_detected_with_its_type_kind_and_encoding(sample: Sample) -> N
 
 @pytest.mark.requirement("ABR-1.5", "ABR-8.2")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.is_binary], ids=lambda sample: sample.name)
-def test_binary_sample_is_detected_from_its_bytes_alone(sample: Sample) -> None:
+def test_binary_sample_is_detected_without_its_filename(sample: Sample) -> None:
     detection = (BARE_DETECTOR if sample.bare else DETECT).detect(sample.data)
     bare = sample.bare or sample.mime
     assert (detection.mime_type, detection.kind) == (bare, mime_kind(bare))
@@ -68,7 +68,7 @@ def test_binary_sample_is_detected_from_its_bytes_alone(sample: Sample) -> None:
 
 @pytest.mark.requirement("ABR-1.1")
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if not s.is_binary], ids=lambda sample: sample.name)
-def test_encoding_of_a_text_sample_does_not_depend_on_its_name(sample: Sample) -> None:
+def test_encoding_of_a_text_sample_does_not_depend_on_its_filename(sample: Sample) -> None:
     detection = detect(sample.data)
     assert (detection.kind, detection.is_binary, detection.encoding) == (Kind.TEXT, False, sample.encoding)
 
@@ -160,7 +160,7 @@ def test_signature_without_a_structure_is_used_only_without_a_declared_type(stub
         pytest.param(b"\0\0\0\1\x67\xff", id="one unit of a stream"),
     ],
 )
-def test_short_signature_without_a_structure_names_no_type(data: bytes) -> None:
+def test_short_signature_without_a_structure_identifies_no_type(data: bytes) -> None:
     """Two letters or a few NULs may occur by chance."""
     detection = BARE_DETECTOR.detect(data + b"\0\xfe\xff\x01" * 9)
     assert (detection.mime_type, detection.detected_mime_type) == ("application/octet-stream", None)
@@ -172,7 +172,7 @@ def test_video_brand_overrides_a_declared_audio_type() -> None:
     assert (detection.mime_type, detection.mismatch) == ("video/3gpp2", True)
 
 
-def test_audio_after_an_id3_tag_is_detected_whatever_was_declared() -> None:
+def test_audio_after_an_id3_tag_overrides_the_declared_type() -> None:
     """An ID3 tag may precede AAC and FLAC as well as MP3 data, so the type depends on the data after the tag."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
     assert (detect(aac, "audio/flac").mime_type, detect(aac, "audio/flac").mismatch) == ("audio/aac", True)
@@ -219,7 +219,7 @@ def test_numbers_after_a_pixmap_signature_never_cause_an_error(kind: int, rest: 
     assert netpbm(f"P{kind}\n{rest}".encode("latin-1")) in (True, False)
 
 
-def test_framemaker_file_is_text_of_its_own_type_unless_its_name_says_otherwise() -> None:
+def test_framemaker_file_is_text_of_its_own_type_unless_its_extension_differs() -> None:
     text = b"<MIFFile 9.00> # made here\n<Para <ParaLine <String `Hello'>>>\n"
     assert (detect(text).mime_type, detect(text).kind) == ("application/vnd.mif", Kind.TEXT)
     assert detect(text, None, "about mif.md").mime_type == "text/markdown"

@@ -53,7 +53,7 @@ def test_missing_text_of_a_scan_is_cached_across_restarts(tmp_path: Path) -> Non
     assert extract_text(path, "application/pdf", cache_key="8" * 64, stored=stored) is not None
 
 
-def test_text_is_not_cached_on_disk(scan: Path, tmp_path: Path) -> None:
+def test_extracted_text_is_not_cached_on_disk(scan: Path, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     assert extract_text(scan, "application/pdf", cache_key=SHA256, stored=StoredResults(folder)) is not None
     assert not folder.exists()

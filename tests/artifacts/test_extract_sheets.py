@@ -68,7 +68,7 @@ def test_opendocument_cells_are_extracted_as_displayed(read) -> None:
     assert extracted == Text("[sheet: S]\n22.11.\t\t\t30:00", "ods")
 
 
-def test_truncated_workbook_names_the_sheets_that_were_read(read) -> None:
+def test_truncated_workbook_has_a_note_with_the_extracted_sheets(read) -> None:
     extracted = read(xlsx({"A": [["x"]] * 400, "B": [["y"]]}), max_chars=50)
     assert (extracted.note, len(extracted.text) <= 50) == ("[truncated: sheets 1-1 of 2]", True)
 

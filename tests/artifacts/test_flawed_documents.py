@@ -67,7 +67,7 @@ def workbook(*records: int) -> bytes:
     # Otherwise pytest would build test ids from the files' bytes, which contain the time of compression.
     ids=itertools.count(),
 )
-def test_file_that_needs_a_password_or_cannot_be_opened_is_recognized(
+def test_password_protected_or_unopenable_file_is_recognized(
     tmp_path: Path, data: bytes, mime: str, found: Inspection
 ) -> None:
     (tmp_path / "file").write_bytes(data)

@@ -74,7 +74,7 @@ def test_artifact_is_found_by_reference_with_or_without_prefix(ref: str) -> None
 
 
 @pytest.mark.requirement("ABR-8.1")
-def test_missing_artifact_is_an_error_that_names_its_reference() -> None:
+def test_missing_artifact_error_names_the_reference() -> None:
     error = get_artifact(FakeStore(), ROUTER, "artifact:gone", "eyes", language="zh")
     assert error.as_json() == {
         "error": "artifact_not_found",
@@ -214,7 +214,7 @@ def test_every_result_of_get_artifact_can_be_parsed_back(data: bytes, filename: 
     data=st.binary(min_size=100, max_size=300),
     mime_type=st.sampled_from(["image/jpeg", "image/png", "image/gif", "image/webp"]),
 )
-def test_bytes_declared_as_an_image_reach_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
+def test_bytes_declared_as_an_image_are_sent_to_a_vision_model_as_image_url(data: bytes, mime_type: str) -> None:
     assume(_is_unrecognized(data))
     detection = BinaryDetector().detect(data, declared_mime=mime_type)
     artifact = StoredArtifact(

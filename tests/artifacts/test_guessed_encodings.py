@@ -34,7 +34,7 @@ def test_korean_is_detected_for_any_preferred_language(encoding: str, prefer: st
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
 
-def test_guesser_decides_between_two_likely_encodings() -> None:
+def test_encoding_guesser_decides_between_two_likely_encodings() -> None:
     """The user's language decides only if the encoding guesser returns nothing."""
     both = "技情".encode("gbk")
     assert read_encoding(both, prefer="zh") == "gb18030"

@@ -47,7 +47,7 @@ def test_range_past_the_end_is_an_error(header: str, size: int) -> None:
 
 
 @given(st.lists(st.binary(min_size=1, max_size=9), min_size=1, max_size=9), st.integers(1, 90))
-def test_blocks_are_cut_at_the_end_of_the_range(blocks: list[bytes], count: int) -> None:
+def test_blocks_are_truncated_at_the_end_of_the_range(blocks: list[bytes], count: int) -> None:
     def stream() -> Iterator[bytes]:
         yield from blocks
 

@@ -47,7 +47,7 @@ def test_text_and_conversions_are_extracted_once() -> None:
     assert not isinstance(cached, Rendered)
 
 
-def test_failure_is_not_cached() -> None:
+def test_extraction_failure_is_not_cached() -> None:
     cached = read_once(make_artifact(CountingContent(failures=1))).content
     with pytest.raises(UnreadableError):
         cached.text()

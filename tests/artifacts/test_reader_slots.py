@@ -62,7 +62,7 @@ def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -
     assert (result.reason, b"words" in result.payload) == ("", True)
 
 
-def test_agents_can_compute_while_an_extraction_waits_for_a_slot(write_file: Any) -> None:
+def test_extraction_waiting_for_a_slot_releases_its_heavy_work_slot(write_file: Any) -> None:
     file, done = write_file(pdf("long")), list[Result]()
 
     def work() -> None:
@@ -153,7 +153,7 @@ def wait_for(slots: FairSlots, name: str, patience: float, served: list[str], la
 
 
 @pytest.mark.parametrize(("patience", "order"), [(60.0, ["small", "large"]), (0.0, ["large", "small"])])
-def test_small_file_overtakes_a_larger_one_of_the_same_agent(patience: float, order: list[str]) -> None:
+def test_small_file_is_read_before_a_larger_file_of_the_same_agent(patience: float, order: list[str]) -> None:
     """A small file does not overtake a larger one that has waited long."""
     slots, served = FairSlots(slots=1, queue=9, wait_seconds=60), list[str]()
     slots.acquire("x")

@@ -43,7 +43,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("operation", ["text", "image", "facts", "pages"])
-def test_no_escape_from_the_sandbox_succeeds(data: Path, operation: str) -> None:
+def test_every_escape_attempt_from_the_sandbox_fails(data: Path, operation: str) -> None:
     """The test makes about a hundred attempts to escape, from Python and C, in the sandbox of each operation."""
     answer = try_to_escape(data, "yes", operation)
     sandbox, results = answer["sandbox"], answer["results"]
@@ -57,7 +57,7 @@ def test_no_escape_from_the_sandbox_succeeds(data: Path, operation: str) -> None
     assert {path.read_text() for path in data.rglob("*") if path.is_file()} == {"x"}
 
 
-def test_without_the_sandbox_files_can_be_read(data: Path) -> None:
+def test_escape_attempts_without_the_sandbox_can_read_files(data: Path) -> None:
     """The same attempts succeed without the sandbox, which shows that the sandbox prevents them."""
     results = try_to_escape(data, "no", "text")["results"]
     names = ("read the secret key", "read the database", "C: open the secret key", "read the parent's environment")

@@ -152,7 +152,7 @@ def test_damaged_or_newer_backup_is_rejected_before_anything_is_written(
     assert not (tmp_path / "new" / "routing_admin.sqlite3").exists()
 
 
-def test_restore_keeps_the_old_installation_with_replace(saved: SavedInstallation, tmp_path: Path) -> None:
+def test_restore_with_replace_keeps_the_old_installation(saved: SavedInstallation, tmp_path: Path) -> None:
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = dump_tables(tmp_path / "new" / "routing_admin.sqlite3")

@@ -55,7 +55,7 @@ def test_unknown_fields_do_not_change_the_parsed_value(
 
 @pytest.mark.requirement("MMR-P3")
 @given(routing_files(with_own_fields=False), st.data())
-def test_missing_required_field_is_named(value: dict[str, Any], data: st.DataObject) -> None:
+def test_missing_required_field_is_reported_by_name(value: dict[str, Any], data: st.DataObject) -> None:
     route = data.draw(st.sampled_from(sorted(value["routing"])))
     index = data.draw(st.integers(0, len(value["providers"]) - 1))
     broken = copy.deepcopy(value)
@@ -129,7 +129,7 @@ def test_invalid_file_raises_one_error_with_every_problem(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("MMR-E2")
-def test_missing_file_yields_none(tmp_path: Path) -> None:
+def test_missing_configuration_file_yields_none(tmp_path: Path) -> None:
     """Without a file, the environment can be used instead."""
     assert ConfigLoader.load(tmp_path / "llm-routing.json") is None
     config = ConfigLoader.load(EXAMPLE)

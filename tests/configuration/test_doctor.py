@@ -65,7 +65,7 @@ def test_retired_model_is_reported_with_date_and_successor(
     assert "its vendor recommends gpt-5.6-sol (https://developers.openai.com/" in gpt_4
 
 
-def test_contested_price_is_a_warning_until_the_administrator_sets_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_contested_price_is_a_warning_until_the_administrator_sets_a_price(capsys: pytest.CaptureFixture[str]) -> None:
     address, model = "https://api.mistral.ai/v1", "magistral-medium-latest"
     with ledger.change(SYSTEM, AuditedAction("service.add", "service", "paid")):
         provider = Provider.objects.create(name="paid", endpoint=address, default_model=model, key_source="none")

@@ -132,7 +132,7 @@ def test_provider_name_of_a_service_overrides_its_base_url() -> None:
     assert accepted.keys == {"new": "sk-a-key-of-new"}
 
 
-def test_service_that_names_an_unknown_provider_creates_it() -> None:
+def test_service_with_an_unknown_provider_name_creates_the_provider() -> None:
     outcome = import_values(EMPTY, [{"services": [SERVICE | {"providerName": "ours"}]}])
     assert [provider.name for provider in outcome.configuration.providers] == ["ours"]
 

@@ -45,7 +45,7 @@ def test_missing_field_is_located_at_the_start_of_its_object() -> None:
     assert find_position({}, "services[0]") is None
 
 
-def test_repeated_field_is_a_problem_at_its_first_position() -> None:
+def test_duplicate_field_is_reported_at_its_first_position() -> None:
     text = '{"a": 1,\n "b": 2, "a": 3}'
     (problem,) = read_document(text).problems
     assert (problem.field, problem.constraint) == ("a", "duplicate")

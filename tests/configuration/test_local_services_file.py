@@ -40,7 +40,7 @@ def stored() -> list[str]:
 
 
 @pytest.mark.requirement("MCR-1.1")
-def test_import_config_reads_the_local_file_and_reports_it(file: Path) -> None:
+def test_import_config_reads_and_reports_the_local_file(file: Path) -> None:
     _, messages = run("import_config", file)
     assert f"Reading {file.with_name('llmservices.local.json')} instead of {file}." in messages
     assert stored() == ["local"]

@@ -64,7 +64,7 @@ def test_variable_that_collides_with_a_stored_provider_is_reported(
         ({"providers": [A]}, ["routing"]),
     ],
 )
-def test_pruning_or_first_import_needs_a_complete_file(
+def test_pruning_or_first_import_requires_a_complete_file(
     stored: Configuration, value: dict[str, Any], missing: list[str]
 ) -> None:
     assert [field for field, _ in problems(import_values(stored, [value], prune=True))] == missing

@@ -109,7 +109,7 @@ def test_value_checked_less_than_a_second_ago_needs_no_query(key, newest, django
         newest.current()
 
 
-def test_failed_revalidation_keeps_the_value_and_its_time(key, clock, newest):
+def test_failed_revalidation_keeps_the_cached_value_and_its_age(key, clock, newest):
     old = newest.current()
     with unreadable_tables("routing_admin_alias"):
         execute_in_other_connection(NEXT_STAMP)

@@ -72,7 +72,7 @@ def test_row_in_the_default_partition_moves_when_its_day_partition_is_created(da
     assert late.attempts.count() == 1
 
 
-def test_expired_days_are_dropped_as_partitions(days: None) -> None:
+def test_partitions_of_expired_days_are_dropped(days: None) -> None:
     """Expired partitions are dropped as a whole. Only rows in the default partition are deleted individually."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
@@ -121,7 +121,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
         listener.stop()
 
 
-def test_statement_waits_for_a_lock_only_as_long_as_its_timeout(key: str) -> None:
+def test_statement_stops_waiting_for_a_lock_after_its_timeout(key: str) -> None:
     with psycopg.connect(**plain_parameters()) as second_connection:
         second_connection.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):

@@ -192,7 +192,7 @@ def test_compose_probe_timeouts_exceed_the_servers_own_check_timeout():
     assert SERVICES["proxy"]["depends_on"] == {name: {"condition": "service_healthy"} for name in ("one", "two")}
 
 
-def test_two_servers_behind_the_proxy_are_one_installation(installation):
+def test_two_servers_behind_the_proxy_share_keys_and_files(installation):
     """Both servers accept a key that a command created, and each server serves files that the other stored."""
     with caller(installation) as agent:
         stored = [

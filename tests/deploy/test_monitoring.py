@@ -217,11 +217,11 @@ def test_prometheus_can_parse_the_queries_of_the_dashboards(tmp_path: Path) -> N
     run_promtool("check", "rules", path)
 
 
-def test_each_alert_fires_for_failing_series_only() -> None:
+def test_each_alert_rule_fires_for_failing_series_only() -> None:
     run_promtool("test", "rules", *RULE_TESTS)
 
 
-def test_each_alert_has_a_test_with_firing_and_quiet_series() -> None:
+def test_each_alert_rule_has_a_test_with_firing_and_quiet_series() -> None:
     tests = [test for path in RULE_TESTS for test in yaml.safe_load(path.read_text())["tests"]]
     assert sorted(test["name"] for test in tests) == sorted(rule["alert"] for rule in RULES)
     for test in tests:

@@ -27,7 +27,7 @@ def test_every_command_has_a_plain_name_and_is_in_the_help(capsys: pytest.Captur
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_help_of_a_command_has_only_its_own_options(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_help_contains_only_options_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["help", "import"])
     assert end.value.code == 0
@@ -46,7 +46,9 @@ def test_help_of_a_command_has_only_its_own_options(capsys: pytest.CaptureFixtur
         (["completion", "cmd.exe"], "Name a shell: routing-admin completion bash|zsh|fish"),
     ],
 )
-def test_usage_error_is_one_line(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_usage_error_is_one_line(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(arguments)
     assert end.value.code == 2

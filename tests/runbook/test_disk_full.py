@@ -27,7 +27,7 @@ def waiting(installation: Installation) -> float:
     return installation.number("routing_admin_log_entries_waiting")
 
 
-def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Installation) -> None:
+def test_freeing_space_on_a_full_disk_restores_service_without_losing_log_entries(on_small_disk: Installation) -> None:
     disk, installation = on_small_disk.directory, on_small_disk
     installation.start()
     old = installation.upload(os.urandom(4 * MEBIBYTE)).json["id"]
@@ -52,7 +52,7 @@ def test_space_is_freed_on_a_full_disk_and_no_entry_is_lost(on_small_disk: Insta
     assert installation.upload(os.urandom(MEBIBYTE)).status == 200
 
 
-def test_exhausted_quota_is_raised_on_the_settings_page(served: Installation) -> None:
+def test_exhausted_artifact_quota_can_be_raised_on_the_settings_page(served: Installation) -> None:
     person = served.person()
 
     def set_quota(mebibytes: str) -> None:

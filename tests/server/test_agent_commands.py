@@ -106,7 +106,7 @@ def test_key_can_be_revoked_repeatedly_by_its_public_part(demo: None, capsys: py
     assert not may_call(key)
 
 
-def test_leaked_token_is_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_leaked_api_token_can_be_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """The command `revoke_key` accepts the text of a leaked token. New tokens are only created on the tokens page."""
     token = create_token(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):

@@ -65,7 +65,7 @@ async def test_cancelled_waiter_gets_no_slot():
     assert semaphore.in_use == 0
 
 
-async def test_caller_beyond_the_queue_is_rejected():
+async def test_caller_is_rejected_if_the_queue_is_full():
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     waiting = [asyncio.create_task(semaphore.wait(name)) for name in "aaa"]

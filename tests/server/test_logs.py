@@ -82,7 +82,7 @@ def test_served_installation_writes_a_json_log(tmp_path):
         (OperationalError("database is locked"), "does not answer: database is locked."),
     ],
 )
-def test_outage_is_logged_without_a_traceback_and_a_bug_with_one(lines, error: Exception, sentence: str):
+def test_outage_is_logged_without_traceback_and_bug_with_traceback(lines, error: Exception, sentence: str):
     logger, explain = logging.getLogger("tests.logs"), logs.ExplainFilter()
     logger.addFilter(explain)
     logger.error("readiness check failed", exc_info=error)

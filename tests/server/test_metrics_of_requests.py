@@ -44,7 +44,7 @@ def value(name: str, **labels: str) -> float:
     return read_samples().get((name, frozenset(labels.items())), 0.0)
 
 
-def test_request_is_counted_once_when_it_is_logged():
+def test_logged_request_is_counted_once():
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))

@@ -67,7 +67,7 @@ async def test_connection_is_closed_if_the_body_is_incomplete_after_the_response
         assert await caller.is_closed()
 
 
-async def test_incomplete_pipelined_head_does_not_affect_the_response_before_it():
+async def test_incomplete_pipelined_head_does_not_affect_the_previous_response():
     async with serve(site := Site(), ConnectionLimits(head_seconds=SHORT), answers=False):
         caller = await site.open(GET + b"GET / HTTP/1.1\r\n")
         await (await site.open(b"GET /")).refusal()
@@ -110,7 +110,7 @@ async def test_address_above_its_connection_limit_gets_503():
         assert (await (await site.open(GET)).answer())[0] == 200
 
 
-async def test_silent_connections_are_closed_for_new_ones():
+async def test_half_open_connections_are_closed_for_new_connections():
     async with serve(site := Site(), ConnectionLimits(per_address=2)):
         silent = [await site.open(), await site.open(b"GET / HT")]
         for caller in silent:
@@ -118,7 +118,7 @@ async def test_silent_connections_are_closed_for_new_ones():
             assert (await caller.refusal())[0] == 503
 
 
-async def test_idle_connection_is_closed_silently_for_a_new_one():
+async def test_idle_connection_is_closed_without_a_response_for_a_new_connection():
     async with serve(site := Site(), ConnectionLimits(per_address=1)):
         idle = await site.open(GET)
         assert (await idle.answer())[0] == 200
@@ -135,7 +135,7 @@ async def test_behind_a_proxy_requests_are_limited_by_forwarded_address():
         assert [(await caller.answer())[0] for caller in opened] == [200, 200]
 
 
-async def test_full_process_closes_silent_connections_for_new_ones():
+async def test_full_process_closes_half_open_connections_for_new_connections():
     for proxies in (0, 1):
         async with serve(site := Site(), ConnectionLimits(total=2, proxies=proxies)) as connections:
             silent = [await site.open(), await site.open(b"GET / HT")]

@@ -158,7 +158,7 @@ def test_static_file_with_a_wrong_hash_returns_404(caller: Caller) -> None:
     assert "immutable" not in caller.ask("/static/css/app.css")[0].headers["cache-control"]
 
 
-def test_every_page_loads_htmx_once_and_only_routes_the_drag_library(caller: Caller) -> None:
+def test_every_page_loads_htmx_once_and_only_route_pages_load_the_drag_library(caller: Caller) -> None:
     pages = {
         path: caller.ask(path, "identity")[1].decode() for path in ("/", "/requests/", "/matrix/", "/routes/design/")
     }

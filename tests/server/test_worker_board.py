@@ -116,7 +116,7 @@ def test_process_without_the_shared_folder_reports_its_own_metrics(
     board.stop()
 
 
-def test_server_removes_its_folder_and_those_of_killed_servers() -> None:
+def test_server_removes_its_metrics_folder_and_folders_of_killed_servers() -> None:
     with shared_folder() as first:
         orphan = first.with_name(f"{PREFIX}left")
         orphan.mkdir()

@@ -123,7 +123,7 @@ def test_fault_depends_on_the_exact_exception_class(kind: type[BaseException], f
     assert classify_error(bare(kind)) is fault
 
 
-def test_every_caught_exception_has_one_fault() -> None:
+def test_every_caught_exception_is_classified_as_one_fault() -> None:
     kinds = [kind for _fault, row in ORDER for kind in row]
     assert tuple(kinds) == CLIENT_ERRORS
     assert len(set(kinds)) == len(kinds)

@@ -183,7 +183,7 @@ async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pyte
     assert all(received)
 
 
-async def test_paused_body_continues_when_it_is_read(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_paused_body_resumes_when_read(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
     paused = asyncio.Event()
     pause = ResponseHandler.pause_reading
 

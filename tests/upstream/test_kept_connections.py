@@ -81,7 +81,7 @@ async def upstream() -> AsyncIterator[Upstream]:
     await made.close()
 
 
-async def test_request_on_a_closed_connection_is_repeated_on_a_new_one(upstream: Upstream) -> None:
+async def test_request_on_a_closed_connection_is_retried_on_a_new_connection(upstream: Upstream) -> None:
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)

@@ -99,7 +99,7 @@ async def test_stream_with_invalid_framing_fails_immediately(upstream: Upstream,
 
 
 @pytest.mark.parametrize("rest", [b"9\r\n{}", b""], ids=["within a chunk", "between chunks"])
-async def test_body_cut_by_a_closed_connection_is_truncated(pool: Pool, rest: bytes) -> None:
+async def test_body_cut_by_a_closed_connection_is_reported_as_truncated(pool: Pool, rest: bytes) -> None:
     go_on = asyncio.Event()
     async with serving_parts(CHUNKED % b"application/json" + chunk(b"{"), rest, go_on=go_on, close=True) as url:
         head = await send(request_to(url), pool, PATIENT, timer := PhaseTimer(PATIENT.total))

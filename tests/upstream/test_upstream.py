@@ -74,7 +74,7 @@ async def test_request_declares_identity_encoding_and_its_length(lab, upstream):
     assert "cookie" not in headers
 
 
-async def test_file_is_sent_in_blocks_with_flat_memory(lab, upstream):
+async def test_file_is_sent_in_blocks_with_constant_memory(lab, upstream):
     size, block = 12 * 1024 * 1024, bytes(range(256)) * 1001
     blocks = [block[: min(len(block), size - at)] for at in range(0, size, len(block))]
     blob = Blob(size, lambda: iter(blocks))
@@ -368,7 +368,7 @@ async def test_model_list_request_obeys_the_origin_policy(lab, upstream):
     assert refused.fault is Fault.ORIGIN_REFUSED
 
 
-async def test_silent_name_server_is_a_dns_error():
+async def test_unresponsive_name_server_is_a_dns_error():
     """DNS has a timeout of its own, so a look-up cannot use up the time for the first content."""
 
     class Silent(AbstractResolver):
