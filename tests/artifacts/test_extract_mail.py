@@ -72,7 +72,7 @@ def test_outlook_message_without_plain_text_is_read_from_html_or_rtf(read) -> No
     assert read(build_compound_file(rich), MSG).text == "hello world"
 
 
-def nested(depth: int) -> bytes:
+def nested_mail(depth: int) -> bytes:
     parts = [f'Content-Type: multipart/mixed; boundary="b{n}"\r\n\r\n--b{n}\r\n' for n in range(depth)]
     return ("Subject: x\r\n" + "".join(parts)).encode()
 
@@ -85,7 +85,7 @@ LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
 @pytest.mark.parametrize(
     ("data", "mime"),
     [
-        (nested(5_000), EML),
+        (nested_mail(5_000), EML),
         (b"", EML),
         (b"\0" * 5000, EML),
         (build_compound_file({"Other": b"x"}), MSG),

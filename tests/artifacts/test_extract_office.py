@@ -21,7 +21,7 @@ def paragraph(text: str, properties: str = "") -> str:
     return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
-def word(body: str, **parts: str) -> bytes:
+def build_word_document(body: str, **parts: str) -> bytes:
     """Build a Word package. Each part is the content of `word/<name>.xml`."""
     inside = {"document": f"<w:body>{body}</w:body>", **parts}
     entries = {
@@ -45,27 +45,29 @@ def test_headings_are_marked_with_their_level(read) -> None:
         + paragraph("Three", '<w:pStyle w:val="Own"/>')
         + paragraph("Two", '<w:outlineLvl w:val="1"/>')
     )
-    assert read(word(body, styles=STYLES), DOCX) == Text("# One\nwords\n### Three\n## Two", "docx")
+    assert read(build_word_document(body, styles=STYLES), DOCX) == Text("# One\nwords\n### Three\n## Two", "docx")
 
 
 def test_page_headers_and_footers_appear_once(read) -> None:
     """If the first page has its own header with the same text, that text is not repeated."""
     margin = paragraph("Secret plan")
-    extracted = read(word(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX)
+    extracted = read(
+        build_word_document(paragraph("Body"), header1=margin, header2=margin, footer1=paragraph("Page 1")), DOCX
+    )
     assert extracted == Text("[header]\nSecret plan\n\nBody\n[footer]\nPage 1", "docx")
 
 
 def test_text_of_a_drawing_appears_once(read) -> None:
     """Word adds a copy of a drawing's text for older programs."""
     alternatives = f"<mc:AlternateContent><mc:Choice>{paragraph('Box')}</mc:Choice><mc:Fallback>{paragraph('Box')}"
-    assert read(word(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
+    assert read(build_word_document(f"{alternatives}</mc:Fallback></mc:AlternateContent>"), DOCX) == Text("Box", "docx")
 
 
 def slide(text: str) -> bytes:
     return f'<p:sld xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>'.encode()
 
 
-def talk() -> bytes:
+def build_presentation() -> bytes:
     order = '<p:p xmlns:p="urn:p" xmlns:r="urn:r"><p:sldId id="256" r:id="b"/><p:sldId id="257" r:id="a"/></p:p>'
     number = "<a:fld type='slidenum'><a:t>7</a:t></a:fld>"
     notes = f'<p:notes xmlns:p="urn:p" xmlns:a="urn:a"><a:p><a:r><a:t>Smile</a:t></a:r>{number}</a:p></p:notes>'
@@ -85,7 +87,7 @@ def talk() -> bytes:
 
 def test_slides_and_notes_are_in_presentation_order(read) -> None:
     expected = "[slide 1]\nFirst\n\n[slide 2]\nLast\n[notes of slide 2]\nSmile"
-    assert read(talk(), PPTX) == Text(expected, "pptx")
+    assert read(build_presentation(), PPTX) == Text(expected, "pptx")
 
 
 def test_notebook_cells_are_marked_with_output_and_errors(read) -> None:

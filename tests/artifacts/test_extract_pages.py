@@ -45,7 +45,7 @@ def test_scan_yields_an_image_per_page_in_the_requested_size(draw) -> None:
         assert open_image(image).size == (375, 500)
 
 
-def fine_scan(color: str = "RGB") -> tuple[Image.Image, bytes]:
+def high_resolution_scan(color: str = "RGB") -> tuple[Image.Image, bytes]:
     """Return an image that is dark at the left and light at the bottom right, and a PDF with this image at 600 dpi."""
     image, buffer = Image.new("RGB", (1200, 1600), (40, 20, 60)).convert(color), io.BytesIO()
     image.paste(Image.new("RGB", (600, 800), (240, 180, 90)).convert(color), (600, 800))
@@ -61,7 +61,7 @@ def differ_visibly(image: Image.Image, other: Image.Image) -> bool:
 @pytest.mark.parametrize("color", ["RGB", "L"])
 def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> None:
     """If a page consists of a single JPEG, it is scaled while it is decoded. A gray page must stay gray."""
-    image, data = fine_scan(color)
+    image, data = high_resolution_scan(color)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",))).images[1])
     assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((300, 400), color, False)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",), None, 200)).images[1])
@@ -70,7 +70,7 @@ def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> Non
 
 def test_color_inversion_by_the_pdf_is_applied_to_a_scanned_page(draw) -> None:
     """A PDF's dictionaries can invert a JPEG's colors, which the JPEG itself does not show."""
-    image, data = fine_scan()
+    image, data = high_resolution_scan()
     inverted = data.replace(b"/BitsPerComponent", b"/Decode [1 0 1 0 1 0] /BitsPerComponent")
     drawn = open_image(draw(inverted, ConvertTo(("image/jpeg",))).images[1])
     assert not differ_visibly(drawn, ImageChops.invert(image))

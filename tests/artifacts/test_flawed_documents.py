@@ -29,16 +29,16 @@ def build_zip(**entries: str) -> bytes:
     return data.getvalue()
 
 
-def manifest(inner: str) -> bytes:
+def build_opendocument(inner: str) -> bytes:
     xml = f"<manifest:manifest><manifest:file-entry>{inner}</manifest:file-entry></manifest:manifest>"
     return build_zip(**{"content.xml": "<x/>", "META-INF__manifest.xml": xml})
 
 
-def word(flags: int) -> bytes:
+def build_word_document(flags: int) -> bytes:
     return build_compound_file({"WordDocument": struct.pack("<5HH", 0xA5EC, 193, 0, 0, 0, flags) + bytes(500)})
 
 
-def workbook(*records: int) -> bytes:
+def build_workbook(*records: int) -> bytes:
     return build_compound_file({"Workbook": b"".join(struct.pack("<HHI", record, 4, 0) for record in records)})
 
 
@@ -48,12 +48,12 @@ def workbook(*records: int) -> bytes:
         ((FILES / "locked.docx").read_bytes(), DOCX, LOCKED),
         ((FILES / "locked.xlsx").read_bytes(), XLSX, LOCKED),
         ((FILES / "locked.zip").read_bytes(), "application/zip", LOCKED),
-        (manifest("<manifest:encryption-data/>"), ODT, LOCKED),
-        (manifest(""), ODT, SOUND),
-        (word(0x0100), DOC, LOCKED),
-        (word(0), DOC, SOUND),
-        (workbook(0x0809, 0x2F), XLS, LOCKED),
-        (workbook(0x0809, 0x0A), XLS, SOUND),
+        (build_opendocument("<manifest:encryption-data/>"), ODT, LOCKED),
+        (build_opendocument(""), ODT, SOUND),
+        (build_word_document(0x0100), DOC, LOCKED),
+        (build_word_document(0), DOC, SOUND),
+        (build_workbook(0x0809, 0x2F), XLS, LOCKED),
+        (build_workbook(0x0809, 0x0A), XLS, SOUND),
         (bare_xls(4), XLS, SOUND),
         (bare_xls(3)[:10] + struct.pack("<HHI", 0x2F, 4, 0), XLS, LOCKED),
         (build_compound_file({"Current User": struct.pack("<5I", 0, 0, 0, 0xF3D1C4DF, 8)}), PPT, LOCKED),

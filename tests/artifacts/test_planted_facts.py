@@ -38,20 +38,20 @@ STYLES = """<w:style w:styleId="Top"><w:name w:val="heading 1"/><w:numPr><w:numI
 <w:style w:styleId="Points"><w:name w:val="List Bullet"/><w:numPr><w:numId w:val="5"/></w:numPr></w:style>"""
 
 
-def item(text: str, level: int, number: int = 3) -> str:
+def word_list_item(text: str, level: int, number: int = 3) -> str:
     number = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>'
     return f"<w:p><w:pPr>{number}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
-def level(number: int, kind: str, pattern: str, more: str = "") -> str:
+def word_list_level(number: int, kind: str, pattern: str, more: str = "") -> str:
     return f'<w:lvl w:ilvl="{number}"><w:numFmt w:val="{kind}"/><w:lvlText w:val="{pattern}"/>{more}</w:lvl>'
 
 
 KINDS = {
-    "1": level(0, "upperRoman", "%1.") + level(1, "decimal", "%1.%2", "<w:isLgl/>"),
-    "2": level(0, "bullet", "•"),
-    "3": level(0, "lowerLetter", "%1)", '<w:start w:val="26"/>'),
-    "4": level(0, "chineseCounting", "第%1条"),
+    "1": word_list_level(0, "upperRoman", "%1.") + word_list_level(1, "decimal", "%1.%2", "<w:isLgl/>"),
+    "2": word_list_level(0, "bullet", "•"),
+    "3": word_list_level(0, "lowerLetter", "%1)", '<w:start w:val="26"/>'),
+    "4": word_list_level(0, "chineseCounting", "第%1条"),
 }
 SHARED = "".join(
     f'<w:abstractNum w:abstractNumId="{number}">{levels}</w:abstractNum>' for number, levels in KINDS.items()
@@ -61,7 +61,7 @@ SHARED += """<w:num w:numId="9"><w:abstractNumId w:val="3"/><w:lvlOverride w:ilv
 </w:lvlOverride></w:num>"""
 
 
-def styled(text: str, style: str) -> str:
+def styled_paragraph(text: str, style: str) -> str:
     return f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
 
 
@@ -76,11 +76,14 @@ def word_field(instruction: str, result: str) -> str:
 
 
 LISTS = (
-    "".join(styled(*pair) for pair in (("Scope", "Top"), ("Terms", "Top"), ("Parties", "Sub"), ("buyer", "Points")))
-    + item("after y", 0, 6)
-    + item("after z", 0, 6)
-    + item("elsewhere", 0, 9).replace("</w:pPr>", '<w:pStyle w:val="Points"/></w:pPr>')
-    + "".join(item(f"rule {number}", 0, 7) for number in range(1, 12))
+    "".join(
+        styled_paragraph(*pair)
+        for pair in (("Scope", "Top"), ("Terms", "Top"), ("Parties", "Sub"), ("buyer", "Points"))
+    )
+    + word_list_item("after y", 0, 6)
+    + word_list_item("after z", 0, 6)
+    + word_list_item("elsewhere", 0, 9).replace("</w:pPr>", '<w:pStyle w:val="Points"/></w:pPr>')
+    + "".join(word_list_item(f"rule {number}", 0, 7) for number in range(1, 12))
 )
 LINKS = (
     f"<w:p>{word_field('HYPERLINK &quot;https://example.org/f&quot;', 'field')}</w:p>"
@@ -105,7 +108,7 @@ DOCUMENT = """<w:p><w:hyperlink r:id="x"><w:r><w:t>the </w:t></w:r><w:r><w:t>ter
 <w:p><w:r><w:t>noted</w:t><w:footnoteReference w:id="2"/></w:r></w:p>"""
 
 
-def part(name: str, xml: str) -> bytes:
+def word_part(name: str, xml: str) -> bytes:
     spaces = f'xmlns:w="{W}" xmlns:r="urn:r" xmlns:wp="urn:wp" xmlns:pic="urn:pic" xmlns:m="urn:m"'
     return f"<w:{name} {spaces}>{xml}</w:{name}>".encode()
 
@@ -117,13 +120,15 @@ def link_relation(address: str) -> bytes:
 DOCX = build_zip(
     {
         "[Content_Types].xml": TYPES,
-        "word/document.xml": part("document", DOCUMENT + item("one", 0) + item("deep", 1) + item("two", 0)),
-        "word/numbering.xml": part("numbering", NUMBERING),
+        "word/document.xml": word_part(
+            "document", DOCUMENT + word_list_item("one", 0) + word_list_item("deep", 1) + word_list_item("two", 0)
+        ),
+        "word/numbering.xml": word_part("numbering", NUMBERING),
         "word/_rels/document.xml.rels": link_relation("https://example.org/"),
-        "word/footnotes.xml": part(
+        "word/footnotes.xml": word_part(
             "footnotes", '<w:footnote w:id="2"><w:p><w:r><w:t>A note</w:t></w:r></w:p></w:footnote>'
         ),
-        "word/comments.xml": part(
+        "word/comments.xml": word_part(
             "comments", '<w:comment w:author="Ann" w:id="1"><w:p><w:r><w:t>Why</w:t></w:r></w:p></w:comment>'
         ),
     }
@@ -142,9 +147,9 @@ CHART = """<c:chartSpace xmlns:c="urn:c" xmlns:a="urn:a"><c:title><a:t>Sales</a:
 STYLED = build_zip(
     {
         "[Content_Types].xml": TYPES,
-        "word/document.xml": part("document", LISTS + LINKS),
-        "word/styles.xml": part("styles", STYLES),
-        "word/numbering.xml": part("numbering", SHARED),
+        "word/document.xml": word_part("document", LISTS + LINKS),
+        "word/styles.xml": word_part("styles", STYLES),
+        "word/numbering.xml": word_part("numbering", SHARED),
         "word/_rels/document.xml.rels": relations_xml({"c": ("chart", "charts/chart1.xml")}),
         "word/charts/chart1.xml": CHART.encode(),
     }
@@ -218,16 +223,16 @@ style:num-format="1"/><text:list-level-style-number text:level="2" style:num-suf
 </text:list-style>"""
 
 
-def steps(*items: str, more: str = "") -> str:
+def opendocument_list(*items: str, more: str = "") -> str:
     listed = "".join(f"<text:list-item><text:p>{item}</text:p></text:list-item>" for item in items)
     return f'<text:list text:style-name="L1"{more}>{listed}</text:list>'
 
 
 NUMBERED = (
     '<text:h text:outline-level="1">Alpha</text:h><text:h text:outline-level="2">Beta</text:h>'
-    + steps("one", f"two</text:p>{steps('deep')}<text:p>still two")
-    + steps("again")
-    + steps("on", more=' text:continue-numbering="true"')
+    + opendocument_list("one", f"two</text:p>{opendocument_list('deep')}<text:p>still two")
+    + opendocument_list("again")
+    + opendocument_list("on", more=' text:continue-numbering="true"')
     + '<text:p>is <draw:object xlink:href="./Object 1"/> here</text:p>'
     "<text:p>claim<office:annotation><dc:creator>Ann</dc:creator><dc:date>2031</dc:date><text:p>Why</text:p>"
     "</office:annotation></text:p><text:p>a<text:s text:c='3'/>b</text:p>"
@@ -237,7 +242,7 @@ NUMBERED = (
 )
 
 
-def open_parts(**parts: str) -> bytes:
+def build_opendocument(**parts: str) -> bytes:
     """Build an OpenDocument text. Two underscores in a name stand for a slash."""
     spaces = " ".join(
         f'xmlns:{name}="urn:{name}"'
@@ -250,7 +255,7 @@ def open_parts(**parts: str) -> bytes:
     return build_zip({**entries, "Object 1/content.xml": FORMULA})
 
 
-WRITTEN = open_parts(content=STEPS + NUMBERED, styles=OUTLINE)
+WRITTEN = build_opendocument(content=STEPS + NUMBERED, styles=OUTLINE)
 
 DRAWN = rb"""{\rtf1{\header\pard Confidential\par}{\footer\pard\par}\pard\outlinelevel1 {\b Beta}\par\pard
 See {\field{\*\fldinst {HYPERLINK "https://example.org/"}}{\fldrslt{the terms}}}\par
@@ -260,7 +265,7 @@ See {\field{\*\fldinst {HYPERLINK "https://example.org/"}}{\fldrslt{the terms}}}
 claim{\*\atnid A}{\*\atnauthor Ann}\chatn{\*\annotation{\*\atnref 1}\pard Why}\par
 \trowd\pard\intbl{\itap2 inner\nestcell}{\nonesttables\par}\cell 2\cell\row\pard}"""
 
-SLIDES = open_parts(
+SLIDES = build_opendocument(
     content='<draw:page><draw:frame presentation:class="title"><text:p>Plan</text:p></draw:frame><draw:frame><text:p>'
     "Words</text:p></draw:frame><presentation:notes><text:p/></presentation:notes></draw:page>"
     "<draw:page><text:p>Next</text:p><presentation:notes><text:p>Smile</text:p></presentation:notes></draw:page>"
@@ -433,12 +438,14 @@ def test_text_planted_in_an_office_document_is_extracted(reader: str, data: byte
         ("<m:d><m:e><m:nary><m:naryPr/>", "</m:nary></m:e></m:d>"),
         ('<w:del><w:hyperlink r:id="x">', "</w:hyperlink></w:del>"),
         ('<w:tc><w:tcPr><w:gridSpan w:val="999999"/></w:tcPr>', "</w:tc>"),
-        (item("x", 8, 6), ""),
+        (word_list_item("x", 8, 6), ""),
     ],
 )
 def test_unclosed_fields_and_nested_formulas_do_not_hide_text_in_a_word_document(unit: str, end: str) -> None:
     body = f"<w:p>{unit * 2_000}{end * 2_000}</w:p><w:p><w:r><w:t>Words</w:t></w:r></w:p>"
-    data = build_zip({"word/document.xml": part("document", body), "word/numbering.xml": part("numbering", SHARED)})
+    data = build_zip(
+        {"word/document.xml": word_part("document", body), "word/numbering.xml": word_part("numbering", SHARED)}
+    )
     assert answer(io.BytesIO(data), {"reader": "docx", "max_chars": 10**6})[1].endswith(b"Words")
 
 
@@ -457,7 +464,7 @@ def test_unclosed_fields_and_nested_formulas_do_not_hide_text_in_a_word_document
 )
 def test_recursive_lists_and_objects_in_opendocument_do_not_loop_forever(units: tuple[str, str]) -> None:
     content = f"<text:p>Words</text:p>{units[0] * 2_000}{units[1] * 2_000}"
-    data = open_parts(content=content, Own__content=content)
+    data = build_opendocument(content=content, Own__content=content)
     assert b"Words" in answer(io.BytesIO(data), {"reader": "odt", "max_chars": 10**6})[1]
 
 

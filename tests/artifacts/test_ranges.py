@@ -59,19 +59,19 @@ def row(db: None) -> Artifact:
     return store_bytes(SYSTEM, DATA, filename="data.bin")
 
 
-def answer(client: Client, row: Artifact, **headers: str) -> tuple[int, str, bytes]:
+def fetch_range(client: Client, row: Artifact, **headers: str) -> tuple[int, str, bytes]:
     response = client.get(reverse("artifact_raw", args=[row.pk]), headers=headers)
     return response.status_code, response.get("Content-Range", ""), response.getvalue()
 
 
 @pytest.mark.django_db
 def test_range_is_returned_unless_if_range_does_not_match(admin: Client, row: Artifact) -> None:
-    assert answer(admin, row) == (200, "", DATA)
-    assert answer(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
-    assert answer(admin, row, range="bytes=200-") == (416, "bytes */100", b"")
+    assert fetch_range(admin, row) == (200, "", DATA)
+    assert fetch_range(admin, row, range="bytes=10-19") == (206, "bytes 10-19/100", DATA[10:20])
+    assert fetch_range(admin, row, range="bytes=200-") == (416, "bytes */100", b"")
     tag = fetch_etag(admin, row)
-    assert answer(admin, row, range="bytes=10-19", if_range=tag)[0] == 206
-    assert answer(admin, row, range="bytes=10-19", if_range='"other"') == (200, "", DATA)
+    assert fetch_range(admin, row, range="bytes=10-19", if_range=tag)[0] == 206
+    assert fetch_range(admin, row, range="bytes=10-19", if_range='"other"') == (200, "", DATA)
 
 
 def fetch_etag(client: Client, row: Artifact) -> str:
