@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parent / "examples" / "llm-routing.json"
 REQUIRED = ("providerName", "apiKey", "endpoint", "defaultModel")
 
 
-def parsed(value: Any) -> RoutingConfig:
+def parse_value(value: Any) -> RoutingConfig:
     return ConfigLoader.parse(json.dumps(value))
 
 
@@ -37,7 +37,7 @@ def validation_errors(value: Any) -> set[tuple[str, str]]:
 @pytest.mark.requirement("MMR-P1")
 @given(routing_files())
 def test_serialized_configuration_parses_back_to_itself(value: dict[str, Any]) -> None:
-    config = parsed(value)
+    config = parse_value(value)
     assert ConfigLoader.parse(ConfigLoader.serialize(config)) == config
 
 
@@ -50,7 +50,7 @@ def test_unknown_fields_do_not_change_the_parsed_value(
     objects = [extended, *extended["providers"], *extended["routing"].values()]
     chosen = data.draw(st.sampled_from(objects))
     chosen.update({key: item for key, item in unknown.items() if key not in chosen})
-    assert parsed(extended) == parsed(value)
+    assert parse_value(extended) == parse_value(value)
 
 
 @pytest.mark.requirement("MMR-P3")
@@ -70,7 +70,7 @@ def test_missing_required_field_is_reported_by_name(value: dict[str, Any], data:
     problems = [item for item in ConfigLoader.validate(broken) if item.constraint == "required"]
     assert any(item.field.endswith(field) and field in item.message for item in problems if item.severity == "error")
     with pytest.raises(InvalidConfigurationError, match=field):
-        parsed(broken)
+        parse_value(broken)
 
 
 @pytest.mark.requirement("MMR-P4")
@@ -257,7 +257,7 @@ def test_provider_repr_contains_no_key() -> None:
     """The representation may be logged."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
-    assert "very-secret" not in repr(parsed(value))
+    assert "very-secret" not in repr(parse_value(value))
 
 
 @pytest.mark.parametrize(

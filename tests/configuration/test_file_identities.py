@@ -29,13 +29,13 @@ NEW = ProviderSpec("new", "https://new.example/v1", "m", key=KeySpec(KeyKind.ENV
 TWINS = tuple(ProviderSpec(name, "https://one.example/v1", "m", key=SHARED) for name in ("left", "right"))
 
 
-def full(configuration: Configuration) -> list[str]:
+def export_texts(configuration: Configuration) -> list[str]:
     return [export(configuration, file_format).text for file_format in FileFormat]
 
 
-def reimported(configuration: Configuration) -> list[Configuration]:
+def reimport(configuration: Configuration) -> list[Configuration]:
     """Return the results of importing the export into an empty configuration, onto itself, and with pruning."""
-    files = full(configuration)
+    files = export_texts(configuration)
     outcomes = [
         import_files(EMPTY, files),
         *(import_files(configuration, files, prune=prune) for prune in (False, True)),
@@ -51,7 +51,7 @@ def test_export_never_pairs_a_key_with_another_providers_url(mode: Mode) -> None
     configuration = Configuration(providers=(OLD, NEW), services=(moved,))
     entry = json.loads(export(configuration, FileFormat.SERVICES, mode).text)["services"][0]
     assert (entry["baseURL"], entry["apiKey"]) == ("https://new.example/v1", "${LLM_PROVIDER_NEW_API_KEY}")
-    assert all(diff(without_foreign_base_urls(configuration), imported) == () for imported in reimported(configuration))
+    assert all(diff(without_foreign_base_urls(configuration), imported) == () for imported in reimport(configuration))
 
 
 def test_providers_with_the_same_url_keep_their_own_services() -> None:
@@ -60,7 +60,7 @@ def test_providers_with_the_same_url_keep_their_own_services() -> None:
         Configuration(providers=TWINS, services=services),
         Configuration(providers=(TWINS[0], replace(TWINS[1], in_routing_file=False)), services=services),
     ):
-        assert all(diff(configuration, imported) == () for imported in reimported(configuration))
+        assert all(diff(configuration, imported) == () for imported in reimport(configuration))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_provider_created_for_services_is_exported_once_a_field_is_set(fields: d
     assert routing_value(brought)["providers"] == []
     assert services_value(brought) == values
     configuration = replace(brought, providers=(replace(brought.providers[0], **fields),))
-    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
+    assert all(diff(configuration, imported) == () for imported in reimport(configuration))
 
 
 SERVICE = {
@@ -100,7 +100,7 @@ SERVICE = {
 
 def test_unused_provider_survives_a_pruning_import() -> None:
     configuration = Configuration(providers=(replace(OLD, in_routing_file=False),))
-    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
+    assert all(diff(configuration, imported) == () for imported in reimport(configuration))
 
 
 def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
@@ -108,7 +108,7 @@ def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
     brought = import_values(EMPTY, values).configuration
     assert brought.services[0].base_url == "https://api.example.com/v1/chat/completions"
     moved = replace(brought, providers=(replace(brought.providers[0], endpoint="https://elsewhere.example/v1"),))
-    for imported in reimported(without_foreign_base_urls(moved)):
+    for imported in reimport(without_foreign_base_urls(moved)):
         assert [item.name for item in imported.providers] == ["example"]
         assert services_value(imported)["services"][0]["baseURL"] == "https://elsewhere.example/v1"
 
@@ -139,7 +139,7 @@ def test_service_with_an_unknown_provider_name_creates_the_provider() -> None:
 
 def test_file_with_providers_only_is_valid() -> None:
     configuration = Configuration(providers=(OLD,))
-    assert all(diff(configuration, imported) == () for imported in reimported(configuration))
+    assert all(diff(configuration, imported) == () for imported in reimport(configuration))
     invalid_file = routing_value(replace(configuration, routes=(RouteSpec("task", (CandidateSpec("old"),)),)))
     assert [problem.field for problem in import_values(EMPTY, [invalid_file]).problems] == ["routing.default"]
 

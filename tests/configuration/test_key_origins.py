@@ -30,7 +30,7 @@ ADA = Actor("person", "ada")
 
 
 @pytest.fixture(autouse=True)
-def installed(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def keyed_provider(demo: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Create a provider whose key is in a variable, and set another variable to a key that no provider uses."""
     monkeypatch.setenv(VARIABLE, SECRET)
     monkeypatch.setenv("LLM_PROVIDER_SPARE_API_KEY", SECRET)
@@ -46,32 +46,32 @@ def usable_key(name: str) -> str | None:
     return state.value
 
 
-def by_token(method: str, path: str, body: Any, scope: str) -> Any:
+def call_with_token(method: str, path: str, body: Any, scope: str) -> Any:
     owner = User.objects.filter(username="root").first() or person("root", is_staff=True)
     token = create_token(owner, scope, name=f"{scope} {AuditEvent.objects.count()}")
     client = Client(headers={"authorization": f"Bearer {token}"})
     return client.generic(method, f"/api/v1/admin{path}", json.dumps(body).encode(), "application/json")
 
 
-def by_agent(body: Any) -> Any:
+def import_as_agent(body: Any) -> Any:
     client = Client(headers={"authorization": f"Bearer {create_key('text-agent', scopes=SCOPES)}"})
     return client.post("/api/v1/config/import", json.dumps(body).encode(), "application/json")
 
 
-def file_with(name: str, **fields: str) -> Any:
+def routing_file(name: str, **fields: str) -> Any:
     provider = {"providerName": name, "apiKey": REFERENCE, "endpoint": HOSTILE, "defaultModel": "m", **fields}
     return {"providers": [provider], "routing": {"default": {"provider": "echo"}}}
 
 
 def test_token_that_changes_the_endpoint_cannot_redirect_the_key() -> None:
     body = {"endpoint": HOSTILE, "defaultModel": "gpt-4o"}
-    assert by_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
+    assert call_with_token("PUT", "/providers/keyed", body, "providers:write").status_code == 200
     assert usable_key("keyed") is None
     reason = str(snapshot.current().keys["keyed"].reason)
     assert "https://api.openai.com:443" in reason
     assert "https://evil.example:443" in reason
     assert "An administrator can allow" in reason
-    by_token("PUT", "/providers/keyed", {**body, "endpoint": f"{VENDOR}/elsewhere"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {**body, "endpoint": f"{VENDOR}/elsewhere"}, "providers:write")
     assert usable_key("keyed") == SECRET
 
 
@@ -87,16 +87,18 @@ def test_token_that_changes_the_endpoint_cannot_redirect_the_key() -> None:
     ],
 )
 def test_imported_provider_with_another_host_gets_no_existing_key(name: str, fields: dict[str, str]) -> None:
-    assert by_agent(file_with(name, **fields)).status_code == 200
+    assert import_as_agent(routing_file(name, **fields)).status_code == 200
     assert usable_key(name) is None
-    answer = by_token("POST", "/config/import", file_with(name, **fields, displayName="again"), "config:write")
+    answer = call_with_token(
+        "POST", "/config/import", routing_file(name, **fields, displayName="again"), "config:write"
+    )
     assert answer.status_code == 200
     assert usable_key(name) is None
 
 
 def test_variable_stays_bound_to_its_origin_after_its_provider_is_deleted() -> None:
     delete_provider(ADA, Provider.objects.get(name="keyed"))
-    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     assert usable_key("keyed") is None
 
 
@@ -127,7 +129,7 @@ def allow(client: Client, **fields: str) -> Any:
 
 
 def test_allowed_origin_is_audited_and_survives_undo(admin_account: User) -> None:
-    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     admin = open_browser(admin_account)
     assert Page(admin.get("/providers/keyed/")).button("Send this variable's key to https://evil.example:443")
     stamp = snapshot.stamp()
@@ -145,7 +147,7 @@ def test_allowed_origin_is_audited_and_survives_undo(admin_account: User) -> Non
 
 
 def test_only_administrators_can_allow_an_origin(viewer_account: User) -> None:
-    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     for account in (person("eve", is_editor=True), viewer_account):
         page = Page(open_browser(account).get("/providers/keyed/"))
         assert page.shows("is sent to https://api.openai.com:443 only")
@@ -160,7 +162,7 @@ def test_only_administrators_can_allow_an_origin(viewer_account: User) -> None:
 def test_approval_applies_only_to_the_displayed_origin_and_variable(
     admin_account: User, fields: dict[str, str]
 ) -> None:
-    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     before = VariableOrigin.objects.count()
     assert allow(open_browser(admin_account), **fields).status_code == 302
     assert (usable_key("keyed"), VariableOrigin.objects.count()) == (None, before)
@@ -168,7 +170,7 @@ def test_approval_applies_only_to_the_displayed_origin_and_variable(
 
 def test_restored_revision_uses_the_key_only_for_an_allowed_origin() -> None:
     first = snapshot.current().revision
-    by_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/keyed", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     second = snapshot.current().revision
     assert first
     assert second
@@ -180,7 +182,7 @@ def test_restored_revision_uses_the_key_only_for_an_allowed_origin() -> None:
 
 def test_provider_created_before_its_variable_can_use_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the variable was set, there was no key to protect."""
-    by_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
+    call_with_token("PUT", "/providers/later", {"endpoint": HOSTILE, "defaultModel": "m"}, "providers:write")
     monkeypatch.setenv("LLM_PROVIDER_LATER_API_KEY", SECRET)
     snapshot.refresh()
     assert usable_key("later") == SECRET

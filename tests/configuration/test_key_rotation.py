@@ -19,37 +19,39 @@ ENDPOINT, KEYS = "https://api.example/v1", ("sk-first-of-the-two", "sk-second-of
 
 
 @pytest.fixture
-def stored(settings: Any) -> list[StoredKey]:
+def stored_keys(settings: Any) -> list[StoredKey]:
     settings.ENCRYPTION_KEYS = [OLD]
     return [store_key(key, ENDPOINT) for key in KEYS]
 
 
-def opened() -> list[str]:
+def decrypted_keys() -> list[str]:
     return [open_key(row, ENDPOINT) for row in StoredKey.objects.order_by("pk")]
 
 
-def test_old_encryption_key_still_decrypts_after_a_new_key_is_added(stored: list[StoredKey], settings: Any) -> None:
+def test_old_encryption_key_still_decrypts_after_a_new_key_is_added(
+    stored_keys: list[StoredKey], settings: Any
+) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
-    assert opened() == list(KEYS)
+    assert decrypted_keys() == list(KEYS)
     store_key("sk-third-of-them-all", ENDPOINT)
     settings.ENCRYPTION_KEYS = [NEW]
     assert open_key(StoredKey.objects.order_by("pk").last(), ENDPOINT) == "sk-third-of-them-all"
     with pytest.raises(KeyUnreadableError):
-        opened()
+        decrypted_keys()
 
 
-def test_key_rotation_re_encrypts_every_stored_key(stored: list[StoredKey], settings: Any) -> None:
+def test_key_rotation_re_encrypts_every_stored_key(stored_keys: list[StoredKey], settings: Any) -> None:
     settings.ENCRYPTION_KEYS = [NEW, OLD]
     output = StringIO()
     call_command("rotate_keys", stdout=output)
     assert "re-encrypted: 2." in output.getvalue()
     settings.ENCRYPTION_KEYS = [NEW]
-    assert opened() == list(KEYS)
-    assert [row.fingerprint for row in StoredKey.objects.order_by("pk")] == [row.fingerprint for row in stored]
+    assert decrypted_keys() == list(KEYS)
+    assert [row.fingerprint for row in StoredKey.objects.order_by("pk")] == [row.fingerprint for row in stored_keys]
     assert AuditEvent.objects.get(action="keys.rotate").details == {"keys": 2}
 
 
-def test_key_rotation_changes_nothing_if_a_key_cannot_be_decrypted(stored: list[StoredKey], settings: Any) -> None:
+def test_key_rotation_changes_nothing_if_a_key_cannot_be_decrypted(stored_keys: list[StoredKey], settings: Any) -> None:
     before = list(StoredKey.objects.order_by("pk").values_list("ciphertext", flat=True))
     settings.ENCRYPTION_KEYS = [OTHER]
     with pytest.raises(CommandError, match="Nothing was changed"):
