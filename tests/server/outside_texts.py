@@ -57,11 +57,11 @@ class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
         if isinstance(value, re.Pattern):
             self.setdefault((value.pattern, value.flags), (value, where, set()))[2].update(methods)
         elif depth < 4:
-            for part in _within(value):
+            for part in _contained_values(value):
                 self.note(where, part, methods, depth + 1)
 
 
-def _within(value: Any) -> list[Any]:
+def _contained_values(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [*value, *value.values()]
     if isinstance(value, tuple | list | set | frozenset):
@@ -93,11 +93,11 @@ def patterns() -> PatternUse:
 
 def _has_pattern(value: Any, depth: int = 0) -> bool:
     return isinstance(value, re.Pattern) or (
-        depth < 4 and any(_has_pattern(part, depth + 1) for part in _within(value))
+        depth < 4 and any(_has_pattern(part, depth + 1) for part in _contained_values(value))
     )
 
 
-def unseen_patterns() -> list[str]:
+def computed_patterns() -> list[str]:
     """Return the calls of `re` functions with a computed pattern, which `patterns` cannot return."""
     return [
         f"{module}: {ast.unparse(call)}"

@@ -62,7 +62,7 @@ class Echo(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def leaky() -> Iterator[str]:
+def leaking_provider() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/v1"
@@ -99,7 +99,7 @@ class Browser:
         return self
 
 
-def join(admin: Browser, name: str, role: str) -> Browser:
+def accept_invitation(admin: Browser, name: str, role: str) -> Browser:
     """Return the browser of a new user, who has accepted an invitation and is signed in."""
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
@@ -144,7 +144,12 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
         ask(server, seen, "POST", f"{path}?key={key}&token={token}", key, chat)
         ask(server, seen, "POST", path, token, chat, x_api_key=key)
     document = httpx.get(f"{server.url}/api/v1/openapi.json", timeout=60).json()
-    names = {"name": "llm-routing", "service_id": "text-model", "agent_id": "text-agent", "provider": "leaky"}
+    names = {
+        "name": "llm-routing",
+        "service_id": "text-model",
+        "agent_id": "text-agent",
+        "provider": "leaky",
+    }
     names |= {"task_type": "planning", "username": "edith", "ref": "artifact:none", "request_id": "none"}
     for path, methods in document["paths"].items():
         if "get" in methods:
@@ -183,7 +188,7 @@ def share_page(admin: Browser, opened: dict[str, bytes]) -> str:
     return link[2]
 
 
-def walk(browser: Browser) -> None:
+def visit_pages(browser: Browser) -> None:
     """Follow links from the first page, and visit at most two pages of each kind."""
     waiting, kinds, done = ["/", "/history/audit/", "/tokens/"], Counter[str](), set[str]()
     while waiting:
@@ -239,7 +244,7 @@ def rows_in(path: Path, *excluded: str) -> bytes:
         return "\n".join(lines).encode()
 
 
-def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
+def test_planted_secrets_do_not_leak(tmp_path: Path, leaking_provider: str) -> None:
     data, published = tmp_path / "data", tmp_path / "published"
     data.mkdir()
     settings = {"ADMIN_PASSWORD": PASSWORDS["admin"], "PUBLISH_DIR": str(published), "ALLOWED_ORIGINS": "*"}
@@ -252,7 +257,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         page = admin.post("/tokens/", "/tokens/new/", once=True, name="deploy", scopes=scopes, days=5)
         token = re.search(r"rat_[0-9a-f]{8}_[\w-]{43}_[0-9a-f]{8}", page)
         assert token is not None
-        provider = {"endpoint": leaky, "defaultModel": "m"}
+        provider = {"endpoint": leaking_provider, "defaultModel": "m"}
         for body in ({**provider, "apiKey": PROVIDER_KEYS[1]}, {**provider, "apiKey": PROVIDER_KEYS[0]}):
             assert ask(server, seen, "PUT", "/api/v1/admin/providers/leaky", token[0], body).status_code < 300
         issued = httpx.post(
@@ -261,7 +266,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
             json={},
         )
         key = issued.json()["key"]
-        people = [admin, join(admin, "edith", "editor"), join(admin, "vera", "viewer")]
+        people = [admin, accept_invitation(admin, "edith", "editor"), accept_invitation(admin, "vera", "viewer")]
         kept = {"default_language": "zh", "content_policy": "extract+convert", "request_days": 30}
         admin.post("/settings/", "/settings/", **kept, record_bodies="1")
         admin.post("/providers/leaky/", "/test/provider/leaky/")
@@ -269,7 +274,7 @@ def test_planted_secrets_do_not_leak(tmp_path: Path, leaky: str) -> None:
         opened: dict[str, bytes] = {}
         shared = share_page(admin, opened)
         for browser in people:
-            walk(browser)
+            visit_pages(browser)
         sessions = {f"{browser.name}'s session": browser.client.cookies["sid"] for browser in people}
         environment = server_environment(data, server.lab)
         manage(environment, "backup", str(tmp_path / "backup"))

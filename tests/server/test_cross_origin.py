@@ -16,7 +16,7 @@ from tests.preloaded import run_python
 PAGE = "https://app.example"
 
 
-async def plain(scope: Any, receive: Any, send: Any) -> None:
+async def plain_app(scope: Any, receive: Any, send: Any) -> None:
     """An ASGI application whose response is recognizable and has its own Vary header."""
     headers = [(b"vary", b"Cookie"), (b"x-routing-novelty", b"1"), (b"x-asked", b"1")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
@@ -34,7 +34,7 @@ async def ask(
 
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": path, "headers": pairs}
-    await share(plain, origins)(scope, None, send)
+    await share(plain_app, origins)(scope, None, send)
     return sent[0]["status"], {name.decode(): value.decode() for name, value in sent[0]["headers"]}
 
 
@@ -43,7 +43,7 @@ def preflight(origins: tuple[str, ...], path: str = "/v1/models", origin: str = 
 
 
 def test_application_is_not_wrapped_without_cors_origins() -> None:
-    assert share(plain, ()) is plain
+    assert share(plain_app, ()) is plain_app
 
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/mcp", "/api/v1/tools", "//v1//models/", "/v1"])

@@ -29,7 +29,7 @@ def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Pat
         environment = server_environment(tmp_path, server.lab)
         key = manage(environment, "issue_agent_key", "text-agent", "--scope", "agents:write")
         assert upload(server, b"before").status == 200
-        set_room(server, 0)
+        limit_file_size(server, 0)
         names = [f"full-{number}" for number in range(20)]
         assert [chat(server, name).status for name in names] == [200] * len(names)
         reply = upload(server, os.urandom(300_000))
@@ -37,7 +37,7 @@ def test_calls_succeed_while_the_disk_is_full_and_are_logged_later(tmp_path: Pat
         reply = ask(replace(server, key=key), "PUT", "/api/v1/agents/new-one", {"taskType": "planning"})
         assert (reply.status, reply.json["error"]) == (503, "unavailable")
         assert ask(server, "GET", f"/api/v1/requests/{names[0]}").status == 503
-        set_room(server, resource.RLIM_INFINITY)
+        limit_file_size(server, resource.RLIM_INFINITY)
         wait_until(lambda: ask(server, "GET", f"/api/v1/requests/{names[-1]}").status != 503)
         assert [server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)
         assert upload(server, b"after").status == 200
@@ -59,7 +59,7 @@ async def test_large_body_that_cannot_be_spooled_returns_507():
     assert json.loads(sent[1]["body"])["error"] == "storage_full"
 
 
-def set_room(server: Server, size: int) -> None:
+def limit_file_size(server: Server, size: int) -> None:
     """Limit the size of files that the server can write."""
     hard = resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (size, hard))

@@ -77,7 +77,7 @@ def hashes_in(folder: Path) -> set[str]:
 
 
 @contextmanager
-def restarted(server: Server, **settings: str) -> Iterator[Server]:
+def restart_server(server: Server, **settings: str) -> Iterator[Server]:
     environment = server_environment(server.directory, server.lab) | settings
     restarted_server = listening(environment, server.key, server.lab, server.directory)
     try:
@@ -104,7 +104,7 @@ def test_prune_removes_only_leftovers_of_killed_uploads(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         older = upload(server, b"stored and acknowledged").json["id"]
         kill_inside_an_upload(server, lambda: any((artifacts / "tmp").iterdir()))
-        with restarted(server) as restarted_server:
+        with restart_server(server) as restarted_server:
             digest = kill_between_bytes_and_row(restarted_server, is_stored)
         assert list((artifacts / "tmp").iterdir())
         assert digest in hashes_in(artifacts / "obj")
@@ -113,7 +113,7 @@ def test_prune_removes_only_leftovers_of_killed_uploads(tmp_path: Path) -> None:
             os.utime(path, (time.time() - 7200,) * 2)
         manage(server_environment(tmp_path, server.lab), "prune")
         assert hashes_in(artifacts) == hashes_of_rows(server)
-        with restarted(server) as restarted_server:
+        with restart_server(server) as restarted_server:
             check_content(restarted_server, older)
 
 
@@ -133,7 +133,7 @@ def test_prune_removes_only_leftovers_of_killed_uploads_from_a_bucket(tmp_path: 
         older = upload(server, b"stored and acknowledged").json["id"]
         kill_inside_an_upload(server, lambda: "<UploadId>" in s3.unfinished(bucket))
         assert list_hashes() == hashes_of_rows(server)
-        with restarted(server, **settings) as restarted_server:
+        with restart_server(server, **settings) as restarted_server:
             digest = kill_between_bytes_and_row(restarted_server, lambda digest: digest in list_hashes())
         assert digest not in hashes_of_rows(server)
         # Bytes that were stored within the last hour are kept, since their row may still be written.
@@ -141,5 +141,5 @@ def test_prune_removes_only_leftovers_of_killed_uploads_from_a_bucket(tmp_path: 
             s3.date(bucket, key, time.time() - 7200)
         manage(server_environment(tmp_path, server.lab) | settings, "prune")
         assert list_hashes() == hashes_of_rows(server)
-        with restarted(server, **settings) as restarted_server:
+        with restart_server(server, **settings) as restarted_server:
             check_content(restarted_server, older)

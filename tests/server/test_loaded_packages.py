@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 UNUSED = ("redis", "psycopg", "obstore", "opentelemetry", "allauth", "genai_prices", "mcp")
 
 
-def imported(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[str]:
+def imported_packages(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[str]:
     """Run the statement in a new process without settings, and return which of the packages it has imported."""
     others = ("ROUTING_ADMIN_", "DJANGO", "LLM_", "OTEL_", "DATABASE_URL", "REDIS_URL", "TESTS_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(others)}
@@ -27,10 +27,13 @@ def imported(tmp_path: Path, statement: str, packages: tuple[str, ...]) -> list[
 
 
 def test_packages_of_unused_features_are_not_imported(tmp_path: Path) -> None:
-    assert imported(tmp_path, "import routing_admin.asgi", UNUSED) == []
+    assert imported_packages(tmp_path, "import routing_admin.asgi", UNUSED) == []
 
 
 def test_commands_do_not_import_pages_or_the_upstream_client(tmp_path: Path) -> None:
     """Importing pages and the upstream client takes as long as importing everything else that a command needs."""
     start = "import django; django.setup(); import routing_admin.management.command"
-    assert imported(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics")) == []
+    assert (
+        imported_packages(tmp_path, start, ("aiohttp", "routing_admin.urls", "routing_admin.console.dashboard.metrics"))
+        == []
+    )

@@ -25,7 +25,7 @@ from tests.server.metric_samples import read_samples
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
-def value(name: str, **labels: str) -> float | None:
+def sample_value(name: str, **labels: str) -> float | None:
     return read_samples().get((f"routing_admin_{name}", frozenset(labels.items())))
 
 
@@ -34,7 +34,7 @@ def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -
     assert not [name for name, _ in read_samples() if name == "routing_admin_cooling_seconds"]
     failure = Failure(Fault.HTTP_402, "", 402)
     process_run_context().cooldowns.record_failure("echo", "m", failure, Policy().verdict(failure))
-    remaining = value("cooling_seconds", provider="echo", model="", fault="http_402")
+    remaining = sample_value("cooling_seconds", provider="echo", model="", fault="http_402")
     renew(process_run_context)
     assert remaining is not None
     assert 500 < remaining <= 660
@@ -53,40 +53,40 @@ def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
 
 
 def test_disk_space_and_artifact_size_are_reported(caller: Callable[..., AgentProgram]) -> None:
-    used = value("artifact_bytes")
+    used = sample_value("artifact_bytes")
     caller("text-agent").stored("a.bin", bytes(range(200)))
-    assert value("artifact_bytes") == (used or 0) + 200
-    assert (value("disk_free_bytes") or 0) > 0
-    assert value("artifact_quota_bytes") is None
+    assert sample_value("artifact_bytes") == (used or 0) + 200
+    assert (sample_value("disk_free_bytes") or 0) > 0
+    assert sample_value("artifact_quota_bytes") is None
     Installation.objects.update(quota_bytes=5000)
-    assert value("artifact_quota_bytes") == 5000
+    assert sample_value("artifact_quota_bytes") == 5000
 
 
 def test_version_engines_and_last_backup_are_reported(demo: None) -> None:
     info = next(dict(labels) for name, labels in read_samples() if name == "routing_admin_info")
     assert (info["version"], info["database"], info["artifacts"]) == (program_version(), connection.vendor, "files")
     assert info["migration"].startswith("00")
-    assert value("last_backup_timestamp_seconds") is None
+    assert sample_value("last_backup_timestamp_seconds") is None
     with ledger.audit(SYSTEM, AuditedAction("installation.backup")):
         pass
-    assert abs((value("last_backup_timestamp_seconds") or 0) - time.time()) < 3600
+    assert abs((sample_value("last_backup_timestamp_seconds") or 0) - time.time()) < 3600
 
 
 def test_keys_signed_with_an_older_secret_are_counted(key: str) -> None:
-    assert value("keys_behind", kind="agent") == 0
+    assert sample_value("keys_behind", kind="agent") == 0
     AgentKey.objects.update(signed_with="older")
-    assert value("keys_behind", kind="agent") == 1
-    assert value("keys_behind", kind="token") == 0
+    assert sample_value("keys_behind", kind="agent") == 1
+    assert sample_value("keys_behind", kind="token") == 0
 
 
 def test_metrics_that_need_no_database_are_reported_during_a_database_outage(demo: None) -> None:
-    assert value("database_up") == 1
+    assert sample_value("database_up") == 1
 
     def fail(*_: Any) -> None:
         raise OperationalError("the server is gone")
 
     with connection.execute_wrapper(fail):
         names = {name for name, _ in read_samples()}
-        assert value("database_up") == 0
+        assert sample_value("database_up") == 0
     assert {"routing_admin_disk_free_bytes", "routing_admin_revision"} <= names
     assert "routing_admin_artifacts" not in names

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture(autouse=True)
-def configured(db: None) -> None:
+def configured_services(db: None) -> None:
     shared = {"endpoint": "https://a.example/v1", "key_source": "none"}
     first = Provider.objects.create(name="first", default_model="m", **shared)
     Provider.objects.create(name="second", default_model="n", **shared)
@@ -40,7 +40,7 @@ def entry(name: str, route: str, surface: str = "v1") -> Entry:
     return build_entry(facts, (down, Attempt("second", "n", "ok", duration_ms=1500, tries=tried)))
 
 
-def value(name: str, **labels: str) -> float:
+def sample_value(name: str, **labels: str) -> float:
     return read_samples().get((name, frozenset(labels.items())), 0.0)
 
 
@@ -48,19 +48,26 @@ def test_logged_request_is_counted_once():
     journal = Journal()
     for name in ("counted-a", "counted-b"):
         journal.record(entry(name, "counted"))
-    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered") == 0
+    assert (
+        sample_value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered")
+        == 0
+    )
     journal.flush()
-    assert value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered") == 2
+    assert (
+        sample_value("routing_admin_requests_total", route="counted", surface="v1", outcome="ok", ending="answered")
+        == 2
+    )
     down = {"route": "counted", "provider": "first", "model": "m", "outcome": "http_503"}
-    assert value("routing_admin_attempts_total", **down) == 2
+    assert sample_value("routing_admin_attempts_total", **down) == 2
     labels = {"route": "counted", "provider": "second", "model": "n"}
     tokens = {
-        kind: value("routing_admin_tokens_total", **labels, kind=kind) for kind in ("input", "cache_read", "output")
+        kind: sample_value("routing_admin_tokens_total", **labels, kind=kind)
+        for kind in ("input", "cache_read", "output")
     }
     assert tokens == {"input": 2000, "cache_read": 800, "output": 200}
     call = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
-    assert value("gen_ai_client_operation_duration_seconds_sum", **call, error_type="") >= 3.0
-    assert value("gen_ai_client_token_usage_count", **call, gen_ai_token_type="input") >= 2
+    assert sample_value("gen_ai_client_operation_duration_seconds_sum", **call, error_type="") >= 3.0
+    assert sample_value("gen_ai_client_token_usage_count", **call, gen_ai_token_type="input") >= 2
 
 
 def test_costs_are_counted_by_currency():
@@ -78,11 +85,11 @@ def test_costs_are_counted_by_currency():
     journal.record(build_entry(facts, (*attempts, Attempt("host", "own", "ok", started_ms=10.0))))
     journal.flush()
     labels = {"route": "paid", "provider": "host"}
-    assert value("routing_admin_cost_total", **labels, model="gpt-4o", currency="USD") == 2.5
-    assert value("routing_admin_cost_total", **labels, model="own", currency="CNY") == 2.0
-    assert value("routing_admin_tokens_total", **labels, model="gpt-4o", kind="input") == 1_000_000
+    assert sample_value("routing_admin_cost_total", **labels, model="gpt-4o", currency="USD") == 2.5
+    assert sample_value("routing_admin_cost_total", **labels, model="own", currency="CNY") == 2.0
+    assert sample_value("routing_admin_tokens_total", **labels, model="gpt-4o", kind="input") == 1_000_000
     first = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "host", "gen_ai_request_model": "own"}
-    assert value("gen_ai_client_operation_time_to_first_chunk_seconds_sum", **first) == pytest.approx(0.02)
+    assert sample_value("gen_ai_client_operation_time_to_first_chunk_seconds_sum", **first) == pytest.approx(0.02)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,7 @@ def test_opentelemetry_operation_name_depends_on_the_surface(surface: str, opera
     journal.record(entry(f"work-{operation}", operation, surface))
     journal.flush()
     call = {"gen_ai_operation_name": operation, "gen_ai_provider_name": "second", "gen_ai_request_model": "n"}
-    assert value("gen_ai_client_operation_duration_seconds_count", **call, error_type="") >= 1
+    assert sample_value("gen_ai_client_operation_duration_seconds_count", **call, error_type="") >= 1
 
 
 def test_metrics_of_the_installation_and_the_process_are_reported():
@@ -115,19 +122,19 @@ def test_unconfigured_names_share_one_time_series():
     journal.flush()
     before = set(read_samples()), set(UsageSum.objects.values_list("task_type", "model"))
     for number in range(50):
-        journal.record(invented(f"made-{number}", f"second/x{number}", f"x{number}"))
+        journal.record(unconfigured_entry(f"made-{number}", f"second/x{number}", f"x{number}"))
     journal.flush()
     added = [dict(labels) for _, labels in read_samples().keys() - before[0]]
     assert added
     assert [labels for labels in added if OTHER not in labels.values()] == []
     sums = set(UsageSum.objects.values_list("task_type", "model")) - before[1]
     assert sums == {(OTHERS, OTHERS)}
-    assert value("routing_admin_attempts_total", route=OTHER, provider="second", model=OTHER, outcome="ok") >= 50
+    assert sample_value("routing_admin_attempts_total", route=OTHER, provider="second", model=OTHER, outcome="ok") >= 50
     Service.objects.create(service_id="later", name="later", provider=Provider.objects.get(name="second"), model="x7")
     snapshot.refresh()
-    journal.record(invented("made-later", "later", "x7"))
+    journal.record(unconfigured_entry("made-later", "later", "x7"))
     journal.flush()
-    assert value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
+    assert sample_value("routing_admin_attempts_total", route="later", provider="second", model="x7", outcome="ok") == 1
 
 
 def test_time_series_of_a_removed_service_return_when_the_service_is_restored():
@@ -139,7 +146,7 @@ def test_time_series_of_a_removed_service_return_when_the_service_is_restored():
     journal.record(build_entry(facts, (Attempt("third", "g", "ok", tries=(Try(0.0, 1.0, "ok", None),)),)))
     journal.flush()
     series = {"route": "gone", "provider": "third", "model": "g", "outcome": "ok"}
-    assert value("routing_admin_attempts_total", **series) == 1
+    assert sample_value("routing_admin_attempts_total", **series) == 1
     Service.objects.filter(service_id="gone").delete()
     third.delete()
     snapshot.refresh()
@@ -147,7 +154,7 @@ def test_time_series_of_a_removed_service_return_when_the_service_is_restored():
     third = Provider.objects.create(name="third", endpoint="https://a.example/v1", key_source="none")
     Service.objects.create(service_id="gone", name="gone", provider=third, model="g")
     snapshot.refresh()
-    assert value("routing_admin_attempts_total", **series) == 1
+    assert sample_value("routing_admin_attempts_total", **series) == 1
 
 
 def test_number_of_agents_with_time_series_is_limited(settings: Any):
@@ -171,14 +178,14 @@ def test_number_of_agents_with_time_series_is_limited(settings: Any):
     for name in ("a-made", "b-kept", "c-kept"):
         call(name)
     ends = {"ending": "answered"}
-    assert value("routing_admin_agent_requests_total", agent="b-kept", **ends) == 1
-    assert value("routing_admin_agent_requests_total", agent=OTHER, **ends) == 2
+    assert sample_value("routing_admin_agent_requests_total", agent="b-kept", **ends) == 1
+    assert sample_value("routing_admin_agent_requests_total", agent=OTHER, **ends) == 2
     remaining = {labels for name, labels in read_samples() if name == "routing_admin_agent_limit_remaining_ratio"}
     assert remaining == {frozenset({("agent", "b-kept"), ("limit", "requestsPerMinute")})}
-    assert value("routing_admin_agent_limit_remaining_ratio", agent="b-kept", limit="requestsPerMinute") == 1
+    assert sample_value("routing_admin_agent_limit_remaining_ratio", agent="b-kept", limit="requestsPerMinute") == 1
 
 
-def invented(name: str, route: str, model: str) -> Entry:
+def unconfigured_entry(name: str, route: str, model: str) -> Entry:
     """Return the log entry of a request for a route and a model that do not exist."""
     facts = RequestFacts(name, timezone.now(), "v1", task_type=route, usage=Usage(10, 1))
     return build_entry(facts, (Attempt("second", model, "ok", tries=(Try(0.0, 1.0, "ok", None),)),))

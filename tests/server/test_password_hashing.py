@@ -50,7 +50,7 @@ def wait_for_waiters(slots: FairSlots, count: int) -> None:
 
 
 @pytest.fixture
-def busy() -> Iterator[None]:
+def occupied_slots() -> Iterator[None]:
     """Take all slots of this process, and make other callers give up at once instead of waiting."""
     with ExitStack() as stack:
         for _ in range(hashing_slots().slots):
@@ -78,7 +78,7 @@ def test_process_computes_at_most_two_password_hashes_at_once(settings: Any) -> 
     assert not hashing_slots().waiting
 
 
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("occupied_slots")
 def test_password_hashing_without_a_free_slot_raises_an_overload_error(settings: Any) -> None:
     settings.PASSWORD_HASHERS = [ARGON2]
     with pytest.raises(OverloadedError):
@@ -151,7 +151,7 @@ def test_paused_thread_releases_its_slot() -> None:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("occupied_slots")
 def test_sign_in_returns_503_while_too_many_passwords_are_checked(admin_account: User) -> None:
     answer = Client().post("/login/", {"username": admin_account.get_username(), "password": PASSWORD})
     assert answer.status_code == 503
@@ -162,7 +162,7 @@ def test_sign_in_returns_503_while_too_many_passwords_are_checked(admin_account:
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
-@pytest.mark.usefixtures("busy")
+@pytest.mark.usefixtures("occupied_slots")
 def test_password_change_returns_503_while_too_many_passwords_are_hashed(viewer_account: User) -> None:
     form = {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW}
     answer = open_browser(viewer_account).post("/password/", form)
@@ -175,7 +175,7 @@ def test_invitation_returns_503_during_password_hashing_overload_and_stays_valid
 ) -> None:
     link = invite(admin_account)
     settings.PASSWORD_HASHERS = [ARGON2]
-    request.getfixturevalue("busy")
+    request.getfixturevalue("occupied_slots")
     client = Client(raise_request_exception=False)
     answer = client.post(link, {"new_password1": NEW, "new_password2": NEW, "language": "en"})
     assert answer.status_code == 503

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 @pytest.fixture(autouse=True)
-def known(demo: object) -> None:
+def loaded_configuration(demo: object) -> None:
     """Load the configuration once, as the upkeep thread does when a process starts."""
     snapshot.current()
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_probe_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the checks more time, since the machine may be busy."""
     monkeypatch.setattr(health_checks, "PROBE_SECONDS", 60.0)
 
@@ -39,7 +39,7 @@ def ask(address: str) -> tuple[int, dict[str, Any]]:
 
 
 @pytest.fixture
-def hanging(settings: Any) -> Iterator[Bucket]:
+def hanging_bucket(settings: Any) -> Iterator[Bucket]:
     """Store artifacts in a bucket whose service accepts connections but never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = f"http://127.0.0.1:{server.getsockname()[1]}"
@@ -47,7 +47,7 @@ def hanging(settings: Any) -> Iterator[Bucket]:
         yield settings.ARTIFACTS_BUCKET
 
 
-def test_server_with_working_dependencies_is_ready(patient: None) -> None:
+def test_server_with_working_dependencies_is_ready(long_probe_time: None) -> None:
     for address in ("/readyz", "/readyz?full"):
         status, state = ask(address)
         assert (status, state["status"], state["degraded"]) == (200, "ok", [])
@@ -55,12 +55,12 @@ def test_server_with_working_dependencies_is_ready(patient: None) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("/healthz", 200), ("/readyz", 200), ("/metrics", 400), ("/", 400)])
-def test_only_health_probes_accept_any_host_name(path: str, status: int, patient: None) -> None:
+def test_only_health_probes_accept_any_host_name(path: str, status: int, long_probe_time: None) -> None:
     """Kubernetes addresses pods by IP address. At other URLs, an unknown host name may be a DNS rebinding attack."""
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == status
 
 
-def test_hanging_dependency_is_reported_without_delaying_the_probe(hanging: Bucket) -> None:
+def test_hanging_dependency_is_reported_without_delaying_the_probe(hanging_bucket: Bucket) -> None:
     status, state = ask("/readyz")
     assert (status, state["status"]) == (200, "degraded")
     assert "artifacts" in state["degraded"]
@@ -83,7 +83,9 @@ def test_hanging_check_uses_a_single_thread() -> None:
     responds.set()
 
 
-def test_dependency_outage_and_recovery_are_logged_once(patient: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_dependency_outage_and_recovery_are_logged_once(
+    long_probe_time: None, caplog: pytest.LogCaptureFixture
+) -> None:
     problems = [LookupError("the disk is gone"), LookupError("the disk is gone"), None]
 
     def fail_twice() -> None:
@@ -128,7 +130,7 @@ async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
     assert health_checks.server_state() == "draining"
 
 
-def test_liveness_check_queries_no_dependency(hanging: Bucket, django_assert_num_queries: Any) -> None:
+def test_liveness_check_queries_no_dependency(hanging_bucket: Bucket, django_assert_num_queries: Any) -> None:
     for alias in ("default", "logs"):
         with django_assert_num_queries(0, using=alias):
             assert Client().get("/healthz").status_code == 200

@@ -128,8 +128,8 @@ async def test_idle_connection_is_closed_without_a_response_for_a_new_connection
 
 async def test_behind_a_proxy_requests_are_limited_by_forwarded_address():
     async with serve(site := Site(), ConnectionLimits(per_address=1, proxies=1), answers=False):
-        opened = [await site.open(via("203.0.113.1")), await site.open(via("203.0.113.2"))]
-        refused = await site.open(via("198.51.100.9, 203.0.113.1"))
+        opened = [await site.open(forwarded_request("203.0.113.1")), await site.open(forwarded_request("203.0.113.2"))]
+        refused = await site.open(forwarded_request("198.51.100.9, 203.0.113.1"))
         assert (await refused.refusal())[0] == 503
         site.may_answer.set()
         assert [(await caller.answer())[0] for caller in opened] == [200, 200]
@@ -200,7 +200,7 @@ def test_descriptor_limit_too_low_for_the_settings_is_reported(settings):
     assert "LimitNOFILE" in sentence
 
 
-def via(forwarded: str) -> bytes:
+def forwarded_request(forwarded: str) -> bytes:
     return b"GET / HTTP/1.1\r\nhost: here\r\nx-forwarded-for: " + forwarded.encode() + b"\r\n\r\n"
 
 
