@@ -66,7 +66,7 @@ def exception_name(kind: type[BaseException]) -> str:
 KINDS = raised_by(aiohttp)
 
 
-def bare(kind: type[BaseException]) -> BaseException:
+def bare_exception(kind: type[BaseException]) -> BaseException:
     """Return an instance of an empty subclass, since the constructor of `kind` may need arguments."""
     instance: BaseException = type("New", (kind,), {"__init__": lambda self: None, "__str__": lambda self: "new"})()
     return instance
@@ -79,7 +79,7 @@ def test_every_aiohttp_exception_is_classified_as_a_fault_with_a_message(kind: t
         assert not issubclass(kind, CLIENT_ERRORS)
         return
     assert issubclass(kind, CLIENT_ERRORS), "it would pass the net and be a 500"
-    assert TABLE[classify_error(bare(kind))].message
+    assert TABLE[classify_error(bare_exception(kind))].message
 
 
 def test_excluded_exceptions_exist_in_aiohttp() -> None:
@@ -120,7 +120,7 @@ def test_excluded_exceptions_exist_in_aiohttp() -> None:
     ids=lambda value: value.__name__ if isinstance(value, type) else value,
 )
 def test_fault_depends_on_the_exact_exception_class(kind: type[BaseException], fault: Fault) -> None:
-    assert classify_error(bare(kind)) is fault
+    assert classify_error(bare_exception(kind)) is fault
 
 
 def test_every_caught_exception_is_classified_as_one_fault() -> None:

@@ -65,7 +65,7 @@ class Host:
             writer.close()
 
 
-def answering(*blocks: bytes) -> Converse:
+def respond_with(*blocks: bytes) -> Converse:
     """Return a handler that reads a body of two bytes and then writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -97,7 +97,7 @@ async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | F
 
 
 async def test_request_head_equals_the_head_sent_by_an_aiohttp_session(pools: Pools) -> None:
-    async with Host(answering(FINE)).serve() as host:
+    async with Host(respond_with(FINE)).serve() as host:
         assert await ask(pools, host, authorization="Bearer k", **{"x-name": "ü"}) == (200, b"{}")
         async with aiohttp.ClientSession(auto_decompress=False) as session:
             headers = {"authorization": "Bearer k", "x-name": "ü", "accept-encoding": "identity"}
@@ -108,7 +108,9 @@ async def test_request_head_equals_the_head_sent_by_an_aiohttp_session(pools: Po
 
 
 async def test_informational_responses_are_skipped(pools: Pools) -> None:
-    async with Host(answering(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)).serve() as host:
+    async with Host(
+        respond_with(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n", FINE)
+    ).serve() as host:
         assert [await ask(pools, host) for _ in range(2)] == [(200, b"{}")] * 2
         assert host.connections == 1
 
@@ -177,7 +179,7 @@ async def test_parser_is_not_called_without_data(pools: Pools, monkeypatch: pyte
         receive(self, data)
 
     monkeypatch.setattr(ResponseHandler, "data_received", note)
-    async with Host(answering(CHUNKED, *chunks(10, 200))).serve() as host:
+    async with Host(respond_with(CHUNKED, *chunks(10, 200))).serve() as host:
         assert [await ask(pools, host) for _ in range(2)] == [(200, bytes(2000))] * 2
         assert host.connections == 1
     assert all(received)
@@ -192,7 +194,7 @@ async def test_paused_body_resumes_when_read(pools: Pools, monkeypatch: pytest.M
         pause(self)
 
     monkeypatch.setattr(ResponseHandler, "pause_reading", note)
-    async with Host(answering(CHUNKED, *chunks(100_000, 50))).serve() as host:
+    async with Host(respond_with(CHUNKED, *chunks(100_000, 50))).serve() as host:
         timer = PhaseTimer(QUICK.total)
         head = await send(UpstreamRequest(f"http://127.0.0.1:{host.port}/", {}), pools.get(""), QUICK, timer)
         assert isinstance(head, UpstreamResponse)
@@ -204,7 +206,7 @@ async def test_paused_body_resumes_when_read(pools: Pools, monkeypatch: pytest.M
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
 async def test_header_value_with_a_line_break_is_never_sent(pools: Pools, value: str) -> None:
     """For example, a key that was pasted with a line break cannot inject a header."""
-    async with Host(answering(FINE)).serve() as host:
+    async with Host(respond_with(FINE)).serve() as host:
         outcome = await ask(pools, host, authorization=f"Bearer {value}")
         assert isinstance(outcome, Failure)
         assert (outcome.fault, host.heads) == (Fault.ORIGIN_REFUSED, [])
@@ -214,7 +216,7 @@ async def test_connect_timeout_has_its_own_fault(pools: Pools, monkeypatch: pyte
     async def never(*_: object, **__: object) -> None:
         raise TimeoutError
 
-    async with Host(answering(FINE)).serve() as host:
+    async with Host(respond_with(FINE)).serve() as host:
         monkeypatch.setattr(aiohttp.TCPConnector, "connect", never)
         outcome = await ask(pools, host)
         assert isinstance(outcome, Failure)

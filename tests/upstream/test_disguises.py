@@ -30,7 +30,7 @@ PUBLIC = "https://llm.example/v1"
 
 
 @pytest.fixture
-def trap() -> Iterator[socket.socket]:
+def unreachable_listener() -> Iterator[socket.socket]:
     """Listen on a local port. If something connects to it, the test fails."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
@@ -108,8 +108,8 @@ def test_host_name_with_one_forbidden_address_is_refused() -> None:
     assert passing == []
 
 
-async def test_disguised_endpoint_or_proxy_is_never_connected_to(trap) -> None:
-    port = trap.getsockname()[1]
+async def test_disguised_endpoint_or_proxy_is_never_connected_to(unreachable_listener) -> None:
+    port = unreachable_listener.getsockname()[1]
     hosts = [host for host in disguised_hosts() if "\n" not in host]
     async with guarded_upstream() as upstream:
         for host in hosts:
@@ -149,8 +149,8 @@ async def test_host_name_is_checked_at_every_lookup() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirect_to_any_location_is_a_fault(status: int, trap) -> None:
-    port = trap.getsockname()[1]
+async def test_redirect_to_any_location_is_a_fault(status: int, unreachable_listener) -> None:
+    port = unreachable_listener.getsockname()[1]
     locations = [f"http://127.0.0.1:{port}/v1", f"//127.0.0.1:{port}/", f"http://2130706433:{port}/", "/other", ""]
     with Lab() as lab:
         async with guarded_upstream(policy=parse_policy(lab.url())) as upstream:

@@ -104,21 +104,21 @@ def test_connection_test_explains_a_malformed_response(caplog, name, demo: None,
     assert "up gave no usable answer" in text
     assert "bad_http" in text
     assert f"The provider&#x27;s answer is not valid HTTP. {ADDRESS}" in text
-    assert no_fault_of_ours(caplog), caplog.text
+    assert logs_no_internal_error(caplog), caplog.text
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
 def test_malformed_model_list_is_a_fault(caplog, demo: None):
-    with banner(b"220 mail.example ESMTP\r\n\r\n") as url:
+    with serve_banner(b"220 mail.example ESMTP\r\n\r\n") as url:
         provider(url)
         result = provider_checker().models("up")
         run_sync(process_upstream().close())
     assert (result.fault, result.models) == ("bad_http", ())
     assert result.message == "The provider's answer is not valid HTTP."
-    assert no_fault_of_ours(caplog), caplog.text
+    assert logs_no_internal_error(caplog), caplog.text
 
 
-def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> bool:
+def logs_no_internal_error(caplog: pytest.LogCaptureFixture) -> bool:
     return not any(record.exc_info or record.levelno >= logging.ERROR for record in caplog.records)
 
 
@@ -131,7 +131,7 @@ def provider(endpoint: str) -> Provider:
 
 
 @contextmanager
-def banner(data: bytes) -> Iterator[str]:
+def serve_banner(data: bytes) -> Iterator[str]:
     """Accept one connection and send bytes that do not belong to HTTP."""
 
     def serve() -> None:

@@ -44,7 +44,7 @@ def clock() -> float:
     return round(asyncio.get_running_loop().time(), 6)
 
 
-def take(seconds: float) -> Coroutine[Any, Any, None]:
+def sleep_for(seconds: float) -> Coroutine[Any, Any, None]:
     """Return a coroutine that takes this many simulated seconds."""
     reached = asyncio.Event()
     asyncio.get_running_loop().call_later(seconds, reached.set)
@@ -89,7 +89,7 @@ def test_wait_ends_at_its_own_limit_after_any_previous_waits(waits, last, moment
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
         for takes, seconds in waits:
-            await wait(timer, take(takes), seconds)
+            await wait(timer, sleep_for(takes), seconds)
         return await wait_until_timeout(timer, last)
 
     assert run(exchange) == (moment, False)
@@ -106,7 +106,7 @@ def test_total_time_limit_ends_every_wait(total, seconds, expected):
 def test_wait_after_the_total_time_limit_ends_immediately():
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(2)
-        await take(5)
+        await sleep_for(5)
         return await wait_until_timeout(timer, 10)
 
     assert run(exchange) == (5, True)
@@ -131,8 +131,8 @@ def test_results_and_exceptions_pass_through_the_timer():
 def test_timer_of_a_finished_wait_has_no_effect():
     async def exchange() -> tuple[float, bool]:
         timer = PhaseTimer(1000)
-        await wait(timer, take(1), 2)
-        await take(10)
+        await wait(timer, sleep_for(1), 2)
+        await sleep_for(10)
         return await wait_until_timeout(timer, 3)
 
     assert run(exchange) == (14, False)
@@ -141,9 +141,9 @@ def test_timer_of_a_finished_wait_has_no_effect():
 def test_closed_timer_never_fires():
     async def exchange() -> float:
         timer = PhaseTimer(3)
-        await wait(timer, take(1), 2)
+        await wait(timer, sleep_for(1), 2)
         timer.close()
-        await take(100)
+        await sleep_for(100)
         return clock()
 
     assert run(exchange) == 101
