@@ -73,7 +73,7 @@ def failing_watch() -> AlertWatch:
     return watch
 
 
-def received(receiver: WebhookReceiver) -> list[tuple[str, str]]:
+def received_notices(receiver: WebhookReceiver) -> list[tuple[str, str]]:
     return [(message.body["event"], message.body["kind"]) for message in receiver.received]
 
 
@@ -85,7 +85,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
     first, second = failing_watch(), failing_watch()
     for watch in (first, second, first):
         watch.offline_round()
-    assert received(receiver) == [("begun", "database")]
+    assert received_notices(receiver) == [("begun", "database")]
     assert "read-only" in receiver.received[0].body["text"]
     assert [(alert.kind, alert.ended_at, bool(alert.sent_at)) for alert in list_alerts()] == [(DATABASE[0], None, True)]
     assert count_open().by_kind[AlertKind.DATABASE] == 1
@@ -96,7 +96,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
     later = timezone.now() + 5 * MINUTE
     ledger.end_alerts({}, {}, later)
     sending.send_due(parse_webhook(f"{receiver.base}/hook"), later + 5 * MINUTE)
-    assert received(receiver) == [("begun", "database"), ("over", "database")]
+    assert received_notices(receiver) == [("begun", "database"), ("over", "database")]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_outage_shorter_than_a_restart_raises_no_alert(receiver, database_outage
     watch = AlertWatch()
     watch.round()
     watch.offline_round()
-    assert received(receiver) == []
+    assert received_notices(receiver) == []
     database_outage.undo()
     watch.round()
     assert watch.querying_since is None
@@ -148,7 +148,7 @@ def test_alert_sent_from_the_database_is_not_sent_again_from_the_file(receiver, 
     assert watch.querying_since is not None
     watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
-    assert received(receiver) == [("begun", "database")]
+    assert received_notices(receiver) == [("begun", "database")]
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
@@ -168,7 +168,7 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
         watch.round()
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.OUTAGE_DELAY)
         watch.offline_round()
-        assert received(receiver) == [("begun", "database")] * begun
+        assert received_notices(receiver) == [("begun", "database")] * begun
 
 
 def test_open_alert_has_the_latest_count_in_database_and_file():
@@ -191,7 +191,7 @@ def test_unsent_alert_in_the_database_is_sent_from_the_file_during_an_outage(rec
     assert watch.querying_since is not None
     watch.querying_since -= troubles.OUTAGE_DELAY
     watch.offline_round()
-    assert received(receiver) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
+    assert received_notices(receiver) == [("begun", "redis"), ("begun", "database"), ("begun", "redis")]
     database_outage.undo()
     watch.round()
     assert [alert.kind for alert in list_alerts() if alert.sent_at is None] == []
@@ -223,7 +223,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
     watch = failing_watch()
     watch.offline_round()
     watch.offline_round()
-    assert received(receiver) == [("begun", "database")]
+    assert received_notices(receiver) == [("begun", "database")]
     with alert_file().edit() as stored:
         stored.clear()
 

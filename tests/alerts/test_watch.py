@@ -38,7 +38,7 @@ ANSWER = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "mess
 SUCCESS = (200, json.dumps(ANSWER).encode())
 
 
-def refusal(status: int, message: str = "no", code: str = "") -> tuple[int, bytes]:
+def error_reply(status: int, message: str = "no", code: str = "") -> tuple[int, bytes]:
     return status, json.dumps({"error": {"message": message, "code": code}}).encode()
 
 
@@ -66,24 +66,24 @@ def send_requests(*replies: tuple[int, bytes], provider: WebhookReceiver) -> Non
     journal().flush()
 
 
-def received(receiver: WebhookReceiver) -> list[tuple[str, str, str]]:
+def received_notices(receiver: WebhookReceiver) -> list[tuple[str, str, str]]:
     return [(message.body["event"], message.body["kind"], message.body["subject"]) for message in receiver.received]
 
 
 @pytest.mark.parametrize(
     ("reply", "kind", "subject"),
     [
-        (refusal(401, "invalid api key"), "key_refused", "night-owl"),
-        (refusal(402, "Insufficient Balance"), "balance_gone", "night-owl"),
-        (refusal(429, "You exceeded your current quota", "insufficient_quota"), "balance_gone", "night-owl"),
-        (refusal(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
+        (error_reply(401, "invalid api key"), "key_refused", "night-owl"),
+        (error_reply(402, "Insufficient Balance"), "balance_gone", "night-owl"),
+        (error_reply(429, "You exceeded your current quota", "insufficient_quota"), "balance_gone", "night-owl"),
+        (error_reply(404, "no such model", "model_not_found"), "retired_model", f"night-owl/{MODEL}"),
     ],
 )
 def test_failed_call_raises_one_alert_that_ends_with_the_next_success(receiver, provider, reply, kind, subject):
     send_requests(*[reply] * 5, provider=provider)
     for _ in range(3):
         watch().round()
-    assert received(receiver).count(("begun", kind, subject)) == 1
+    assert received_notices(receiver).count(("begun", kind, subject)) == 1
     renew(process_run_context)  # A new run context has no provider cooldowns.
     send_requests(SUCCESS, provider=provider)
     watch().round()
@@ -91,17 +91,17 @@ def test_failed_call_raises_one_alert_that_ends_with_the_next_success(receiver, 
 
 
 def test_unconfigured_model_named_by_a_caller_raises_no_alert(receiver, provider):
-    provider.replies[:] = [refusal(404, "no such model", "model_not_found")]
+    provider.replies[:] = [error_reply(404, "no such model", "model_not_found")]
     post(create_key("text-agent"), chat_body("hello", model="night-owl/owl-xl"))
     journal().flush()
     watch().round()
-    assert "retired_model" not in [kind for _, kind, _ in received(receiver)]
+    assert "retired_model" not in [kind for _, kind, _ in received_notices(receiver)]
 
 
 def test_routes_without_available_candidates_are_reported_in_one_alert(receiver, provider):
-    send_requests(refusal(402, "Insufficient Balance"), provider=provider)
+    send_requests(error_reply(402, "Insufficient Balance"), provider=provider)
     watch().round()
-    assert ("begun", "all_cooling", "night") in received(receiver)
+    assert ("begun", "all_cooling", "night") in received_notices(receiver)
     TaskRoute.objects.exclude(task_type="night").delete()
     Candidate.objects.create(
         route=TaskRoute.objects.create(task_type="late", position=1),
@@ -111,11 +111,11 @@ def test_routes_without_available_candidates_are_reported_in_one_alert(receiver,
     )
     snapshot.refresh()
     watch().round()
-    assert ("begun", "all_cooling", "*") in received(receiver)
-    assert ("begun", "all_cooling", "late") not in received(receiver)
+    assert ("begun", "all_cooling", "*") in received_notices(receiver)
+    assert ("begun", "all_cooling", "late") not in received_notices(receiver)
 
 
-def set_drawn(holder: str, meter: Meter, drawn: int) -> None:
+def set_used_amount(holder: str, meter: Meter, drawn: int) -> None:
     end = timezone.now() + timedelta(hours=1)
     window = {"holder": holder, "meter": meter, "window": "now"}
     LimitWindow.objects.update_or_create(**window, defaults={"drawn": drawn, "ends_at": end})
@@ -128,11 +128,11 @@ def test_budget_raises_an_alert_when_low_and_when_exhausted(receiver, demo):
     key = create_key("vision-agent", terms={"limits": {"tokensPerMonth": 1000}})
     snapshot.refresh()
     for agent_tokens, key_tokens in ((85, 150), (100, 900)):
-        set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
-        set_drawn(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
+        set_used_amount("agent:text-agent", Meter.TOKENS_PER_DAY, agent_tokens)
+        set_used_amount(f"key:{key[3:11]}", Meter.TOKENS_PER_MONTH, key_tokens)
         watch().round()
     agent, key_subject = "agent:text-agent tokensPerDay", f"key:{key[3:11]} tokensPerMonth"
-    assert received(receiver) == [
+    assert received_notices(receiver) == [
         ("begun", "budget", agent),
         ("begun", "budget", f"{agent} 100%"),
         ("begun", "budget", key_subject),
@@ -146,7 +146,7 @@ def test_exhausted_budget_has_only_one_open_alert(receiver, demo):
     snapshot.refresh()
     subject = "agent:text-agent tokensPerDay"
     for tokens in (90, 100):
-        set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, tokens)
+        set_used_amount("agent:text-agent", Meter.TOKENS_PER_DAY, tokens)
         watch().round()
     Alert.objects.filter(subject=subject).update(expires_at=timezone.now() - timedelta(minutes=5))
     watch().round()
@@ -157,7 +157,7 @@ def test_exhausted_budget_has_only_one_open_alert(receiver, demo):
     watch().round()
     assert [alert.subject for alert in Alert.objects.all()] == [f"{subject} 100%"]
     Alert.objects.update(expires_at=timezone.now() - timedelta(minutes=5))
-    set_drawn("agent:text-agent", Meter.TOKENS_PER_DAY, 90)
+    set_used_amount("agent:text-agent", Meter.TOKENS_PER_DAY, 90)
     watch().round()
     assert [alert.subject for alert in list_alerts() if alert.ended_at is None] == [subject]
 
@@ -165,7 +165,7 @@ def test_exhausted_budget_has_only_one_open_alert(receiver, demo):
 def test_nearly_full_disk_is_reported(receiver, demo, monkeypatch):
     monkeypatch.setattr(store_monitor, "LOW_BYTES", 1 << 62)
     watch().round()
-    assert received(receiver) == [("begun", "disk", "data directory")]
+    assert received_notices(receiver) == [("begun", "disk", "data directory")]
 
 
 def test_retired_model_used_by_a_route_is_reported(receiver, demo, monkeypatch):
@@ -179,7 +179,7 @@ def test_retired_model_used_by_a_route_is_reported(receiver, demo, monkeypatch):
     Candidate.objects.create(route=route, provider=row, model=model, position=1)
     snapshot.refresh()
     watch().round()
-    assert ("begun", "retired_model", f"claude/{model}") in received(receiver)
+    assert ("begun", "retired_model", f"claude/{model}") in received_notices(receiver)
 
 
 def test_rejected_import_alert_ends_with_a_valid_import(receiver, demo, tmp_path):
@@ -190,8 +190,8 @@ def test_rejected_import_alert_ends_with_a_valid_import(receiver, demo, tmp_path
     with pytest.raises(CommandError):
         call_command("import_config", str(file))
     watch().round()
-    assert sorted(kind for _, kind, _ in received(receiver)) == ["configuration_rejected"] * 2
-    assert ("begun", "configuration_rejected", "person ada") in received(receiver)
+    assert sorted(kind for _, kind, _ in received_notices(receiver)) == ["configuration_rejected"] * 2
+    assert ("begun", "configuration_rejected", "person ada") in received_notices(receiver)
     import_configuration(SYSTEM, [b'{"services": []}'])
     assert all(alert.ended_at for alert in list_alerts() if alert.kind is AlertKind.CONFIGURATION_REJECTED)
 
