@@ -167,13 +167,13 @@ def test_failed_statement_is_closed_immediately() -> None:
             cursor.fetchone()
 
 
-def browser_in(language: str, account: Any) -> Client:
+def open_browser_in(language: str, account: Any) -> Client:
     return open_browser(account, raise_request_exception=False, headers={"accept-language": language})
 
 
 @rows
 def test_page_that_must_write_to_a_locked_database_returns_503(key: str, admin_account: Any) -> None:
-    client, before = browser_in("en", admin_account), snapshot.build().configuration
+    client, before = open_browser_in("en", admin_account), snapshot.build().configuration
     with lock_timeout(0), locked():
         response = client.post(reverse("demo_remove"))
     assert (response.status_code, response.headers["Retry-After"]) == (503, "2")
@@ -187,7 +187,7 @@ def test_every_page_returns_503_if_the_database_is_unreadable(
     key: str, language: str, sentence: str, admin_account: Any
 ) -> None:
     """The page says since when the database is unavailable, and that known keys still work."""
-    client, headers = browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
+    client, headers = open_browser_in(language, admin_account), {"authorization": f"Bearer {key}"}
     assert client.get(reverse("dashboard")).status_code == 200
     assert isinstance(key_cache.principal_by_key(headers), Principal)
     with lock_timeout(0.2), unreadable_tables("routing_admin_installation", "capabilities_agentkey", "django_session"):

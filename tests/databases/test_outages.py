@@ -140,7 +140,7 @@ def read_only() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def without_rights() -> Iterator[None]:
+def without_privileges() -> Iterator[None]:
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT SELECT ON ALL TABLES IN SCHEMA public TO limited")
         try:
@@ -151,7 +151,7 @@ def without_rights() -> Iterator[None]:
 
 
 @contextmanager
-def renamed(statement: str, reverse_statement: str) -> Iterator[None]:
+def temporary_change(statement: str, reverse_statement: str) -> Iterator[None]:
     with other_connection("logs") as connection:
         connection.execute(statement)
         try:
@@ -163,11 +163,11 @@ def renamed(statement: str, reverse_statement: str) -> Iterator[None]:
 TABLE = "routing_admin_requestlog"
 OUTAGES = {
     "read-only": read_only,
-    "no right": without_rights,
-    "no column": lambda: renamed(
+    "no right": without_privileges,
+    "no column": lambda: temporary_change(
         f"ALTER TABLE {TABLE} RENAME COLUMN agent TO agent_2", f"ALTER TABLE {TABLE} RENAME COLUMN agent_2 TO agent"
     ),
-    "no table": lambda: renamed(f"ALTER TABLE {TABLE} RENAME TO away", f"ALTER TABLE away RENAME TO {TABLE}"),
+    "no table": lambda: temporary_change(f"ALTER TABLE {TABLE} RENAME TO away", f"ALTER TABLE away RENAME TO {TABLE}"),
 }
 
 
@@ -289,7 +289,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         text = {"text": "a few words", "filename": "notes.txt"}
         ids = [f"before-{number}" for number in range(3)]
         assert [chat(server, name).status for name in ids] == [200] * 3
-        switch(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
+        change_setting(tmp_path, f'ALTER DATABASE "{database}" SET default_transaction_read_only = on')
         # Terminated connections are replaced, and new connections are read-only.
         wait_until(lambda: is_read_only(ask(server, "POST", "/api/v1/artifacts", text)))
         assert is_read_only(ask(server, "POST", "/v1/chat/completions", chat_body(image(PNG_URL), model="one/lab")))
@@ -301,7 +301,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         assert "routing_admin_database_up 0.0" in numbers
         assert "routing_admin_log_entries_lost_total 0.0" in numbers
         assert ask(server, "GET", "/login/").status == 200
-        switch(tmp_path, f'ALTER DATABASE "{database}" RESET default_transaction_read_only', end=False)
+        change_setting(tmp_path, f'ALTER DATABASE "{database}" RESET default_transaction_read_only', end=False)
         wait_until(lambda: ask(server, "GET", f"/api/v1/requests/{meanwhile[-1]}").status != 503)
         assert [server.timeline(name)["outcome"] for name in (*ids, *meanwhile)] == ["ok"] * 23
         wait_until(lambda: ask(server, "POST", "/api/v1/artifacts", text).status != 503)
@@ -309,7 +309,7 @@ def test_server_with_a_read_only_database_answers_calls_and_loses_no_entry(tmp_p
         assert server.log.count("writing the request log works again") == 1
 
 
-def switch(directory: Path, statement: str, *, end: bool = True) -> None:
+def change_setting(directory: Path, statement: str, *, end: bool = True) -> None:
     """Change a database setting for new connections. If `end` is true, terminate the existing connections."""
     with other_connection(directory / MAIN) as connection:
         connection.execute("SET default_transaction_read_only = off")

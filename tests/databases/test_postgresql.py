@@ -45,13 +45,13 @@ def table_name(name: str) -> str:
 
 
 @pytest.fixture
-def days():
+def day_partitions():
     make_days(NOW)
     yield
     prune_requests(NOW + 30 * DAY)
 
 
-def test_request_is_stored_in_the_partition_of_its_day(days: None) -> None:
+def test_request_is_stored_in_the_partition_of_its_day(day_partitions: None) -> None:
     """A partition's day begins at midnight UTC."""
     assert make_days(NOW) == 0
     request("before midnight", NOW.replace(hour=0) - timedelta(microseconds=1))
@@ -62,7 +62,7 @@ def test_request_is_stored_in_the_partition_of_its_day(days: None) -> None:
     assert table_name("ahead") == "routing_admin_requestlog_20310510"
 
 
-def test_row_in_the_default_partition_moves_when_its_day_partition_is_created(days: None) -> None:
+def test_row_in_the_default_partition_moves_when_its_day_partition_is_created(day_partitions: None) -> None:
     late, early = request("late", NOW - 9 * DAY), request("early", NOW + (DAYS_AHEAD + 1) * DAY)
     assert {table_name("late"), table_name("early")} == {"routing_admin_requestlog_default"}
     assert list(RequestLog.objects.values_list("pk", flat=True)) == ["early", "late"]
@@ -72,7 +72,7 @@ def test_row_in_the_default_partition_moves_when_its_day_partition_is_created(da
     assert late.attempts.count() == 1
 
 
-def test_partitions_of_expired_days_are_dropped(days: None) -> None:
+def test_partitions_of_expired_days_are_dropped(day_partitions: None) -> None:
     """Expired partitions are dropped as a whole. Only rows in the default partition are deleted individually."""
     request("yesterday", NOW - DAY)
     request("today", NOW)
@@ -98,7 +98,7 @@ class Statements:
         return execute(sql, *arguments)
 
 
-def test_request_id_reused_on_another_day_overwrites_no_row(days: None) -> None:
+def test_request_id_reused_on_another_day_overwrites_no_row(day_partitions: None) -> None:
     """A request id is unique only within its partition."""
     for began in (NOW - DAY, NOW, NOW):
         write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
@@ -122,7 +122,7 @@ def test_change_notifies_the_listening_processes_on_commit() -> None:
 
 
 def test_statement_stops_waiting_for_a_lock_after_its_timeout(key: str) -> None:
-    with psycopg.connect(**plain_parameters()) as second_connection:
+    with psycopg.connect(**connection_parameters()) as second_connection:
         second_connection.execute("LOCK TABLE routing_admin_installation IN EXCLUSIVE MODE")
         with lock_timeout(0.05), pytest.raises(OperationalError, match="lock timeout"):
             Installation.objects.update(version=7)
@@ -134,7 +134,7 @@ def test_statement_stops_waiting_for_a_lock_after_its_timeout(key: str) -> None:
 
 def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
-    with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
+    with psycopg.connect(**connection_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
     with pytest.raises(OperationalError):
         Installation.objects.get()
@@ -144,7 +144,7 @@ def test_connection_closed_by_the_server_is_replaced(key: str) -> None:
 def test_connection_closed_by_the_server_is_discarded_at_the_end_of_a_request(key: str) -> None:
     """The connection is discarded without opening a new one."""
     backend_pid = connection.cursor().execute("SELECT pg_backend_pid()").fetchone()
-    with psycopg.connect(**plain_parameters(), autocommit=True) as second_connection:
+    with psycopg.connect(**connection_parameters(), autocommit=True) as second_connection:
         second_connection.execute("SELECT pg_terminate_backend(%s, 5000)", backend_pid)
     with pytest.raises(OperationalError):
         Installation.objects.get()
@@ -152,13 +152,13 @@ def test_connection_closed_by_the_server_is_discarded_at_the_end_of_a_request(ke
     assert connection.connection is None
 
 
-def plain_parameters() -> dict[str, object]:
+def connection_parameters() -> dict[str, object]:
     parameters = connection.get_connection_params()
     return {name: value for name, value in parameters.items() if name not in ("context", "cursor_factory")}
 
 
 @pytest.fixture
-def two_months() -> Iterator[None]:
+def two_months_of_partitions() -> Iterator[None]:
     """Create partitions long before and around `NOW`, and remove them afterwards."""
     for days_ago in (60, 40, 10, 0):
         make_days(NOW - days_ago * DAY)
@@ -166,7 +166,7 @@ def two_months() -> Iterator[None]:
     prune_requests(NOW + 30 * DAY)
 
 
-def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> None:
+def test_pages_of_a_search_cover_all_days_without_a_gap(two_months_of_partitions: None) -> None:
     for number in range(PAGE + 20):
         request(f"r{number:02}", NOW - number * DAY)
     for typed, newest in (("", 0), ("provider:p", 0), ("provider:p until:2031-05-04", 4)):
@@ -179,7 +179,7 @@ def test_pages_of_a_search_cover_all_days_without_a_gap(two_months: None) -> Non
 
 
 def test_search_with_enough_results_queries_the_newest_partitions_only(
-    two_months: None, django_assert_num_queries: Any
+    two_months_of_partitions: None, django_assert_num_queries: Any
 ) -> None:
     for number in range(PAGE + 1):
         request(f"r{number}", NOW - timedelta(minutes=number))

@@ -22,7 +22,7 @@ UNREACHABLE_ADDRESS = "127.0.0.1:1"
 on_postgresql = pytest.mark.skipif(connection.vendor != "postgresql", reason="asks a server: python -m tests.engines")
 
 
-def failing(directory: Path, url: str, *arguments: str) -> str:
+def error_line(directory: Path, url: str, *arguments: str) -> str:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ROUTING_ADMIN_", "DJANGO"))}
     environment = inherited | {"DATABASE_URL": url, "ROUTING_ADMIN_DATA_DIR": str(directory)}
     result = run_python(environment, "manage.py", *arguments)
@@ -36,7 +36,9 @@ def failing(directory: Path, url: str, *arguments: str) -> str:
     "arguments", [("serve",), ("bootstrap",), ("doctor",), ("migrate",), ("changepassword", "ann")]
 )
 def test_unreachable_database_server_is_reported_with_its_address(tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    assert f"Nothing answers at {UNREACHABLE_ADDRESS}. Start PostgreSQL" in failing(tmp_path, UNREACHABLE, *arguments)
+    assert f"Nothing answers at {UNREACHABLE_ADDRESS}. Start PostgreSQL" in error_line(
+        tmp_path, UNREACHABLE, *arguments
+    )
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_unreachable_database_server_is_reported_with_its_address(tmp_path: Path
     ],
 )
 def test_invalid_database_url_is_rejected(tmp_path: Path, url: str, sentence: str) -> None:
-    assert sentence in failing(tmp_path, url, "doctor")
+    assert sentence in error_line(tmp_path, url, "doctor")
 
 
 def test_database_url_is_parsed_into_connection_settings() -> None:
@@ -105,16 +107,16 @@ def test_wrong_password_and_unknown_database_have_different_messages(tmp_path: P
     url = os.environ["DATABASE_URL"]
     user, _, rest = url.partition("@")
     wrong = f"{user.rpartition(':')[0]}:{SECRET}@{rest}"
-    assert "refuses the user tests: wrong name or password" in failing(tmp_path, wrong, "doctor")
+    assert "refuses the user tests: wrong name or password" in error_line(tmp_path, wrong, "doctor")
     unknown = f"{url.rpartition('/')[0]}/nowhere"
-    assert "There is no database nowhere at" in failing(tmp_path, unknown, "serve")
+    assert "There is no database nowhere at" in error_line(tmp_path, unknown, "serve")
 
 
 @on_postgresql
 def test_commands_without_database_tables_suggest_bootstrap(tmp_path: Path) -> None:
     empty = os.environ["DATABASE_URL"]
-    assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "serve")
-    assert "Run: routing-admin bootstrap" in failing(tmp_path, empty, "issue_agent_key", "text-agent")
+    assert "Run: routing-admin bootstrap" in error_line(tmp_path, empty, "serve")
+    assert "Run: routing-admin bootstrap" in error_line(tmp_path, empty, "issue_agent_key", "text-agent")
 
 
 @pytest.mark.parametrize(
