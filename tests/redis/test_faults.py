@@ -14,7 +14,7 @@ from tests.engines.redis import RedisServer, redis_running
 from tests.processes import free_port, wait_until
 
 
-def outage(url: str) -> str:
+def outage_message(url: str) -> str:
     """Return the message about the outage of this Redis server, or an empty string if the server works."""
     current = RedisLink(url, "test").look()
     return str(current.sentence) if current is not None else ""
@@ -22,18 +22,18 @@ def outage(url: str) -> str:
 
 def test_unreachable_redis_address_is_reported():
     port = free_port()
-    assert outage(f"redis://:secret@127.0.0.1:{port}") == (
+    assert outage_message(f"redis://:secret@127.0.0.1:{port}") == (
         f"Redis at 127.0.0.1:{port} cannot be reached: Connection refused."
     )
 
 
 def test_unresolvable_redis_host_is_reported():
-    sentence = outage("redis://redis.invalid:6379")
+    sentence = outage_message("redis://redis.invalid:6379")
     assert sentence.startswith("Redis at redis.invalid:6379 cannot be reached: ")
 
 
 def test_missing_redis_socket_is_reported(tmp_path):
-    assert outage(f"unix://{tmp_path}/redis.sock") == (
+    assert outage_message(f"unix://{tmp_path}/redis.sock") == (
         f"Redis at {tmp_path}/redis.sock cannot be reached: No such file or directory."
     )
 
@@ -77,7 +77,7 @@ def test_missing_redis_socket_is_reported(tmp_path):
 )
 def test_rejection_by_redis_is_explained(tmp_path, options, login, sentence):
     with redis_running(tmp_path, *options) as server:
-        assert outage(f"redis://{login}127.0.0.1:{server.port}") == sentence
+        assert outage_message(f"redis://{login}127.0.0.1:{server.port}") == sentence
 
 
 def test_calls_to_an_unresponsive_redis_fail_immediately_until_a_heartbeat_succeeds(own_redis: RedisServer):

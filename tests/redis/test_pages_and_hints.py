@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 
 @pytest.fixture
-def outage() -> Iterator[int]:
+def redis_outage() -> Iterator[int]:
     """Set a Redis URL whose port has no listener. Yield the port."""
     port = free_port()
     link().set_url(f"redis://:hidden-word@127.0.0.1:{port}")
@@ -31,13 +31,14 @@ def outage() -> Iterator[int]:
     link().set_url("")
 
 
-def test_dashboard_shows_since_when_and_why_redis_is_unavailable(demo, admin, outage):
+def test_dashboard_shows_since_when_and_why_redis_is_unavailable(demo, admin, redis_outage):
     page = admin.get("/").content.decode()
     assert (
-        f"this process runs without Redis: Redis at 127.0.0.1:{outage} cannot be reached: Connection refused." in page
+        f"this process runs without Redis: Redis at 127.0.0.1:{redis_outage} cannot be reached: Connection refused."
+        in page
     )
     chinese = admin.get("/", HTTP_ACCEPT_LANGUAGE="zh-hans").content.decode()
-    assert f"本进程未使用 Redis：无法连接位于 127.0.0.1:{outage} 的 Redis" in chinese
+    assert f"本进程未使用 Redis：无法连接位于 127.0.0.1:{redis_outage} 的 Redis" in chinese
     assert "hidden-word" not in page + chinese
 
 
@@ -45,7 +46,7 @@ def test_dashboard_does_not_mention_redis_if_none_is_configured(demo, admin):
     assert "Redis" not in admin.get("/").content.decode()
 
 
-def test_server_is_ready_without_redis(demo, client, outage):
+def test_server_is_ready_without_redis(demo, client, redis_outage):
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()["checks"]["redis"]) == (200, "away")
 

@@ -34,7 +34,7 @@ class Process:
 
 
 @pytest.fixture
-def process(own_redis: RedisServer) -> Callable[[], Process]:
+def start_process(own_redis: RedisServer) -> Callable[[], Process]:
     """Return a factory of simulated processes, each with its own connection to Redis."""
 
     def make() -> Process:
@@ -47,26 +47,26 @@ def process(own_redis: RedisServer) -> Callable[[], Process]:
     return make
 
 
-def test_messages_are_delivered_in_order_even_to_late_subscribers(process):
-    first, second = process(), process()
+def test_messages_are_delivered_in_order_even_to_late_subscribers(start_process):
+    first, second = start_process(), start_process()
     first.tell("a")
     first.news.send()
     second.tell("b")
     second.news.send()
-    for subscriber in (first, second, process()):
+    for subscriber in (first, second, start_process()):
         subscriber.listen_until("a", "b")
 
 
-def test_only_the_last_message_about_a_subject_is_sent(process):
-    sender, receiver = process(), process()
+def test_only_the_last_message_about_a_subject_is_sent(start_process):
+    sender, receiver = start_process(), start_process()
     for text in ("a", "b", "c"):
         sender.tell(text, subject="same")
     sender.news.send()
     receiver.listen_until("c")
 
 
-def test_message_published_during_an_outage_is_sent_after_recovery(process, own_redis):
-    sender, receiver = process(), process()
+def test_message_published_during_an_outage_is_sent_after_recovery(start_process, own_redis):
+    sender, receiver = start_process(), start_process()
     sender.tell("a")
     sender.news.send()
     receiver.listen_until("a")
@@ -81,9 +81,9 @@ def test_message_published_during_an_outage_is_sent_after_recovery(process, own_
     receiver.listen_until("a", "b")
 
 
-def test_process_without_a_background_thread_sends_messages_immediately(process):
+def test_process_without_a_background_thread_sends_messages_immediately(start_process):
     """Management commands, for example, have no background thread and therefore send messages immediately."""
-    sender, receiver = process(), process()
+    sender, receiver = start_process(), start_process()
     sender.news.wake = None
     sender.tell("a")
     receiver.listen_until("a")

@@ -55,13 +55,13 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
                 second.process.wait(timeout=40)
 
 
-def ready(server: Server) -> str:
+def redis_state(server: Server) -> str:
     """Return the state of Redis according to the readiness check."""
     answer = server.get("/readyz")
     return str(answer["checks"]["redis"])
 
 
-def used(server: Server) -> int:
+def used_tokens(server: Server) -> int:
     amounts = server.get("/api/v1/agents/me")["limits"]["amounts"]
     return sum(amount["used"] for amount in amounts if amount["meter"] == "tokensPerDay")
 
@@ -118,38 +118,38 @@ class Load:
             thread.join()
 
 
-def limit(pair: Pair, tokens: int) -> None:
+def set_token_limit(pair: Pair, tokens: int) -> None:
     """Set the agent's token limit, and wait until both servers apply it."""
     pair.manage("shell", "-c", LIMIT % tokens)
     for server in (pair.one, pair.two):
-        wait_until(lambda server=server: read_limit(server) == tokens)
+        wait_until(lambda server=server: read_token_limit(server) == tokens)
 
 
-def read_limit(server: Server) -> int:
+def read_token_limit(server: Server) -> int:
     return sum(amount["limit"] for amount in server.get("/api/v1/agents/me")["limits"]["amounts"])
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
 def test_calls_succeed_and_usage_is_exact_while_redis_fails_and_recovers(pair: Pair, fault: str) -> None:
-    limit(pair, MANY)
-    before = used(pair.one)
+    set_token_limit(pair, MANY)
+    before = used_tokens(pair.one)
     with Load(pair, "two/lab") as load:
         load.wait_for(30)
         (pair.redis.kill if fault == "killed" else pair.redis.freeze)()
-        wait_until(lambda: [ready(server) for server in (pair.one, pair.two)] == ["away", "away"])
+        wait_until(lambda: [redis_state(server) for server in (pair.one, pair.two)] == ["away", "away"])
         load.wait_for(30)
         (pair.redis.start if fault == "killed" else pair.redis.thaw)()
-        wait_until(lambda: [ready(server) for server in (pair.one, pair.two)] == ["ok", "ok"])
+        wait_until(lambda: [redis_state(server) for server in (pair.one, pair.two)] == ["ok", "ok"])
         load.wait_for(30)
     assert Counter(reply.status for reply in load.replies) == {200: len(load.replies)}
     tokens = sum(reply.json["usage"]["total_tokens"] for reply in load.replies)
-    wait_until(lambda: used(pair.one) == used(pair.two) == before + tokens)
+    wait_until(lambda: used_tokens(pair.one) == used_tokens(pair.two) == before + tokens)
 
 
 def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> None:
     """A call gets a 429 if the budget is used up, and may get a 503 if the database is locked."""
-    budget = used(pair.one) + 3000
-    limit(pair, budget)
+    budget = used_tokens(pair.one) + 3000
+    set_token_limit(pair, budget)
     with Load(pair, "three/lab") as load:
         while not any(reply.status == 429 for reply in load.replies):
             load.wait_for(10)
@@ -159,8 +159,8 @@ def test_budget_is_never_exceeded_while_redis_fails_and_recovers(pair: Pair) -> 
     codes = {(reply.status, reply.json["error"]["code"]) for reply in load.replies if reply.status != 200}
     assert {(429, "budget_exceeded")} <= codes <= {(429, "budget_exceeded"), (503, "unavailable")}
     tokens = sum(reply.json["usage"]["total_tokens"] for reply in load.replies if reply.status == 200)
-    wait_until(lambda: used(pair.one) == used(pair.two))
-    assert used(pair.one) <= budget
+    wait_until(lambda: used_tokens(pair.one) == used_tokens(pair.two))
+    assert used_tokens(pair.one) <= budget
     assert tokens <= 3000
 
 
