@@ -12,7 +12,7 @@ from tests.processes import wait_until
 from tests.runbook.installation import Installation
 
 
-def cooling(served: Installation, provider: str) -> float:
+def cooldown_seconds(served: Installation, provider: str) -> float:
     return served.number("routing_admin_cooling_seconds", provider=provider)
 
 
@@ -33,7 +33,7 @@ def test_refilled_account_is_used_immediately(served: Installation, provider: st
     assert (answer.status, answer.json["error"]["code"]) == (502, "all_providers_failed")
     # The second call was not sent to the provider.
     assert len(served.lab.requests) == 1
-    assert cooling(served, provider) > 500
+    assert cooldown_seconds(served, provider) > 500
     assert f'provider="{provider}"' in served.play("all-cooling", "over")
     assert wait_until(lambda: served.number("routing_admin_requests_total", outcome="all_providers_failed"))
     if by_page:
@@ -46,17 +46,17 @@ def test_refilled_account_is_used_immediately(served: Installation, provider: st
         output = served.play("all-cooling", "again", PROVIDER=provider)
         assert f"Tried again with the next call: {provider}." in output
     wait_until(lambda: served.call(model).status == 200, 1)
-    assert cooling(served, provider) == 0
+    assert cooldown_seconds(served, provider) == 0
     assert "provider.try_again" in served.audited()
 
 
 def test_successful_test_of_a_provider_ends_its_cooldown(served: Installation) -> None:
     served.lab.play({"by-gemini": [402, "ok"]})
     assert served.call("by-gemini/lab").status == 502
-    assert cooling(served, "by-gemini") > 500
+    assert cooldown_seconds(served, "by-gemini") > 500
     person = served.person()
     assert person.post("/providers/by-gemini/test/").status == 200
-    assert cooling(served, "by-gemini") == 0
+    assert cooldown_seconds(served, "by-gemini") == 0
     assert served.call("by-gemini/lab").status == 200
 
 

@@ -12,7 +12,7 @@ from tests.runbook.installation import Installation
 MEBIBYTE = 1024 * 1024
 
 
-def fill(folder: Path) -> None:
+def fill_disk(folder: Path) -> None:
     with (folder / "ballast").open("wb", buffering=0) as file:
         # Fill the disk with large blocks, and the remaining space with smaller ones.
         for size in (MEBIBYTE, 4096, 1):
@@ -23,7 +23,7 @@ def fill(folder: Path) -> None:
                 continue
 
 
-def waiting(installation: Installation) -> float:
+def waiting_log_entries(installation: Installation) -> float:
     return installation.number("routing_admin_log_entries_waiting")
 
 
@@ -34,18 +34,18 @@ def test_freeing_space_on_a_full_disk_restores_service_without_losing_log_entrie
     thumbnail = disk / "thumbnails" / "00" / f"{'0' * 64}.png"
     thumbnail.parent.mkdir(parents=True, exist_ok=True)
     thumbnail.write_bytes(b"\0" * 2 * MEBIBYTE)
-    fill(disk)
+    fill_disk(disk)
     assert installation.number("routing_admin_disk_free_bytes") < 64 * 1024
     names = [f"full-{number}" for number in range(5)]
     assert [installation.call(name=name).status for name in names] == [200] * len(names)
-    wait_until(lambda: waiting(installation))
+    wait_until(lambda: waiting_log_entries(installation))
     refused = installation.upload(os.urandom(MEBIBYTE))
     assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
     assert "artifacts" in installation.play("disk-full", "room")
     installation.play("disk-full", "thumbnails")
     assert wait_until(lambda: ask(installation.server, "DELETE", f"/v1/files/{old}").status == 200)
     assert "1 artifact (4.0 MB)" in installation.play("disk-full", "prune")
-    wait_until(lambda: waiting(installation) == 0)
+    wait_until(lambda: waiting_log_entries(installation) == 0)
     installation.play("disk-full", "over")
     assert installation.number("routing_admin_log_entries_lost_total") == 0
     assert [installation.server.timeline(name)["outcome"] for name in names] == ["ok"] * len(names)

@@ -13,19 +13,19 @@ KEY = re.compile(r"\bra_[0-9a-z]{8}_[\w-]+")
 TOKEN = re.compile(r"\brat_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}")
 
 
-def refused(served: Installation, door: str) -> float:
+def rejected_key_count(served: Installation, door: str) -> float:
     return served.number("routing_admin_keys_refused_total", door=door)
 
 
 def test_leaked_agent_key_is_revoked_and_its_replacement_works(served: Installation) -> None:
-    leaked, before = served.manage("issue_agent_key", "text-agent"), refused(served, "v1")
+    leaked, before = served.manage("issue_agent_key", "text-agent"), rejected_key_count(served, "v1")
     assert served.call(key=leaked).status == 200
     output = served.play("key-leaked", "agent", ra_xxxxxxxx=leaked[:11])
     assert f"The key {leaked[:11]} of text-agent is revoked." in output
     (successor,) = KEY.findall(output)
     wait_until(lambda: served.call(key=leaked).status == 401, 1)
     assert served.call(key=successor).status == 200
-    assert refused(served, "v1") > before
+    assert rejected_key_count(served, "v1") > before
     assert 'door="v1"' in served.play("key-leaked", "over")
     assert '"key.revoke"' in served.audited()
     person = served.person()
@@ -44,10 +44,10 @@ def test_leaked_api_token_is_revoked_and_its_uses_are_listed(served: Installatio
         ).status
 
     assert status() == 200
-    before = refused(served, "admin")
+    before = rejected_key_count(served, "admin")
     assert "The token deploy of admin" in served.play("key-leaked", "token", rat_xxxxxxxx=token[:12])
     wait_until(lambda: status() == 401, 1)
-    assert refused(served, "admin") > before
+    assert rejected_key_count(served, "admin") > before
     output = served.play("key-leaked", "audit", NAME="deploy", **{"2026-11-01": "2020-01-01"})
     assert '"token.use"' in output
 

@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 
-def files(installation: Installation) -> list[str]:
+def list_file_ids(installation: Installation) -> list[str]:
     return [file["id"] for file in installation.server.get("/v1/files")["data"]]
 
 
@@ -37,11 +37,11 @@ def test_installation_is_moved_to_postgresql_and_s3_and_back(installation: Insta
         installation.start()
         assert 'database="postgresql"' in installation.play("move", "over")
         assert installation.number("routing_admin_info", database="postgresql", artifacts="s3") == 1
-        assert (installation.call().status, files(installation)) == (200, stored)
+        assert (installation.call().status, list_file_ids(installation)) == (200, stored)
         installation.stop()
         installation.play("move", "back")
         del installation.environment["ROUTING_ADMIN_ARTIFACTS_URL"]
         installation.environment["DATABASE_URL"] = f"sqlite:///{installation.directory}/back.sqlite3"
     installation.start()
     assert installation.number("routing_admin_info", database="sqlite", artifacts="files") == 1
-    assert (installation.call().status, files(installation)) == (200, stored)
+    assert (installation.call().status, list_file_ids(installation)) == (200, stored)

@@ -24,7 +24,7 @@ PATIENCE = 120
 
 
 @pytest.fixture
-def chat(installation: Installation) -> Iterator[WebhookReceiver]:
+def chat_receiver(installation: Installation) -> Iterator[WebhookReceiver]:
     """Yield a simulated chat service, to which the installation sends alerts."""
     with running_receiver() as receiver:
         installation.environment |= {
@@ -34,22 +34,22 @@ def chat(installation: Installation) -> Iterator[WebhookReceiver]:
         yield receiver
 
 
-def begun(chat: WebhookReceiver, kind: str) -> Callable[[], bool]:
-    return lambda: ("begun", kind) in [(notice.body["event"], notice.body["kind"]) for notice in chat.received]
+def is_alert_received(chat_receiver: WebhookReceiver, kind: str) -> Callable[[], bool]:
+    return lambda: ("begun", kind) in [(notice.body["event"], notice.body["kind"]) for notice in chat_receiver.received]
 
 
 def degraded(installation: Installation) -> list[str]:
     return list(send(installation.server, "GET", "/readyz").json["degraded"])
 
 
-def is_whole(installation: Installation) -> bool:
+def is_fully_ready(installation: Installation) -> bool:
     """Return whether all dependencies work. They recover one after the other."""
     return send(installation.server, "GET", "/readyz?full").status == 200
 
 
 @pytest.mark.skipif(find_programs() is None, reason="PostgreSQL is not installed")
 def test_restarted_database_receives_every_entry_logged_during_the_outage(
-    installation: Installation, chat: WebhookReceiver
+    installation: Installation, chat_receiver: WebhookReceiver
 ) -> None:
     """Of the two hosts in the database URL, the first is always down. The alert is sent while the second is stopped."""
     with running_cluster() as cluster:
@@ -59,23 +59,23 @@ def test_restarted_database_receives_every_entry_logged_during_the_outage(
         installation.start()
         assert installation.call(name="before").status == 200
         cluster.stop()
-        wait_until(begun(chat, "database"), PATIENCE)
+        wait_until(is_alert_received(chat_receiver, "database"), PATIENCE)
         assert "databases" in degraded(installation)
         assert installation.call(name="meanwhile").status == 200
         assert "Start PostgreSQL" in installation.play("database-away", "see")
         cluster.start()
         wait_until(lambda: installation.number("routing_admin_database_up") == 1, PATIENCE)
         wait_until(lambda: installation.number("routing_admin_log_entries_waiting") == 0, PATIENCE)
-        wait_until(lambda: is_whole(installation), PATIENCE)
+        wait_until(lambda: is_fully_ready(installation), PATIENCE)
         installation.play("database-away", "over")
         assert installation.server.timeline("meanwhile")["outcome"] == "ok"
         installation.stop()
     # There was only one alert for the whole outage.
-    assert [notice.body["kind"] for notice in chat.received].count("database") == 1
+    assert [notice.body["kind"] for notice in chat_receiver.received].count("database") == 1
 
 
 def test_artifact_store_recovers_from_an_outage(
-    installation: Installation, chat: WebhookReceiver, tmp_path: Path
+    installation: Installation, chat_receiver: WebhookReceiver, tmp_path: Path
 ) -> None:
     with proxy_to(urlsplit(s3_server().url).port or 0) as gate:
         url = f"s3://artifacts/{tmp_path.name}?endpoint_url=http://127.0.0.1:{gate.port}"
@@ -86,20 +86,20 @@ def test_artifact_store_recovers_from_an_outage(
         installation.start()
         assert installation.upload(b"before").status == 200
         gate.hold()
-        wait_until(begun(chat, "artifact_store"), PATIENCE)
+        wait_until(is_alert_received(chat_receiver, "artifact_store"), PATIENCE)
         assert installation.call().status == 200
         installation.play("store-away", "see")
         gate.open()
         wait_until(lambda: installation.upload(b"after").status == 200, PATIENCE)
         wait_until(lambda: installation.number("routing_admin_artifact_store_up") == 1, PATIENCE)
-        wait_until(lambda: is_whole(installation), PATIENCE)
+        wait_until(lambda: is_fully_ready(installation), PATIENCE)
         installation.play("store-away", "over")
         installation.stop()
 
 
 @pytest.mark.skipif(find_program(*PROGRAMS) is None, reason=MISSING)
 def test_installation_uses_redis_again_after_a_restart(
-    installation: Installation, chat: WebhookReceiver, tmp_path: Path
+    installation: Installation, chat_receiver: WebhookReceiver, tmp_path: Path
 ) -> None:
     redis = RedisServer(tmp_path)
     redis.start()
@@ -108,7 +108,7 @@ def test_installation_uses_redis_again_after_a_restart(
         installation.start()
         wait_until(lambda: installation.number("routing_admin_redis_up") == 1, PATIENCE)
         redis.kill()
-        wait_until(begun(chat, "redis"), PATIENCE)
+        wait_until(is_alert_received(chat_receiver, "redis"), PATIENCE)
         assert "redis" in json.dumps(send(installation.server, "GET", "/readyz").json)
         assert installation.call().status == 200
         installation.play("redis-away", "see")

@@ -14,7 +14,7 @@ NEW = "sk-rotated-0123456789"
 TOKEN = re.compile(r"\brat_[0-9a-z]{8}_[\w-]{43}_[0-9a-f]{8}")
 
 
-def behind(installation: Installation) -> float:
+def outdated_key_count(installation: Installation) -> float:
     return installation.number("routing_admin_keys_behind")
 
 
@@ -38,7 +38,7 @@ def test_installation_secrets_can_be_rotated_during_calls(installation: Installa
     second_key = installation.manage("issue_agent_key", "vision-agent")
     (unused,) = set(KEY.findall(installation.audited())) - {installation.key[:11], second_key[:11]}
     assert installation.call().status == 200
-    assert behind(installation) == 0
+    assert outdated_key_count(installation) == 0
     before = (installation.directory / "secret_key").read_text()
     assert "re-encrypted" in installation.play("rotate", "secrets")
     assert (
@@ -46,12 +46,12 @@ def test_installation_secrets_can_be_rotated_during_calls(installation: Installa
         == (installation.directory / "secret_key").read_text()
         != before
     )
-    assert wait_until(lambda: behind(installation) > 0)
+    assert wait_until(lambda: outdated_key_count(installation) > 0)
     installation.manage("revoke_key", unused)
     wait_until(
         lambda: (
             {installation.call(key=key).status for key in (installation.key, second_key)} == {200}
-            and behind(installation) == 0
+            and outdated_key_count(installation) == 0
         )
     )
     assert "Old secrets removed" in installation.play("rotate", "drop")
