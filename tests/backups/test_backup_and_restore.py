@@ -45,17 +45,17 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SavedInstallatio
 
 
 @pytest.fixture(scope="module")
-def restored(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def restored_directory(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a data directory into which the backup was restored. Tests copy it."""
     directory = tmp_path_factory.mktemp("restored") / "new"
-    result = run(saved.environment(directory, "secret_key", "keys"), "restore", str(saved.backup))
+    result = run_command(saved.environment(directory, "secret_key", "keys"), "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")
     return directory
 
 
-def copy_restored(saved: SavedInstallation, restored: Path, directory: Path) -> dict[str, str]:
+def copy_restored(saved: SavedInstallation, restored_directory: Path, directory: Path) -> dict[str, str]:
     """Copy the restored data directory, and return the environment for it."""
-    shutil.copytree(restored, directory)
+    shutil.copytree(restored_directory, directory)
     return saved.installation.environment | {"ROUTING_ADMIN_DATA_DIR": str(directory)}
 
 
@@ -72,13 +72,13 @@ def bytes_below(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and len(path.name) == 64}
 
 
-def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_python(environment, "manage.py", *arguments)
 
 
 def test_backup_under_load_is_restored_byte_for_byte(saved: SavedInstallation, tmp_path: Path) -> None:
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
-    result = run(environment, "restore", str(saved.backup))
+    result = run_command(environment, "restore", str(saved.backup))
     assert (result.returncode, result.stderr) == (0, "")
     for name in ("routing_admin.sqlite3", "logs.sqlite3"):
         assert dump_tables(tmp_path / "new" / name) == dump_tables(saved.backup / name)
@@ -112,7 +112,7 @@ def test_backup_passes_sha256sum_and_contains_no_secret(saved: SavedInstallation
 def test_restore_without_the_saved_secrets_warns_that_agents_need_new_keys(
     saved: SavedInstallation, tmp_path: Path
 ) -> None:
-    result = run(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
+    result = run_command(saved.environment(tmp_path / "new"), "restore", str(saved.backup))
     assert result.returncode == 0
     assert "every agent needs a new key" in result.stderr
 
@@ -145,7 +145,7 @@ def test_damaged_or_newer_backup_is_rejected_before_anything_is_written(
             file.seek(1000)
             file.write(b"\xff\x00\xff")
     environment = saved.environment(tmp_path / "new")
-    result = run(environment, "restore", str(broken))
+    result = run_command(environment, "restore", str(broken))
     assert result.returncode == 1
     assert sentence in result.stderr
     assert result.stderr.count("\n") == 1
@@ -156,7 +156,7 @@ def test_restore_with_replace_keeps_the_old_installation(saved: SavedInstallatio
     environment = saved.environment(tmp_path / "new", "secret_key", "keys")
     manage(environment, "bootstrap", "--no-demo")
     before = dump_tables(tmp_path / "new" / "routing_admin.sqlite3")
-    refused = run(environment, "restore", str(saved.backup))
+    refused = run_command(environment, "restore", str(saved.backup))
     assert refused.returncode == 1
     assert "--replace" in refused.stderr
     manage(environment, "restore", str(saved.backup), "--replace")
@@ -170,7 +170,7 @@ def test_restore_is_rejected_while_a_server_uses_the_database(saved: SavedInstal
     manage(environment, "restore", str(saved.backup))
     server = listening(environment, saved.installation.key, saved.installation.lab, tmp_path / "new")
     try:
-        refused = run(environment, "restore", str(saved.backup), "--replace")
+        refused = run_command(environment, "restore", str(saved.backup), "--replace")
     finally:
         server.process.terminate()
         server.process.wait(timeout=60)
@@ -184,10 +184,10 @@ def test_backup_with_secrets_restores_everything_on_another_machine(saved: Saved
     manage(environment, "restore", str(saved.backup))
     out = tmp_path / "with-secrets"
     assert "Secrets are included" in manage(environment, "backup", str(out), "--with-secrets")
-    assert run(environment, "backup", str(out)).stderr.count("already exists") == 1
+    assert run_command(environment, "backup", str(out)).stderr.count("already exists") == 1
     assert (out / "secrets.json").stat().st_mode & 0o077 == 0
     other = saved.environment(tmp_path / "second")
-    result = run(other, "restore", str(out))
+    result = run_command(other, "restore", str(out))
     assert (result.returncode, result.stderr) == (0, "")
     for name in ("secret_key", "keys"):
         assert (tmp_path / "second" / name).read_text() == (saved.installation.directory / name).read_text().strip()

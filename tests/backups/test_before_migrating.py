@@ -20,7 +20,7 @@ OLD = ROOT / "tests" / "upgrade" / "installations" / "before-the-rooms.tar.gz"
 
 
 @pytest.fixture
-def old(tmp_path: Path) -> Path:
+def old_installation(tmp_path: Path) -> Path:
     return unpack(tmp_path / "old")
 
 
@@ -32,7 +32,7 @@ def unpack(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def newer_installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an installation whose databases a newer version of the program has migrated."""
     folder = unpack(tmp_path_factory.mktemp("newer") / "old")
     run(folder, "bootstrap")
@@ -49,33 +49,33 @@ def run(folder: Path, *arguments: str, code: int = 0) -> str:
     return result.stderr if code else result.stdout
 
 
-def applied(path: Path) -> list[tuple[str, str]]:
+def applied_migrations(path: Path) -> list[tuple[str, str]]:
     with closing(sqlite3.connect(path)) as rows:
         return rows.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall()
 
 
-def test_databases_are_backed_up_before_migrations_and_can_be_restored(old: Path) -> None:
-    before = applied(old / "routing_admin.sqlite3")
-    assert "before the migrations" in run(old, "bootstrap")
-    (copy,) = (old / "backups").iterdir()
-    assert applied(copy / "routing_admin.sqlite3") == before
-    assert "before the migrations" not in run(old, "bootstrap")
-    assert len(list((old / "backups").iterdir())) == 1
-    run(old, "restore", str(copy), "--replace")
-    assert "ok   history" in run(old, "doctor")
+def test_databases_are_backed_up_before_migrations_and_can_be_restored(old_installation: Path) -> None:
+    before = applied_migrations(old_installation / "routing_admin.sqlite3")
+    assert "before the migrations" in run(old_installation, "bootstrap")
+    (copy,) = (old_installation / "backups").iterdir()
+    assert applied_migrations(copy / "routing_admin.sqlite3") == before
+    assert "before the migrations" not in run(old_installation, "bootstrap")
+    assert len(list((old_installation / "backups").iterdir())) == 1
+    run(old_installation, "restore", str(copy), "--replace")
+    assert "ok   history" in run(old_installation, "doctor")
 
 
-def test_only_the_last_three_backups_before_migrations_are_kept(old: Path) -> None:
+def test_only_the_last_three_backups_before_migrations_are_kept(old_installation: Path) -> None:
     """Older and unfinished copies are deleted, because they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
-        (old / "backups" / name).mkdir(parents=True)
-    run(old, "bootstrap")
-    names = sorted(path.name for path in (old / "backups").iterdir())
+        (old_installation / "backups" / name).mkdir(parents=True)
+    run(old_installation, "bootstrap")
+    names = sorted(path.name for path in (old_installation / "backups").iterdir())
     assert names[:2] == ["20200102T000000-b", "20200103T000000-c"]
     assert len(names) == 3
-    (old / "backups" / ".20200105T000000-e.part").mkdir()
-    run(old, "bootstrap")
-    assert sorted(path.name for path in (old / "backups").iterdir()) == names
+    (old_installation / "backups" / ".20200105T000000-e.part").mkdir()
+    run(old_installation, "bootstrap")
+    assert sorted(path.name for path in (old_installation / "backups").iterdir()) == names
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
@@ -87,10 +87,10 @@ def test_migration_is_rejected_without_disk_space_for_its_backup(monkeypatch: py
 
 
 @pytest.mark.parametrize("arguments", [("serve",), ("bootstrap",), ("prune",), ("export_config", "llm-routing")])
-def test_newer_database_is_rejected_with_a_one_line_error(old: Path, arguments: tuple[str, ...]) -> None:
-    run(old, "bootstrap")
-    with closing(sqlite3.connect(old / "routing_admin.sqlite3")) as rows, rows:
+def test_newer_database_is_rejected_with_a_one_line_error(old_installation: Path, arguments: tuple[str, ...]) -> None:
+    run(old_installation, "bootstrap")
+    with closing(sqlite3.connect(old_installation / "routing_admin.sqlite3")) as rows, rows:
         rows.execute("INSERT INTO django_migrations (app, name, applied) VALUES ('capabilities', '0999_later', '2030')")
-    output = run(old, *arguments, code=1)
+    output = run(old_installation, *arguments, code=1)
     assert output.count("\n") == 1
     assert "does not know the migration capabilities 0999_later. Install that version again" in output

@@ -97,7 +97,7 @@ def restore(saved: SavedInstallation, environment: Mapping[str, str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def in_files(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def file_environment(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return the environment of a file-based installation restored from the backup. No test changes it."""
     environment = saved.new_environment(tmp_path_factory.mktemp("files") / "b", "", ("secret_key", "keys"))
     restore(saved, environment)
@@ -105,16 +105,16 @@ def in_files(saved: SavedInstallation, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def facts_in_files(in_files: dict[str, str]) -> dict[str, Any]:
-    return collect_facts(in_files)
+def facts_in_files(file_environment: dict[str, str]) -> dict[str, Any]:
+    return collect_facts(file_environment)
 
 
 def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_files(
-    saved: SavedInstallation, in_files: dict[str, str], facts_in_files: dict[str, Any], tmp_path: Path
+    saved: SavedInstallation, file_environment: dict[str, str], facts_in_files: dict[str, Any], tmp_path: Path
 ) -> None:
     on_postgresql = saved.new_environment(tmp_path / "a", "two", ("secret_key", "keys"))
     restore(saved, on_postgresql)
-    for environment in (on_postgresql, in_files):
+    for environment in (on_postgresql, file_environment):
         assert "is intact" in manage_all(environment, ("audit_verify",), ("doctor",))[0]
     first, second = collect_facts(on_postgresql), {**facts_in_files, "rows": {**facts_in_files["rows"]}}
     assert first["rows"].pop(AUDIT_TABLE)[0] == second["rows"].pop(AUDIT_TABLE)[0]
@@ -136,10 +136,10 @@ def test_backup_of_postgresql_under_load_can_be_restored_to_postgresql_and_to_fi
 
 
 def test_backup_with_an_sqlite_log_can_be_restored_to_postgresql(
-    saved: SavedInstallation, in_files: dict[str, str], facts_in_files: dict[str, Any], tmp_path: Path
+    saved: SavedInstallation, file_environment: dict[str, str], facts_in_files: dict[str, Any], tmp_path: Path
 ) -> None:
     on_postgresql = saved.new_environment(tmp_path / "a", "seven", ("secret_key", "keys"))
-    manage(in_files, "backup", str(tmp_path / "files"))
+    manage(file_environment, "backup", str(tmp_path / "files"))
     assert json.loads((tmp_path / "files" / "manifest.json").read_text())["format"] == 1
     manage(on_postgresql, "restore", str(tmp_path / "files"))
     assert (

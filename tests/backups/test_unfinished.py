@@ -25,7 +25,7 @@ with new_folder(Path(sys.argv[1])) as part:
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+def backup_process(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """Start a process that is in the middle of a backup, and yield it with its target directory."""
     variables = {"ROUTING_ADMIN_DATA_DIR": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "routing_admin.settings"}
     command = [sys.executable, "-c", f"import django; django.setup(){WRITE}", str(tmp_path / "saved" / "monday")]
@@ -37,9 +37,9 @@ def writer(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
 
 
 def test_killed_backup_is_hidden_and_removed_by_the_next_backup(
-    writer: tuple[subprocess.Popen[str], Path],
+    backup_process: tuple[subprocess.Popen[str], Path],
 ) -> None:
-    process, part = writer
+    process, part = backup_process
     process.kill()
     process.wait()
     assert part.is_dir()
@@ -50,8 +50,8 @@ def test_killed_backup_is_hidden_and_removed_by_the_next_backup(
     assert [path.name for path in part.parent.iterdir()] == ["tuesday"]
 
 
-def test_running_backup_is_not_removed(writer: tuple[subprocess.Popen[str], Path]) -> None:
-    _process, part = writer
+def test_running_backup_is_not_removed(backup_process: tuple[subprocess.Popen[str], Path]) -> None:
+    _process, part = backup_process
     remove_unfinished(part.parent)
     assert (part / "rows.sqlite3-wal").exists()
 
