@@ -46,7 +46,7 @@ def read_unit(path: Path) -> configparser.SectionProxy:
     return unit["Service"]
 
 
-def missing() -> str:
+def missing_requirement() -> str:
     """Return what this machine lacks to apply the restrictions, or an empty string if nothing is missing."""
     if shutil.which("systemd-analyze") is None:
         return "systemd is missing: apt-get install systemd"

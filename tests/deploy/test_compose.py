@@ -64,7 +64,7 @@ def variables(value: Any) -> set[str]:
     return set(VARIABLE.findall(json.dumps(value)))
 
 
-def fill(text: str, replacements: Mapping[str, str]) -> str:
+def fill_in_values(text: str, replacements: Mapping[str, str]) -> str:
     """Replace the addresses of services and the variables in a value from compose.yaml."""
     for name, value in replacements.items():
         text = text.replace(name, value)
@@ -90,7 +90,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
             "http://files:8333": files.url,
         }
         variables_of_service = {
-            name: fill(value, replacements) for name, value in SERVICES["one"]["environment"].items()
+            name: fill_in_values(value, replacements) for name, value in SERVICES["one"]["environment"].items()
         }
         environment = {**own_environment(), **variables_of_service, "ROUTING_ADMIN_ALLOWED_HOSTS": "127.0.0.1"}
         subprocess.run(
@@ -98,7 +98,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         )
         ports = {name: free_port() for name in ("one", "two")}
         servers = {
-            name: stack.enter_context(running(name, environment_for(name, environment, folder, port)))
+            name: stack.enter_context(running_service(name, environment_for(name, environment, folder, port)))
             for name, port in ports.items()
         }
         for port in ports.values():
@@ -114,7 +114,7 @@ def environment_for(name: str, environment: Mapping[str, str], folder: Path, por
 
 
 @contextmanager
-def running(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def running_service(service: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(service_command(service), cwd=ROOT, env=environment) as process:
         yield process
         process.terminate()

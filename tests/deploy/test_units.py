@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 from tests.artifacts.samples import pdf
-from tests.deploy.confined import missing, read_unit
+from tests.deploy.confined import missing_requirement, read_unit
 from tests.deploy.proxies import own_environment
 from tests.gateway.serving import ROOT, bootstrap, listening, manage, server_environment
 from tests.lab import Lab
@@ -47,7 +47,7 @@ def test_systemd_unit_runs_the_program():
 
 @pytest.mark.parametrize("name", UNITS)
 def test_systemd_exposure_level_of_a_unit_is_low(name: str):
-    if reason := missing():
+    if reason := missing_requirement():
         skip_or_fail(reason)
     command = ["systemd-analyze", "security", "--offline=true", "--no-pager", str(DEPLOY / name)]
     report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -60,7 +60,7 @@ def test_systemd_exposure_level_of_a_unit_is_low(name: str):
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
 def test_program_works_under_its_systemd_restrictions(tmp_path: Path):
     """Images and PDFs can still be read, and the data directory becomes private."""
-    if reason := missing():
+    if reason := missing_requirement():
         skip_or_fail(reason)
     confined = [sys.executable, str(ROOT / "tests/deploy/confined.py"), str(DEPLOY / UNITS[0])]
     with Lab() as lab:
