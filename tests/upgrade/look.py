@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.upgrade.make import PASSWORD, begin, command
+from tests.upgrade.make import PASSWORD, command, set_up_installation
 
 ADMIN = "admin"
 
@@ -18,7 +18,7 @@ def look(folder: Path) -> dict[str, Any]:
     """Upgrade the installation and collect what its pages, APIs and commands return. Then undo and restore
     revisions.
     """
-    begin(folder)
+    set_up_installation(folder)
     expected = json.loads((folder / "expected.json").read_text())
     from django.test import Client
 

@@ -26,7 +26,7 @@ PNG = base64.b64decode(
 CHINESE = "第一行\n第二行：测试文件\n" * 20
 
 
-def begin(folder: Path) -> None:
+def set_up_installation(folder: Path) -> None:
     """Set up Django for the data directory, and run `bootstrap`, which creates or migrates the installation."""
     for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
         del os.environ[name]
@@ -127,7 +127,7 @@ class Maker:
 
 
 def make(folder: Path) -> None:
-    begin(folder)
+    set_up_installation(folder)
     maker = Maker(folder)
     maker.configure()
     artifacts = maker.store()

@@ -23,7 +23,7 @@ migration = import_module("routing_admin.migrations.0033_settled_values")
 ODD = {"zero": -0.0, "large": 1e16, "larger": 1e300, "nul": "a\0b", "emoji": "\U0001f600"}
 
 
-def put(table: str, key: str, name: str, **columns: str) -> None:
+def write_unchecked(table: str, key: str, name: str, **columns: str) -> None:
     """Write values to the database unchecked, as an older version did."""
     for column, text in columns.items():
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
@@ -34,8 +34,10 @@ def test_unstorable_values_of_an_older_version_are_replaced(demo: None) -> None:
     value = revision.snapshot
     (echo,) = [provider for provider in value["providers"] if provider["name"] == "echo"]
     echo["extra"], echo["display_name"] = ODD, "e\0cho"
-    put("capabilities_provider", "name", "echo", extra=json.dumps(ODD), display_name="e\0cho")
-    put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps(value), sha256=digest(value))
+    write_unchecked("capabilities_provider", "name", "echo", extra=json.dumps(ODD), display_name="e\0cho")
+    write_unchecked(
+        "routing_admin_revision", "number", str(revision.number), snapshot=json.dumps(value), sha256=digest(value)
+    )
     assert integrity.history() == []
     migration.settle(apps, SimpleNamespace(connection=connection))
     raw = connection.connection.execute("SELECT extra FROM capabilities_provider WHERE name = 'echo'").fetchone()[0]
@@ -48,6 +50,8 @@ def test_unstorable_values_of_an_older_version_are_replaced(demo: None) -> None:
 
 def test_revision_with_a_wrong_digest_stays_invalid(demo: None) -> None:
     revision = Revision.objects.latest("number")
-    put("routing_admin_revision", "number", str(revision.number), snapshot=json.dumps({**revision.snapshot, "x": -0.0}))
+    write_unchecked(
+        "routing_admin_revision", "number", str(revision.number), snapshot=json.dumps({**revision.snapshot, "x": -0.0})
+    )
     migration.settle(apps, SimpleNamespace(connection=connection))
     assert len(integrity.history()) == 1
