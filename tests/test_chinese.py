@@ -94,9 +94,13 @@ def django_sentences() -> set[str]:
 
 
 def test_django_form_errors_are_translated_by_this_project() -> None:
-    ours = {source for source, _text in entries()}
+    translated_sources = {source for source, _text in entries()}
     plural = {"Ensure this filename has at most"}
-    missing = {text for text in django_sentences() - ours if not any(text.startswith(prefix) for prefix in plural)}
+    missing = {
+        text
+        for text in django_sentences() - translated_sources
+        if not any(text.startswith(prefix) for prefix in plural)
+    }
     assert missing - {"Please either submit a file or check the clear checkbox, not both."} == set()
     with override("zh-hans"):
         assert gettext("This field is required.") == "请填写此项。"

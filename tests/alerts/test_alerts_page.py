@@ -136,7 +136,7 @@ def test_only_administrators_can_send_tests(viewer: Client, editor: Client, rece
 
 
 def list_actions(page: Page) -> list[str]:
-    actions = (one.attributes.get("action") or "" for one in page.controls if one.tag == "form")
+    actions = (control.attributes.get("action") or "" for control in page.controls if control.tag == "form")
     return [action for action in actions if re.fullmatch(r"/alerts/\d+/\w+/", action)]
 
 

@@ -161,14 +161,14 @@ def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_o
     Alert.objects.update(ended_at=ended, next_try_at=ended + ledger.RESOLVE_DELAY)
     watch.round()
     database_outage.setattr(watching, "check_writable", lambda: (_ for _ in ()).throw(OperationalError("gone")))
-    for seconds, begun in ((0, 1), (60, 2)):
+    for seconds, alert_count in ((0, 1), (60, 2)):
         shift = timedelta(seconds=seconds)
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift)
         watch.querying_since = None
         watch.round()
         monkeypatch.setattr(timezone, "now", lambda shift=shift: datetime.now(UTC) + shift + troubles.OUTAGE_DELAY)
         watch.offline_round()
-        assert received_notices(receiver) == [("begun", "database")] * begun
+        assert received_notices(receiver) == [("begun", "database")] * alert_count
 
 
 def test_open_alert_has_the_latest_count_in_database_and_file():

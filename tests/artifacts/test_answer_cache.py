@@ -47,12 +47,12 @@ def test_cached_result_is_reused_only_for_the_same_hash_operation_and_options() 
 
 
 def test_cache_evicts_the_least_recently_used_result() -> None:
-    big = Result({}, b"x" * 1000)
+    large_result = Result({}, b"x" * 1000)
     cache = AnswerCache(max_bytes=2 * (1000 + OVERHEAD))
     for name in ("a", "b", "a", "c"):
-        cache.answer((name,), Process([big]))
+        cache.answer((name,), Process([large_result]))
         assert cache.used <= 2 * (1000 + OVERHEAD)
-    processes = {name: Process([big]) for name in "acb"}
+    processes = {name: Process([large_result]) for name in "acb"}
     for name, process in processes.items():
         cache.answer((name,), process)
     assert {name: process.calls for name, process in processes.items()} == {"a": 0, "c": 0, "b": 1}

@@ -38,9 +38,12 @@ def test_bucket_url_is_parsed_into_bucket_prefix_and_endpoint(url: str, bucket: 
 
 def test_endpoint_missing_in_the_url_is_read_from_the_environment() -> None:
     """`AWS_ENDPOINT_URL_S3` has precedence over `AWS_ENDPOINT_URL`, as in other programs."""
-    both = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
-    assert parse_bucket("s3://files", both).endpoint == "https://s3.example.com"
-    assert parse_bucket("s3://files?endpoint_url=https://own.example.com", both).endpoint == "https://own.example.com"
+    environment = {"AWS_ENDPOINT_URL": "https://all.example.com", "AWS_ENDPOINT_URL_S3": "https://s3.example.com"}
+    assert parse_bucket("s3://files", environment).endpoint == "https://s3.example.com"
+    assert (
+        parse_bucket("s3://files?endpoint_url=https://own.example.com", environment).endpoint
+        == "https://own.example.com"
+    )
 
 
 def test_virtual_host_style_puts_the_bucket_into_the_host_name() -> None:

@@ -64,7 +64,7 @@ def test_outage_begins_while_a_check_of_a_hanging_bucket_still_waits(
     monkeypatch.setattr(bucket_client, "CHECK_TIMEOUT", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")
-        store, began = store_at(bucket, tmp_path), datetime.now(UTC)
+        store, started = store_at(bucket, tmp_path), datetime.now(UTC)
 
         def check() -> None:
             with suppress(StoreUnavailableError):
@@ -75,7 +75,7 @@ def test_outage_begins_while_a_check_of_a_hanging_bucket_still_waits(
         # From here on, the check for outages is connected and waits for a response.
         silent.accept()
         assert store.outage is not None
-        assert began <= store.outage.since <= datetime.now(UTC)
+        assert started <= store.outage.since <= datetime.now(UTC)
         assert "is not responding" in store.outage.sentence
 
 

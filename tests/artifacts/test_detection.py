@@ -511,8 +511,8 @@ def test_declared_encoding_is_used_if_it_decodes() -> None:
 
 def test_preferred_language_decides_between_two_valid_encodings() -> None:
     """The test's four bytes are valid in GB18030 and in Big5."""
-    both = "中文".encode("gbk")
-    assert BinaryDetector(prefer="zh").detect(both).encoding == "gb18030"
+    ambiguous = "中文".encode("gbk")
+    assert BinaryDetector(prefer="zh").detect(ambiguous).encoding == "gb18030"
 
 
 def test_text_detection_examines_the_whole_file() -> None:

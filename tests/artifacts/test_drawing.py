@@ -101,8 +101,8 @@ def test_least_recently_used_results_are_deleted_first(tmp_path: Path) -> None:
         stored.keep((name * 64, "pages"), Result({"bytes": 1000}, b"x" * 1000))
         for path in tmp_path.glob(f"??/{name}*"):
             os.utime(path, (path.stat().st_mtime - age,) * 2)
-    found = {name: stored.find((name * 64, "pages")) for name in "abc"}
-    assert [name for name, result in found.items() if result] == ["b", "c"]
+    results = {name: stored.find((name * 64, "pages")) for name in "abc"}
+    assert [name for name, result in results.items() if result] == ["b", "c"]
 
 
 def test_damaged_cached_image_is_not_used(tmp_path: Path) -> None:

@@ -193,9 +193,9 @@ def test_bomb_or_damaged_file_yields_none_within_seconds(
     write_file, data: bytes | Callable[[], bytes], mime: str
 ) -> None:
     file = write_file(data if isinstance(data, bytes) else data())
-    began = time.monotonic()
+    started = time.monotonic()
     assert extract_text(file, mime) is None
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - started < 20
 
 
 def test_gigapixel_image_has_no_conversion_and_no_thumbnail(write_file) -> None:

@@ -36,11 +36,11 @@ def test_korean_is_detected_for_any_preferred_language(encoding: str, prefer: st
 
 def test_encoding_guesser_decides_between_two_likely_encodings() -> None:
     """The user's language decides only if the encoding guesser returns nothing."""
-    both = "技情".encode("gbk")
-    assert read_encoding(both, prefer="zh") == "gb18030"
-    assert read_encoding(both, prefer="zh", guess=lambda _: "cp949") == "cp949"
-    assert read_encoding(both, prefer="en", guess=lambda _: "cp949") == "cp949"
-    assert read_encoding(both, prefer="ko") == "cp949"
+    ambiguous = "技情".encode("gbk")
+    assert read_encoding(ambiguous, prefer="zh") == "gb18030"
+    assert read_encoding(ambiguous, prefer="zh", guess=lambda _: "cp949") == "cp949"
+    assert read_encoding(ambiguous, prefer="en", guess=lambda _: "cp949") == "cp949"
+    assert read_encoding(ambiguous, prefer="ko") == "cp949"
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,12 @@ def test_small_file_is_read_during_long_work_of_another_agent(write_file: Any) -
 
 
 def test_extraction_waiting_for_a_slot_releases_its_heavy_work_slot(write_file: Any) -> None:
-    file, done = write_file(pdf("long")), list[Result]()
+    file, results = write_file(pdf("long")), list[Result]()
 
     def work() -> None:
         requester.set("many")
         with heavy_work().hold():
-            done.append(run(file, "text", OPTIONS, max_output=4096))
+            results.append(run(file, "text", OPTIONS, max_output=4096))
 
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1):
         thread = threading.Thread(target=work, daemon=True)
@@ -78,7 +78,7 @@ def test_extraction_waiting_for_a_slot_releases_its_heavy_work_slot(write_file: 
     wait_until(lambda: heavy_work().waiting == 1)
     heavy_work().release("other")
     thread.join(60)
-    assert b"long" in done[0].payload
+    assert b"long" in results[0].payload
 
 
 def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
@@ -110,14 +110,14 @@ def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
 
 @pytest.mark.usefixtures("longer_quick_limit")
 def test_many_files_of_one_agent_leave_a_slot_for_another(write_file: Any) -> None:
-    done: list[str] = []
+    finished_agents: list[str] = []
     with held_slots(long_slots(), "x", 2), held_slots(quick_slots(), "many", 1) as quick:
         file, readings = write_file(pdf("words")), []
         for count in range(1, 5):
-            readings.append(ReadingThread(file, "many", done))
+            readings.append(ReadingThread(file, "many", finished_agents))
             wait_until(lambda count=count: quick_slots().waiting == count)
-        assert ReadingThread(file, "other", done).end().reason == ""
-        assert (done, quick_slots().waiting) == (["other"], 4)
+        assert ReadingThread(file, "other", finished_agents).end().reason == ""
+        assert (finished_agents, quick_slots().waiting) == (["other"], 4)
         quick.close()
         for reading in readings:
             assert reading.end().reason == ""
@@ -131,9 +131,9 @@ def test_full_queue_is_reported_as_busy_immediately(write_file: Any, monkeypatch
 
 def test_scan_waits_for_a_long_slot_while_a_small_file_is_read(write_file: Any) -> None:
     """Work that is known to be slow does not use a quick slot."""
-    done: list[str] = []
+    finished_agents: list[str] = []
     with held_slots(long_slots(), "x", 2) as long_work:
-        scans = [ReadingThread(write_file(pdf("scan")), "many", done, is_quick=False) for _ in range(3)]
+        scans = [ReadingThread(write_file(pdf("scan")), "many", finished_agents, is_quick=False) for _ in range(3)]
         wait_until(lambda: long_slots().waiting == 3)
         assert quick_slots().acquire_at_once("many")
         quick_slots().release("many")

@@ -15,8 +15,8 @@ ARABIC = "<html><p>" + "مرحبا بكم في موقعنا على الانتر�
 
 
 def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt") -> tuple[str | None, bool]:
-    found = detector().detect(data, filename=name, encoding=declared, read_at=read_slices(data), size=len(data))
-    return found.encoding, found.encoding_certain
+    detection = detector().detect(data, filename=name, encoding=declared, read_at=read_slices(data), size=len(data))
+    return detection.encoding, detection.encoding_certain
 
 
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
@@ -100,5 +100,5 @@ def test_rare_encoding_is_detected_or_marked_uncertain(data: bytes, name: str, f
 )
 def test_undecodable_bytes_are_counted(data: bytes, encoding: str, text: str, strays: int) -> None:
     """A U+FFFD that the file itself contains does not count as undecodable."""
-    found = decode_text(lambda: (data,), encoding)
-    assert (found.text, found.invalid_bytes) == (text, strays)
+    decoded = decode_text(lambda: (data,), encoding)
+    assert (decoded.text, decoded.invalid_bytes) == (text, strays)

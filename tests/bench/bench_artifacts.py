@@ -83,12 +83,12 @@ def measure(server: Served) -> list[float]:
     for direction in times:
         before = server.cpu_seconds()
         for position, data in enumerate(files):
-            began = time.perf_counter()
+            started = time.perf_counter()
             if direction == "in":
                 files[position] = upload(server, data).encode()
             else:
                 ask(server, "GET", f"/api/v1/artifacts/{data.decode()}/raw")
-            times[direction].append(time.perf_counter() - began)
+            times[direction].append(time.perf_counter() - started)
         spent.append((server.cpu_seconds() - before) * 1000 / (ROUNDS * SIZE / 1e6))
     rates = [SIZE / 1e6 / median(durations) for durations in times.values()]
     return [rates[0], spent[0], rates[1], spent[1], server.memory_mb(peak=True)]
@@ -99,9 +99,9 @@ def ceiling(url: str) -> list[float]:
     store = S3Store("artifacts", config={"endpoint": url}, client_options={"allow_http": True})
     data, times = bytes(SIZE), []
     for operation in (lambda: obstore.put(store, "ceiling", data), lambda: obstore.get(store, "ceiling").bytes()):
-        began = time.perf_counter()
+        started = time.perf_counter()
         operation()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - started)
     return [SIZE / 1e6 / times[0], float("nan"), SIZE / 1e6 / times[1], float("nan"), float("nan")]
 
 

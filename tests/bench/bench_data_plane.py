@@ -109,10 +109,10 @@ async def failover(target: Target, number: int) -> None:
     connection = await connect(target.served.port)
 
     async def ask(behaviour: str) -> float:
-        request, began = target.request(behaviour), time.perf_counter()
+        request, started = target.request(behaviour), time.perf_counter()
         if await connection.ask(request) != 200:
             raise RuntimeError(f"{target.served.name} fails at {behaviour}")
-        return (time.perf_counter() - began) * 1000
+        return (time.perf_counter() - started) * 1000
 
     behaviours = [f"failover{index}" for index in range(number * FAILOVERS, (number + 1) * FAILOVERS)]
     for behaviour in behaviours:

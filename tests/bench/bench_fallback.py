@@ -78,9 +78,9 @@ async def direct(lab: Lab, calls: int) -> Durations:
 
 
 async def _timed(work: Awaitable[object]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     await work
-    return (time.perf_counter() - began) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
 async def measure(calls: int = CALLS) -> list[Durations]:

@@ -111,9 +111,9 @@ def record(journal: Journal, call: Call, ids: Sequence[str]) -> None:
 
 def cpu(work: Callable[[], object]) -> float:
     """Return this thread's CPU time for a batch, in microseconds per entry."""
-    began = time.thread_time()
+    started = time.thread_time()
     work()
-    return (time.thread_time() - began) * MICROSECONDS / BATCH
+    return (time.thread_time() - started) * MICROSECONDS / BATCH
 
 
 if __name__ == "__main__":

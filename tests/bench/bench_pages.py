@@ -41,9 +41,9 @@ MONTH = 30 * 86_400
 def main(rows: int = ROWS) -> None:
     with tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as folder:
         begin(Path(folder))
-        began = time.perf_counter()
+        started = time.perf_counter()
         fill(rows)
-        print(f"{rows:,} requests, {ARTIFACTS:,} artifacts: filled in {time.perf_counter() - began:.0f} s")
+        print(f"{rows:,} requests, {ARTIFACTS:,} artifacts: filled in {time.perf_counter() - started:.0f} s")
         client = administrator()
         table = [line for name, url in pages() if (line := timed(client, name, url))]
         heads = ["page", "cpu ms, median", "cpu ms, p95", "wanted ≤", "", "ms, median", "queries", "kB"]

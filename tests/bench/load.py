@@ -76,11 +76,11 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
     async def caller() -> None:
         connection = await connect(port)
-        while (began := time.perf_counter()) < until:
+        while (started := time.perf_counter()) < until:
             status = await connection.ask(request)
             if status != 200:
                 raise RuntimeError(f"status {status}")
-            durations.append((time.perf_counter() - began) * 1000)
+            durations.append((time.perf_counter() - started) * 1000)
         connection.transport.close()
 
     await asyncio.gather(*(caller() for _ in range(in_flight)))
@@ -89,9 +89,9 @@ async def closed_loop(port: int, request: bytes, in_flight: int, seconds: float)
 
 async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
     """Yield 0, 1, 2 … at a fixed rate. A number that is late is yielded immediately."""
-    began = time.perf_counter()
+    started = time.perf_counter()
     for number in range(int(per_second * seconds)):
-        await asyncio.sleep(max(0.0, began + number / per_second - time.perf_counter()))
+        await asyncio.sleep(max(0.0, started + number / per_second - time.perf_counter()))
         yield number
 
 
@@ -105,9 +105,9 @@ async def open_loop(port: int, request: bytes, per_second: float, seconds: float
         while idle and idle[-1].transport.is_closing():
             idle.pop()
         connection = idle.pop() if idle else await connect(port)
-        began = time.perf_counter()
+        started = time.perf_counter()
         if await connection.ask(request) == 200:
-            durations.append((time.perf_counter() - began) * 1000)
+            durations.append((time.perf_counter() - started) * 1000)
         idle.append(connection)
 
     await asyncio.gather(*[asyncio.ensure_future(call()) async for _ in fixed_rate(per_second, seconds)])

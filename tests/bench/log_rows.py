@@ -23,11 +23,11 @@ def main(folder: Path, rows: int) -> None:
     from routing_admin.request_log.journal import Journal
 
     journal, plain = Journal(), calls()[0]
-    before, cpu, began = size(folder), time.process_time(), time.perf_counter()
+    before, cpu, started = size(folder), time.process_time(), time.perf_counter()
     for _ in range(rows // BATCH):
         record(journal, plain, [new_id("req_") for _ in range(BATCH)])
         journal.flush()
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     if journal.lost:
         raise RuntimeError(f"{journal.lost} entries were not written")
     written = rows // BATCH * BATCH

@@ -69,14 +69,14 @@ def cpu_clock(pid: int) -> int:
 def running_process(
     name: str, command: list[str], port: int, key: str, environment: dict[str, str]
 ) -> Iterator[Served]:
-    began = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL)
     try:
         while not is_listening(port):
-            if process.poll() is not None or time.perf_counter() - began > 60:
+            if process.poll() is not None or time.perf_counter() - started > 60:
                 raise RuntimeError(f"{name} does not listen: {' '.join(command)}")
             time.sleep(0.01)
-        yield Served(name, port, key, process, time.perf_counter() - began)
+        yield Served(name, port, key, process, time.perf_counter() - started)
     finally:
         process.terminate()
         process.wait(timeout=60)

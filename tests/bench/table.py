@@ -13,9 +13,9 @@ def milliseconds(
     """Run `work` repeatedly and return the duration of each run in milliseconds, as measured by `clock`."""
     durations = []
     for _ in range(rounds):
-        began = clock()
+        started = clock()
         work()
-        durations.append((clock() - began) * 1000)
+        durations.append((clock() - started) * 1000)
     return durations
 
 

@@ -46,9 +46,9 @@ def main() -> int:
     findings, durations = [], []
     for name, (run, _, _) in SCENARIOS.items():
         if amounts[name] and (name in amounts["scenarios"] or not amounts["scenarios"]):
-            began = time.monotonic()
+            started = time.monotonic()
             findings.append(_run_scenario(name, run, amounts[name]))
-            durations.append(time.monotonic() - began)
+            durations.append(time.monotonic() - started)
             print(f"{name}: {findings[-1].facts}; lost: {len(findings[-1].losses)}", flush=True)
             print(*findings[-1].losses[:MAX_PRINTED], sep="\n", end="\n" if findings[-1].losses else "", flush=True)
     rows = [

@@ -124,7 +124,7 @@ class EngineFaultRun:
         count = 0
         while not self.machines.finished.wait(PAUSE):
             count, tally = count + 1, self.tally
-            name, began = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
+            name, started = f"engines-{len(self.tallies)}-{number}-{count}", time.monotonic()
             # Every machine is tried once, and then the first one again.
             for step in range(MACHINES + 1):
                 machine = (number + count + step) % MACHINES
@@ -136,11 +136,11 @@ class EngineFaultRun:
                         break
                     tally.answers["passed on"] += 1
                 else:
-                    self._note(tally, name, machine, reply, began)
+                    self._note(tally, name, machine, reply, started)
                     break
             else:
                 tally.answers["cut"] += 1
-            tally.slowest = max(tally.slowest, time.monotonic() - began)
+            tally.slowest = max(tally.slowest, time.monotonic() - started)
 
     def _note(self, tally: Tally, name: str, machine: int, reply: Reply, began: float) -> None:
         tally.answers[str(reply.status)] += 1
@@ -188,9 +188,9 @@ class EngineFaultRun:
         self.tallies.append(tally)
         before, lines = self._state(), self._lines()
         with fault.lasting(self.machines):
-            began = time.monotonic()
+            started = time.monotonic()
             self.machines.finished.wait(fault.seconds)
-            self._wait_for_alert(fault.alert, began)
+            self._wait_for_alert(fault.alert, started)
             ready, after = self._ready(), self._state()
         tally.back = self._wait_until_ready()
         self.machines.finished.wait(SETTLE_SECONDS)
@@ -254,14 +254,14 @@ class EngineFaultRun:
         )
 
     def _wait_until_ready(self) -> float:
-        began = time.monotonic()
+        started = time.monotonic()
         for number in range(MACHINES):
             while not self._is_whole(number):
-                if time.monotonic() - began > TIMEOUT_SECONDS:
+                if time.monotonic() - started > TIMEOUT_SECONDS:
                     self.machines.losses.append(f"{self.tally.fault.name}: machine {number} is not whole again")
                     break
                 self.machines.finished.wait(0.1)
-        return time.monotonic() - began
+        return time.monotonic() - started
 
     def _is_whole(self, number: int) -> bool:
         try:

@@ -187,14 +187,14 @@ def slow_files(stage: Stage) -> None:
 
     def small() -> None:
         for number in range(SMALL_FILES):
-            began, content = time.monotonic(), slow_pdf(SLOW_FILES + number, pages=1, words=9)
+            started, content = time.monotonic(), slow_pdf(SLOW_FILES + number, pages=1, words=9)
             reply = artifact_details(stage.neighbour, store(stage.neighbour, "small.pdf", "application/pdf", content))
             stage.note(f"{reply.status} to a small file", good=reply.status == 200)
-            durations.append(time.monotonic() - began)
+            durations.append(time.monotonic() - started)
 
-    durations, began = list[float](), time.monotonic()
+    durations, started = list[float](), time.monotonic()
     at_once(*(lambda reference=reference: read(reference) for reference in references), small)
-    whole, listed = time.monotonic() - began, ", ".join(f"{duration:.1f}" for duration in durations)
+    whole, listed = time.monotonic() - started, ", ".join(f"{duration:.1f}" for duration in durations)
     stage.note(f"small files took {listed} of {whole:.1f} s", good=max(durations) < SMALL_FILE_SECONDS)
 
 

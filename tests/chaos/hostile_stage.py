@@ -66,12 +66,12 @@ class Watch:
 
     def call(self) -> None:
         while not self.finished.wait(PAUSE):
-            began = time.monotonic()
+            started = time.monotonic()
             try:
                 status: object = chat(self.server, "").status
             except CUT as error:
                 status = type(error).__name__
-            self.longest = max(self.longest, time.monotonic() - began)
+            self.longest = max(self.longest, time.monotonic() - started)
             self.calls += 1
             if status != 200:
                 self.refused[str(status)] += 1

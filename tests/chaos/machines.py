@@ -117,11 +117,11 @@ class Machines:
                 self.losses.append(f"an upload was answered {reply.status}")
 
     def wait_for_agreement(self, fact: str, condition: Callable[[Server], bool]) -> None:
-        began = time.monotonic()
+        started = time.monotonic()
         for server in self.servers:
-            while not condition(server) and time.monotonic() - began < TIMEOUT_SECONDS:
+            while not condition(server) and time.monotonic() - started < TIMEOUT_SECONDS:
                 pass
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started
         self.agreements.setdefault(fact, []).append(seconds)
         if seconds > AGREEMENT_SECONDS:
             self.losses.append(f"{fact}: all agreed after {seconds * 1000:.0f} ms")
@@ -312,11 +312,11 @@ def push_machines(rounds: int) -> Finding:
             finally:
                 installation.finished.set()
 
-        began = time.monotonic()
+        started = time.monotonic()
         raised = at_once(
             push, installation.store, *(lambda number=number: installation.call(number) for number in range(MACHINES))
         )
-        seconds = time.monotonic() - began
+        seconds = time.monotonic() - started
         installation.losses += [repr(error) for error in raised]
         installation.check()
         agreements = "; ".join(

@@ -35,9 +35,9 @@ def hold_open(count: int) -> Finding:
             number = 0
             while not finished.is_set():
                 number += 1
-                began = time.monotonic()
+                started = time.monotonic()
                 statuses[chat(server, f"beside-{number}").status] += 1
-                slowest[0] = max(slowest[0], time.monotonic() - began)
+                slowest[0] = max(slowest[0], time.monotonic() - started)
 
         caller = threading.Thread(target=call)
         caller.start()

@@ -81,11 +81,11 @@ def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
     with installed() as installation, installation.serve() as server:
 
         def watch() -> None:
-            began = time.monotonic()
+            started = time.monotonic()
             try:
-                while time.monotonic() - began < seconds:
+                while time.monotonic() - started < seconds:
                     finished.wait(seconds / SAMPLES)
-                    samples.append(take_sample(server, began))
+                    samples.append(take_sample(server, started))
             finally:
                 finished.set()
 

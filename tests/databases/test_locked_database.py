@@ -61,9 +61,9 @@ def test_key_use_during_a_lock_is_written_at_shutdown_at_the_latest(tmp_path: Pa
         clear_uses(file)
         reread_at = time.monotonic() + FRESH_SECONDS  # Calls after this time have read the cleared time of last use.
         with locked(file, "IMMEDIATE"):
-            began = 0.0
-            while began <= reread_at:
-                began = time.monotonic()
+            started = 0.0
+            while started <= reread_at:
+                started = time.monotonic()
                 assert chat(server, "").status == 200
         key = server.key.split("_")[1]
         with other_connection(file) as second_connection:

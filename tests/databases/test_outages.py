@@ -238,10 +238,10 @@ def test_doctor_reports_a_read_only_database(capsys: pytest.CaptureFixture[str])
 @rows
 def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> None:
     """The valid rows are written in a few transactions, and only the invalid row is lost."""
-    bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
+    invalid_entry = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     for valid_or_bad in (
         *(entry(f"r{number}") for number in range(100)),
-        bad,
+        invalid_entry,
         *(entry(f"s{number}") for number in range(BATCH - 101)),
     ):
         journal.record(valid_or_bad)
@@ -260,12 +260,12 @@ def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> N
 
 @rows
 def test_invalid_spool_lines_and_rows_do_not_block_valid_rows(journal: Journal) -> None:
-    bad = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
+    invalid_entry = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     journal.spool.append(build_rows([entry("first")]))
     (path,) = journal.folder().iterdir()
     with path.open("ab") as file:
         file.write(b"\0\0\0\n")
-    journal.spool.append(build_rows([bad, entry("last")]))
+    journal.spool.append(build_rows([invalid_entry, entry("last")]))
     journal.behind_since = timezone.now()
     with read_only():
         until = time.monotonic() + 30

@@ -100,8 +100,8 @@ class Statements:
 
 def test_request_id_reused_on_another_day_overwrites_no_row(day_partitions: None) -> None:
     """A request id is unique only within its partition."""
-    for began in (NOW - DAY, NOW, NOW):
-        write([build_entry(RequestFacts("same", began, "v1", error=translatable("x")), ())])
+    for started in (NOW - DAY, NOW, NOW):
+        write([build_entry(RequestFacts("same", started, "v1", error=translatable("x")), ())])
     assert RequestLog.objects.get(pk="same").started_at == NOW - DAY
     assert RequestLog.objects.count() == 3
 

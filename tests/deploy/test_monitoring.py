@@ -78,15 +78,15 @@ def metrics_in(query: str) -> list[tuple[str, str]]:
 def read_labels() -> dict[str, set[str]]:
     """Return the labels of every series in `/metrics` by the series' name, whether or not it has a value now."""
     counted, pids = board().collect()
-    found = {name: set(labels) for name, labels in SCRAPED.items()}
+    known_labels = {name: set(labels) for name, labels in SCRAPED.items()}
     for family in (*counted, *read_sources(server_hooks().families), *list_process_families(pids)):
         labels = {*family.labels, "job", "instance"}
         name = f"{family.name.removesuffix('_total')}_total" if family.only_grows else family.name
         if family.buckets:
-            found |= {f"{name}_bucket": labels | {"le"}, f"{name}_count": labels, f"{name}_sum": labels}
+            known_labels |= {f"{name}_bucket": labels | {"le"}, f"{name}_count": labels, f"{name}_sum": labels}
         else:
-            found[name] = found.get(name, set()) | labels
-    return found
+            known_labels[name] = known_labels.get(name, set()) | labels
+    return known_labels
 
 
 @pytest.mark.django_db(databases=["default", "logs"])
@@ -95,17 +95,21 @@ def test_every_metric_label_and_value_in_rules_and_dashboards_is_exposed(demo: N
     text = Client(REMOTE_ADDR="127.0.0.1").get("/metrics").content.decode()
     printed = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
     for name, query in expressions():
-        found = metrics_in(query)
-        assert found, name
-        for metric, selector in found:
+        used_metrics = metrics_in(query)
+        assert used_metrics, name
+        for metric, selector in used_metrics:
             assert metric in SCRAPED or {metric, re.sub(r"_(bucket|count|sum)$", "", metric)} & printed, (name, metric)
             for label, _, value in MATCHER.findall(selector):
                 assert label in known[metric], (name, metric, label)
                 allowed = VALUES_OF_KIND.get(metric, set()) if label == "kind" else VALUES.get(label, set())
                 if not value.startswith("$"):
-                    missing = [word for word in value.split("|") if not any(re.fullmatch(word, one) for one in allowed)]
+                    missing = [
+                        pattern
+                        for pattern in value.split("|")
+                        if not any(re.fullmatch(pattern, known_value) for known_value in allowed)
+                    ]
                     assert missing == [], (name, metric, label)
-        labels = set.union(*(known[metric] for metric, _ in found))
+        labels = set.union(*(known[metric] for metric, _ in used_metrics))
         used = {label.strip() for group in GROUPED.findall(query) for label in group.split(",")}
         assert used <= labels, (name, used - labels)
 
@@ -121,8 +125,8 @@ def test_legends_and_descriptions_use_only_labels_of_their_query(demo: None) -> 
         for target in panel["targets"]
     ] + [(rule["expr"], re.findall(r"\$labels\.(\w+)", rule["annotations"]["description"])) for rule in RULES]
     for query, labels in named:
-        kept = re.sub(r"topk by \([^)]*\)", "", query)
-        groups = [{label.strip() for label in group.split(",")} for group in GROUPED.findall(kept)]
+        outer_query = re.sub(r"topk by \([^)]*\)", "", query)
+        groups = [{label.strip() for label in group.split(",")} for group in GROUPED.findall(outer_query)]
         metrics = [known[metric] for metric, _ in metrics_in(query)]
         assert set(labels) <= set.intersection(*(groups or metrics)), query
 
@@ -143,9 +147,9 @@ def test_alert_rule_has_a_severity_annotations_and_an_existing_page(rule: dict[s
 def test_every_alert_kind_has_a_rule_or_is_listed_as_reported_by_the_program() -> None:
     """A comment at the top of the rules lists the alert kinds that only the program itself reports."""
     head = ALERTS.read_text().split("groups:")[0]
-    left = set(re.findall(r"\w+", head)) & {*AlertKind}
+    reported_by_program = set(re.findall(r"\w+", head)) & {*AlertKind}
     ruled = {rule["labels"]["kind"] for rule in RULES if "kind" in rule["labels"]}
-    assert (left | ruled, left & ruled) == ({*AlertKind}, set())
+    assert (reported_by_program | ruled, reported_by_program & ruled) == ({*AlertKind}, set())
 
 
 def test_scrape_example_loads_the_rules_under_their_job_name() -> None:

@@ -61,13 +61,13 @@ def test_command_line_usage_error_is_one_line(
 def test_program_without_a_command_bootstraps_and_serves(
     arguments: list[str], served: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done: list[Any] = []
+    commands_run: list[Any] = []
     monkeypatch.setenv("ROUTING_ADMIN_DATA_DIR", "/srv/usual")
     monkeypatch.setenv("ROUTING_ADMIN_PORT", "8000")
-    monkeypatch.setattr(program, "call", lambda name, options: done.append((name, options)))
-    monkeypatch.setattr(os, "execv", lambda _path, command: done.append(command[1:]))
+    monkeypatch.setattr(program, "call", lambda name, options: commands_run.append((name, options)))
+    monkeypatch.setattr(os, "execv", lambda _path, command: commands_run.append(command[1:]))
     main(arguments)
-    assert done == [("bootstrap", []), ["-m", "routing_admin", "serve", *served]]
+    assert commands_run == [("bootstrap", []), ["-m", "routing_admin", "serve", *served]]
     assert os.environ["ROUTING_ADMIN_PORT"] == ("9000" if "--port" in arguments else "8000"), "it is printed first"
     assert os.environ["ROUTING_ADMIN_DATA_DIR"] == ("/srv/x" if "--data" in arguments else "/srv/usual")
 
@@ -98,6 +98,8 @@ def test_bash_completes_an_option() -> None:
     script = subprocess.run(
         [sys.executable, "-m", "routing_admin", COMPLETION, "bash"], capture_output=True, text=True, check=True
     ).stdout
-    asked = f"{script}\nCOMP_WORDS=(routing-admin import --d) COMP_CWORD=2\n_routing_admin\necho ${{COMPREPLY[@]}}"
-    found = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["--dry-run"]
+    completion_script = (
+        f"{script}\nCOMP_WORDS=(routing-admin import --d) COMP_CWORD=2\n_routing_admin\necho ${{COMPREPLY[@]}}"
+    )
+    completed = subprocess.run(["bash", "-c", completion_script], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["--dry-run"]

@@ -177,7 +177,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
     before = signal.signal(signal.SIGVTALRM, end)
     # A garbage collection would visit every object that the tests have loaded, and take longer than the budget.
     gc.disable()
-    began = time.process_time()
+    started = time.process_time()
     try:
         signal.setitimer(signal.ITIMER_VIRTUAL, limit)
         with suppress(Exception):  # If the call rejects the text with an error, the time until then counts.
@@ -188,7 +188,7 @@ def cpu_seconds(call: Callable[[], Any], limit: float = 4 * BUDGET) -> float:
     finally:
         gc.enable()
         signal.signal(signal.SIGVTALRM, before)
-    return time.process_time() - began
+    return time.process_time() - started
 
 
 def is_slow(call: Callable[[Any], Any], text_of: Callable[[int], Any], full: int = FULL) -> bool:

@@ -157,8 +157,8 @@ def call_everything(server: Server, seen: dict[str, bytes], key: str, token: str
             ask(server, seen, "GET", re.sub(r"{(\w+)}", lambda match: names.get(match[1], "1"), path), secret)
     for path in ("/metrics", "/healthz", "/readyz", "/v1/models", "/v1/nothing", "/api/v1/nothing"):
         ask(server, seen, "GET", path, key)
-    bad = {"endpoint": "nowhere", "defaultModel": "m", "apiKey": PROVIDER_KEYS[0]}
-    ask(server, seen, "PUT", "/api/v1/admin/providers/other", token, bad)
+    invalid_provider = {"endpoint": "nowhere", "defaultModel": "m", "apiKey": PROVIDER_KEYS[0]}
+    ask(server, seen, "PUT", "/api/v1/admin/providers/other", token, invalid_provider)
     ask(
         server,
         seen,

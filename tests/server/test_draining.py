@@ -27,15 +27,15 @@ from tests.gateway.plane import logged
 
 
 async def test_waiting_and_new_calls_fail_after_the_drain_time():
-    draining, begun = Draining(), asyncio.Event()
+    draining, started = Draining(), asyncio.Event()
 
     async def wait() -> None:
         with draining.limit():
-            begun.set()
+            started.set()
             await asyncio.Event().wait()
 
     task = asyncio.create_task(wait())
-    await begun.wait()
+    await started.wait()
     draining.end()
     with pytest.raises(DrainingError):
         await task
@@ -47,9 +47,9 @@ async def test_timeout_and_cancellation_are_not_changed_to_draining_errors():
     draining = Draining()
     with pytest.raises(TimeoutError), draining.limit():
         raise TimeoutError
-    begun = asyncio.Event()
-    task = asyncio.create_task(_wait_forever(draining, begun))
-    await begun.wait()
+    started = asyncio.Event()
+    task = asyncio.create_task(_wait_forever(draining, started))
+    await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -62,24 +62,24 @@ async def _wait_forever(draining: Draining, begun: asyncio.Event) -> None:
 
 
 async def test_signal_starts_the_drain_and_the_servers_handler_still_runs():
-    heard: list[str] = []
+    called_handlers: list[str] = []
     drained = asyncio.Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
     class Listening(Draining):
         def schedule_end(self) -> None:
-            heard.append("drain")
+            called_handlers.append("drain")
             drained.set()
 
     try:
-        signal.signal(signal.SIGTERM, lambda number, frame: heard.append("server"))
+        signal.signal(signal.SIGTERM, lambda number, frame: called_handlers.append("server"))
         Listening().listen()
         signal.raise_signal(signal.SIGTERM)
         await drained.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert sorted(heard) == ["drain", "server"]
+    assert sorted(called_handlers) == ["drain", "server"]
 
 
 @pytest.mark.django_db(databases=["default", "logs"], transaction=True)

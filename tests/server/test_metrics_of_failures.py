@@ -42,9 +42,9 @@ def test_cooldown_is_reported_with_its_remaining_seconds_and_fault(demo: None) -
 
 def test_rejected_keys_are_counted_by_api_and_code(demo: None) -> None:
     before = read_samples()
-    bad = {"authorization": "Bearer ra_00000000_nobody"}
-    Client().get("/v1/models", headers=bad)
-    Client().get("/api/v1/agents/me", headers=bad)
+    wrong_key = {"authorization": "Bearer ra_00000000_nobody"}
+    Client().get("/v1/models", headers=wrong_key)
+    Client().get("/api/v1/agents/me", headers=wrong_key)
     Client().get("/api/v1/admin/providers")
     doors = (("v1", "key_invalid"), ("api", "key_invalid"), ("admin", "token_missing"))
     for door, code in doors:

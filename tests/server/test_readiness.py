@@ -69,17 +69,17 @@ def test_hanging_dependency_is_reported_without_delaying_the_probe(hanging_bucke
 
 
 def test_hanging_check_uses_a_single_thread() -> None:
-    begun, responds = [], threading.Event()
+    started_checks, responds = [], threading.Event()
 
     def hang() -> None:
-        begun.append(1)
+        started_checks.append(1)
         responds.wait()
 
     check = DependencyCheck("hanging", hang)
     for _ in range(3):
         check.begin()
         assert not check.works()
-    assert len(begun) == 1
+    assert len(started_checks) == 1
     responds.set()
 
 

@@ -71,9 +71,9 @@ def static_names(caller: Caller) -> list[str]:
 
 @pytest.mark.parametrize("path", ["/", "/requests/", "/matrix/", "/find/?q=echo", "/settings/"])
 def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str) -> None:
-    plain, text = caller.ask(path, "identity")
+    uncompressed, text = caller.ask(path, "identity")
     answer, compressed = caller.ask(path, "gzip, deflate, br")
-    assert (plain.status, plain.headers["content-encoding"]) == (200, None)
+    assert (uncompressed.status, uncompressed.headers["content-encoding"]) == (200, None)
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.headers["content-length"] == str(len(compressed))
     assert "Accept-Encoding" in answer.headers["vary"]
@@ -138,16 +138,16 @@ def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
 
 def test_static_text_files_are_compressed(caller: Caller) -> None:
     for name in static_names(caller):
-        plain = caller.ask(name, "identity")[1]
+        uncompressed = caller.ask(name, "identity")[1]
         answer, compressed = caller.ask(name)
         assert answer.headers["vary"] == "Accept-Encoding"
         assert answer.headers["content-encoding"] == "gzip"
         assert answer.headers["content-length"] == str(len(compressed))
-        assert gzip.decompress(compressed) == plain
+        assert gzip.decompress(compressed) == uncompressed
         head, body = caller.ask(name, method="HEAD")
         assert (head.headers["content-length"], body) == (str(len(compressed)), b"")
         part, content = caller.ask(name, range="bytes=0-3")
-        assert (part.status, part.headers["content-encoding"], content) == (206, None, plain[:4])
+        assert (part.status, part.headers["content-encoding"], content) == (206, None, uncompressed[:4])
         tag = answer.headers["etag"]
         assert caller.ask(name, if_none_match=tag)[0].status == 304
 

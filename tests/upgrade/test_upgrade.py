@@ -45,13 +45,13 @@ def test_administrator_can_sign_in_and_doctor_finds_no_problem(upgraded: dict[st
 
 def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
     """The export contains all entries that it contained before. Every revision and the audit log can be opened."""
-    was, current = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
-    for configuration in (was, current):  # The earliest version did not export providers made from services
+    before, after = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
+    for configuration in (before, after):  # The earliest version did not export providers made from services
         configuration["providers"] = [
             provider for provider in configuration["providers"] if "fromServices" not in provider
         ]
-    assert {name: current[name] for name in was} == was
-    assert set(current) - set(was) <= {"aliases", "agents"}
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) <= {"aliases", "agents"}
     assert set(upgraded["is"]["revisions"]) == {200}
     assert len(upgraded["is"]["revisions"]) == upgraded["was"]["revisions"]
     assert upgraded["is"]["audit"] == 200
@@ -64,11 +64,11 @@ def test_old_change_can_be_undone_and_old_revision_restored(upgraded: dict[str, 
 
 
 def test_every_request_is_in_the_log_with_its_bodies(upgraded: dict[str, Any]) -> None:
-    was, current = upgraded["was"]["requests"], upgraded["is"]
-    assert current["timelines"] == was
-    assert {request_id: page["status"] for request_id, page in current["requests"].items()} == dict.fromkeys(was, 200)
-    assert "这是什么" in current["requests"]["req_upgrade_1"]["text"]
-    assert "keyed/m" in current["requests"]["req_upgrade_2"]["text"]
+    before, after = upgraded["was"]["requests"], upgraded["is"]
+    assert after["timelines"] == before
+    assert {request_id: page["status"] for request_id, page in after["requests"].items()} == dict.fromkeys(before, 200)
+    assert "这是什么" in after["requests"]["req_upgrade_1"]["text"]
+    assert "keyed/m" in after["requests"]["req_upgrade_2"]["text"]
 
 
 def test_old_errors_are_quoted_as_they_were_logged(upgraded: dict[str, Any]) -> None:

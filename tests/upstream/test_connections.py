@@ -77,9 +77,9 @@ def respond_with(*blocks: bytes) -> Converse:
 
 @pytest.fixture
 async def pools() -> AsyncIterator[Pools]:
-    made = Pools(OriginPolicy(everything=True))
-    yield made
-    await made.close()
+    connection_pools = Pools(OriginPolicy(everything=True))
+    yield connection_pools
+    await connection_pools.close()
 
 
 async def ask(pools: Pools, host: Host, **headers: str) -> tuple[int, bytes] | Failure:
@@ -103,8 +103,8 @@ async def test_request_head_equals_the_head_sent_by_an_aiohttp_session(pools: Po
             headers = {"authorization": "Bearer k", "x-name": "ü", "accept-encoding": "identity"}
             url = f"http://127.0.0.1:{host.port}/v1?a=%20b"
             await session.post(url, data=b"{}", headers=headers, skip_auto_headers=["content-type"])
-        ours, theirs = ({line.lower() for line in head.split(b"\r\n")} for head in host.heads)
-        assert ours == theirs
+        own_head, aiohttp_head = ({line.lower() for line in head.split(b"\r\n")} for head in host.heads)
+        assert own_head == aiohttp_head
 
 
 async def test_informational_responses_are_skipped(pools: Pools) -> None:
@@ -133,16 +133,16 @@ async def test_body_in_blocks_is_sent_completely() -> None:
 
 @asynccontextmanager
 async def narrow_pool() -> AsyncIterator[Pool]:
-    made = Pool(ProviderConnector(OpenConnections(10), socket_factory=narrow_socket))
-    yield made
-    await made.close()
+    pool = Pool(ProviderConnector(OpenConnections(10), socket_factory=narrow_socket))
+    yield pool
+    await pool.close()
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
     """Create a socket with a small send buffer, which fills up as if the peer were slow and distant."""
-    made = socket.socket(*address[:3])
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
-    return made
+    client_socket = socket.socket(*address[:3])
+    client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+    return client_socket
 
 
 async def test_connection_with_unsent_data_is_not_reused() -> None:

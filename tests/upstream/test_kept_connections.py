@@ -76,9 +76,9 @@ async def call(upstream: Upstream, host: ImpatientHost) -> Answer | Failure:
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
-    made = Upstream(OriginPolicy(everything=True))
-    yield made
-    await made.close()
+    client = Upstream(OriginPolicy(everything=True))
+    yield client
+    await client.close()
 
 
 async def test_request_on_a_closed_connection_is_retried_on_a_new_connection(upstream: Upstream) -> None:

@@ -53,16 +53,16 @@ async def serving_parts(*parts: bytes, go_on: asyncio.Event, close: bool = False
 
 @pytest.fixture
 async def pool() -> AsyncIterator[Pool]:
-    made = Pools(OriginPolicy(everything=True))
-    yield made.get("")
-    await made.close()
+    connection_pools = Pools(OriginPolicy(everything=True))
+    yield connection_pools.get("")
+    await connection_pools.close()
 
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
-    made = Upstream(OriginPolicy(everything=True))
-    yield made
-    await made.close()
+    client = Upstream(OriginPolicy(everything=True))
+    yield client
+    await client.close()
 
 
 def request_to(url: str, *, stream: bool = False) -> UpstreamRequest:

@@ -47,9 +47,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 async def upstream() -> AsyncIterator[Upstream]:
-    made = Upstream(ANY)
-    yield made
-    await made.close()
+    client = Upstream(ANY)
+    yield client
+    await client.close()
 
 
 def request_to(
@@ -269,10 +269,10 @@ async def test_finished_response_does_not_wait_for_the_end_of_its_stream(lab, up
     """After the finish reason, the stream has only a few seconds to send its usage, and not the stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
-    began = time.monotonic()
+    started = time.monotonic()
     events = await collect_events(upstream, request, patient)
     assert isinstance(events[-1], Finish)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - started < 5
 
 
 async def test_stream_is_withheld_until_its_first_content(lab, upstream):
