@@ -95,7 +95,6 @@ def test_names_and_contents_of_samples_are_unique() -> None:
     "declared", ["image/png", "image/tiff", "audio/mpeg", "video/mp4", "application/pdf", "application/x-own-thing"]
 )
 def test_declared_type_is_kept_if_the_bytes_have_no_signature(declared: str) -> None:
-    """The declared type is kept for bytes without a signature (ABR-1.4)."""
     detection = detect(bytes(range(256)) * 4, declared, "whatever.bin")
     assert detection.mime_type == declared
     assert detection.is_binary

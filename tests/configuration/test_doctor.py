@@ -52,7 +52,7 @@ def test_doctor_reports_no_problem_for_an_intact_installation(capsys: pytest.Cap
 def test_retired_model_is_reported_with_date_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Retired models, including LLM_MODEL's default `gpt-4`, are reported with date and successor as warnings."""
+    """This includes `gpt-4`, the default of LLM_MODEL."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")

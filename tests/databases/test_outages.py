@@ -211,7 +211,7 @@ def test_requests_logged_during_an_outage_are_not_lost(
     [("INSERT", "attemptlog", True), ("UPDATE", "usagesum", True), ("INSERT", "auditevent", False)],
 )
 def test_missing_privilege_on_the_log_tables_is_reported(right: str, table: str, is_probed: bool) -> None:
-    """If a privilege on the log tables is missing, the write check fails, and `doctor` names the privilege."""
+    """The write check fails, and `doctor` names the privilege."""
     with other_connection() as connection:
         connection.execute("CREATE ROLE limited; GRANT ALL ON ALL TABLES IN SCHEMA public TO limited")
         connection.execute(f"REVOKE {right} ON routing_admin_{table} FROM limited")

@@ -82,7 +82,7 @@ def test_message_published_during_an_outage_is_sent_after_recovery(start_process
 
 
 def test_process_without_a_background_thread_sends_messages_immediately(start_process):
-    """Management commands, for example, have no background thread and therefore send messages immediately."""
+    """Management commands, for example, have no background thread."""
     sender, receiver = start_process(), start_process()
     sender.news.wake = None
     sender.tell("a")

@@ -107,7 +107,7 @@ def test_key_can_be_revoked_repeatedly_by_its_public_part(demo: None, capsys: py
 
 
 def test_leaked_api_token_can_be_revoked_by_its_text(admin_account: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command `revoke_key` accepts the text of a leaked token. New tokens are only created on the tokens page."""
+    """The replacement is created on the tokens page, not by the command."""
     token = create_token(admin_account)
     with pytest.raises(CommandError, match="Leave out --replace"):
         run("revoke_key", token, "--replace")

@@ -158,7 +158,7 @@ def test_time_series_of_a_removed_service_return_when_the_service_is_restored():
 
 
 def test_number_of_agents_with_time_series_is_limited(settings: Any):
-    """A setting limits how many agents have their own time series. Agents created at run time never have one."""
+    """Agents created at run time never have a time series."""
     limits = {"requestsPerMinute": 4}
     Agent.objects.create(agent_id="a-made", origin=Agent.Origin.RUNTIME)
     for name in ("b-kept", "c-kept"):

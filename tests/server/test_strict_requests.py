@@ -84,7 +84,7 @@ async def test_body_in_small_chunks_is_accepted():
 
 
 async def test_upgrade_request_is_answered_like_an_ordinary_request():
-    """Java's HTTP client always sends an upgrade request, which is answered like an ordinary request."""
+    """Java's HTTP client always sends an upgrade request."""
     async with serve(site := Site(), ConnectionLimits()):
         upgrade = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AA\r\n"
         caller = await site.open(b"POST" + H + upgrade + b"content-length: 3\r\n\r\nabc" + GET)
