@@ -35,7 +35,7 @@ def test_icon_with_a_side_of_zero_has_256_pixels() -> None:
     assert image_size(icon, "image/x-icon") == (256, 256)
 
 
-def test_frame_of_a_jpeg_is_found_after_large_metadata() -> None:
+def test_jpeg_size_is_read_after_large_metadata() -> None:
     """Three full metadata segments move the frame header beyond the first 64 KB, so more of the file must be read."""
     data = draw_picture("JPEG", (40, 30))
     fat = data[:2] + (b"\xff\xe1" + be16(65535) + bytes(65533)) * 3 + data[2:]

@@ -484,6 +484,7 @@ def test_models_are_listed_in_geminis_format(key):
     first = Client().get("/v1beta/models?pageSize=2", headers=headers).json()
     second = Client().get(f"/v1beta/models?pageSize=2&pageToken={first['nextPageToken']}", headers=headers).json()
     assert [*first["models"], *second["models"]] == listed[:4]
+    assert Client().get("/v1beta/models?pageSize=2&pageToken=next", headers=headers).json() == first
     model = Client().get("/v1beta/models/task:planning", headers=headers).json()
     assert (model["name"], model["supportedGenerationMethods"]) == (
         "models/task:planning",

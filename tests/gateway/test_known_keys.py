@@ -67,3 +67,16 @@ def test_refusals_and_calls_for_other_agents_are_not_cached(key):
     with CaptureQueriesContext(connection) as queries:
         assert not is_accepted(key, **{"x-agent-id": "vision-agent"})
     assert len(queries) > 0, "a refusal is not cached"
+
+
+def test_cached_keys_are_limited_in_number(key, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(key_cache, "MAX_ENTRIES", 2)
+    cache, headers = key_cache.KeyCache(snapshot.newest()), [{"authorization": f"Bearer {key}"}]
+    headers += [{"authorization": f"Bearer {create_key('text-agent')}"} for _ in range(2)]
+    for credentials in headers:
+        assert isinstance(cache.authenticate(credentials), Principal)
+    with CaptureQueriesContext(connection) as queries:
+        cache.authenticate(headers[2])
+        assert len(queries) == 0, "the newest key is cached"
+        cache.authenticate(headers[0])
+        assert len(queries) > 0, "older keys were dropped when the cache was full"

@@ -131,3 +131,12 @@ def test_every_parameter_of_openais_client_is_read_or_passed_on_or_listed():
     chat = parse_call(MESSAGE, **dict.fromkeys(sorted(VENDORS_OWN), "x")).chat
     assert [item.path for item in chat.vendor] == sorted(VENDORS_OWN)
     assert (chat.inner, chat.extra) == ((), {})
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_allowed_tools_belong_to_openai_if_any_of_them_does(is_first: bool) -> None:
+    tools = [{"type": "function", "name": "add"}, {"type": "web_search_preview"}]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": tools[::-1] if is_first else tools}
+    chat = parse_call(MESSAGE, tools=[TOOL], tool_choice=choice).chat
+    assert [(item.name, item.path) for item in chat.vendor] == [("web_search", "tool_choice")]
+    assert (chat.tool_choice, chat.allowed_tools) == ("auto", ("add",))

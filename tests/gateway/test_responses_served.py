@@ -39,6 +39,7 @@ def test_complete_and_streamed_answers_agree_over_each_protocol(client, upstream
         last = stream.get_final_response()
     assert whole.output_text == text == last.output_text
     assert (whole.status, last.status) == ("completed", "completed")
+    assert (whole.store, last.store) == (False, False)
     assert whole.usage.output_tokens == last.usage.output_tokens > 0
 
 

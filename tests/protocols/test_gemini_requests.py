@@ -223,6 +223,7 @@ def test_completion_tokens_include_thinking_tokens() -> None:
         ("gemini-2.5-flash", "none", {"thinkingBudget": 0}),
         ("gemini-2.5-pro", "none", {"thinkingBudget": 128}),
         ("gemini-2.5-flash-lite", "high", {"thinkingBudget": 24576}),
+        ("gemini-2.5-flash", "xhigh", {"thinkingBudget": 24576}),
         ("gemini-flash-latest", "low", {"thinkingLevel": "low"}),
     ],
 )

@@ -35,3 +35,9 @@ def test_only_api_paths_are_corrected(path: str, expected: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/models/", "/api/v1/services/", "/chat/completions"])
 def test_misspelled_api_path_is_corrected_by_django(path: str, client: Client, db: None) -> None:
     assert client.post(path).status_code in (401, 405)
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/v1/messages/nothing", "/v1beta/nothing"])
+def test_unknown_url_is_not_found_in_every_protocol(path: str, client: Client, db: None) -> None:
+    answer = client.post(path)
+    assert (answer.status_code, answer["x-should-retry"]) == (404, "false")

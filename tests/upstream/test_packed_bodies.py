@@ -60,7 +60,7 @@ def test_unencoded_body_is_unchanged_and_limited(encoding: str) -> None:
         decompress(encoding, PACKED, len(PACKED) - 1)
 
 
-def test_size_limit_applies_to_the_sum_of_all_members() -> None:
+def test_size_limit_applies_to_the_sum_of_all_gzip_members() -> None:
     with pytest.raises(AnswerTooLargeError):
         decompress("gzip", PACKED, 9)
 

@@ -130,8 +130,9 @@ def read_flat_choice(body: Object, vendor: list[VendorItem]) -> Choice:
         vendor.append(VendorItem(PROTOCOL, canonical_tool_name(kind), value, "tool_choice"))
         return NO_CHOICE
     tools = [tool for tool in check_list(value.get("tools"), "tool_choice.tools") if isinstance(tool, dict)]
-    if any(not tool.get("name") for tool in tools):
-        vendor.append(VendorItem(PROTOCOL, canonical_tool_name(str(tools[0].get("type"))), value, "tool_choice"))
+    own_tool = next((tool for tool in tools if not tool.get("name")), None)
+    if own_tool is not None:
+        vendor.append(VendorItem(PROTOCOL, canonical_tool_name(str(own_tool.get("type"))), value, "tool_choice"))
     names = [require_text(tool, "name", "tool_choice.tools") for tool in tools if tool.get("name")]
     mode = require_text(value, "mode", "tool_choice")
     if mode not in MODES:
