@@ -174,7 +174,7 @@ class Service(models.Model):
         return self.service_id
 
     @property
-    def knows_the_rest(self) -> bool:
+    def declares_all_capabilities(self) -> bool:
         """Return whether a capability without a row counts as absent. If not, it counts as unknown."""
         return self.declares_capabilities and not any(cell.source == Source.UNKNOWN for cell in self.capabilities.all())
 

@@ -178,8 +178,8 @@ class FilePart:
     """A file in a message: its known properties, and `content` to read it (None for a remote URL).
 
     `size` is in bytes, `seconds` is the duration of audio or video, `width` and `height` are in pixels. They are None
-    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `led` means that a line with the
-    file's name is sent before the file, as for a file in a tool result. `detail` is OpenAI's level of detail for
+    if unknown. `unreadable` is set if the bytes are known to be missing or corrupt. `introduced` means that a line with
+    the file's name is sent before the file, as for a file in a tool result. `detail` is OpenAI's level of detail for
     images.
     """
 
@@ -194,7 +194,7 @@ class FilePart:
     pages: int | None = None
     seconds: float | None = None
     unreadable: str | None = None
-    led: bool = False
+    introduced: bool = False
     detail: str | None = None
     content: Content | None = field(default=None, compare=False, repr=False)
     cache: CacheBreakpoint | None = None

@@ -49,7 +49,7 @@ BOTH, DRAFT = SEE | CHANGE, SEE | TRY
 
 # The columns are: anonymous, viewer, editor, administrator.
 
-PARTS: Mapping[PagePart, Cells] = {
+PAGE_PARTS: Mapping[PagePart, Cells] = {
     PagePart.RECORDED_BODIES: (NOTHING, NOTHING, SEE, SEE),  # What agents send, if a setting enables its recording
     PagePart.ARTIFACT_BYTES: (NOTHING, NOTHING, SEE, SEE),  # The file, its text, its thumbnail, and attaching the file
     PagePart.EXPORTS: (NOTHING, NOTHING, SEE, SEE),  # Both configuration files, for any purpose
@@ -172,14 +172,14 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
         "artifacts": (NOTHING, SEE, SEE, SEE),
         "artifact": (NOTHING, SEE, SEE, SEE),
         "artifact_compare": (NOTHING, SEE, SEE, SEE),
-        "artifact_raw": PARTS[PagePart.ARTIFACT_BYTES],
-        "artifact_thumbnail": PARTS[PagePart.ARTIFACT_BYTES],
+        "artifact_raw": PAGE_PARTS[PagePart.ARTIFACT_BYTES],
+        "artifact_thumbnail": PAGE_PARTS[PagePart.ARTIFACT_BYTES],
         "artifact_upload": (NOTHING, NOTHING, NOTHING, CHANGE),
         "artifact_correct": (NOTHING, NOTHING, NOTHING, CHANGE),
         "artifacts_delete": (NOTHING, NOTHING, NOTHING, CHANGE),
         "artifacts_restore": (NOTHING, NOTHING, NOTHING, CHANGE),
-        "artifact_send": PARTS[PagePart.REAL_REQUESTS],
-        "artifact_describe": PARTS[PagePart.REAL_REQUESTS],
+        "artifact_send": PAGE_PARTS[PagePart.REAL_REQUESTS],
+        "artifact_describe": PAGE_PARTS[PagePart.REAL_REQUESTS],
     },
     "requests": {
         "requests": (NOTHING, SEE, SEE, SEE),
@@ -197,14 +197,14 @@ PAGES: Mapping[str, Mapping[str, Cells]] = {
     "configuration": {
         "config": (NOTHING, SEE, SEE, SEE),
         "config_import": (NOTHING, NOTHING, NOTHING, BOTH),
-        "config_export": PARTS[PagePart.EXPORTS],
+        "config_export": PAGE_PARTS[PagePart.EXPORTS],
     },
     "history": {
         "history": (NOTHING, SEE, SEE, SEE),
         "revision": (NOTHING, SEE, SEE, SEE),
         "compare": (NOTHING, SEE, SEE, SEE),
         "audit": (NOTHING, SEE, SEE, SEE),
-        "audit_export": PARTS[PagePart.EXPORTS],
+        "audit_export": PAGE_PARTS[PagePart.EXPORTS],
         "restore": (NOTHING, NOTHING, BOTH, BOTH),
     },
     "alerts": {
@@ -450,7 +450,7 @@ def least_role(name: str, right: Right) -> UserRole:
 
 
 def may_have(role: UserRole, part: PagePart) -> bool:
-    return bool(_cell(PARTS[part], role))
+    return bool(_cell(PAGE_PARTS[part], role))
 
 
 def _cell(cells: Cells, role: UserRole) -> Right:

@@ -217,7 +217,7 @@ def amount_text(nanos: int) -> str:
 
 # Prices in JSON, as administrators enter them: amounts per million tokens in a currency.
 
-DEAREST = 1_000_000
+MAX_PRICE = 1_000_000
 """Maximum price of a million tokens. A higher price must be a typing error."""
 FIELDS: Mapping[str, str] = MappingProxyType(
     {
@@ -276,7 +276,7 @@ def _problems(data: Mapping[str, Any], path: str) -> Iterator[Problem]:
             sentence = translatable(
                 "%(path)s must be an amount for a million tokens, from 0 to %(most)s.",
                 path=field_path,
-                most=f"{DEAREST:,}",
+                most=f"{MAX_PRICE:,}",
             )
             yield Problem(field_path, sentence, "range")
 
@@ -286,7 +286,7 @@ def _is_amount(value: object) -> bool:
         isinstance(value, int | float)
         and not isinstance(value, bool)
         and math.isfinite(value)
-        and 0 <= value <= DEAREST
+        and 0 <= value <= MAX_PRICE
     )
 
 

@@ -183,8 +183,8 @@ def parse_tool_text(text: str, param: str, references: References) -> Part:
         return TextPart(text)
     if isinstance(file.content, InMemory):
         part = count_pages(bytes_part(file.content.data, file.mime_type, file.filename))
-        return replace(part, artifact_id=file.artifact_id, led=True)
-    return replace(references.part(REF_PREFIX + (file.artifact_id or ""), param, file), led=True)
+        return replace(part, artifact_id=file.artifact_id, introduced=True)
+    return replace(references.part(REF_PREFIX + (file.artifact_id or ""), param, file), introduced=True)
 
 
 def count_pages(file: FilePart) -> FilePart:

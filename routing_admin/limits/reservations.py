@@ -77,7 +77,9 @@ class Reservation:
     @property
     def counts_usage(self) -> bool:
         """Whether the call's tokens or their cost count against any limit."""
-        return bool(self.currencies) or any(meter in holder.limits.most for holder in self._holders for meter in TOKENS)
+        return bool(self.currencies) or any(
+            meter in holder.limits.maximums for holder in self._holders for meter in TOKENS
+        )
 
     async def enter(self, size: int) -> None:
         """Admit a call of `size` bytes and count it as a concurrent call; raise `LimitReachedError`."""
@@ -162,7 +164,7 @@ class Reservation:
         held = [
             (holder, meter, self._keeper.find_share(holder.id, meter, limit))
             for holder in self._holders
-            for meter, limit in holder.limits.most.items()
+            for meter, limit in holder.limits.maximums.items()
         ]
         return build_headers(held, {currency for currency, price in self._prices.items() if price is None})
 
@@ -203,7 +205,7 @@ class Reservation:
         waiting: list[tuple[LimitHolder, Waiter]] = []
         try:
             for holder, meter, amount in needs:
-                found = self._keeper.reserve(holder.id, meter, holder.limits.most[meter], amount)
+                found = self._keeper.reserve(holder.id, meter, holder.limits.maximums[meter], amount)
                 if isinstance(found, Waiter):
                     waiting.append((holder, found))
                 else:
@@ -285,12 +287,12 @@ def _check_priced(holder: LimitHolder, model: str) -> None:
 
 
 def _build_needs(holder: LimitHolder, amounts: Mapping[Meter, int]) -> list[Need]:
-    return [(holder, meter, amount) for meter, amount in amounts.items() if meter in holder.limits.most]
+    return [(holder, meter, amount) for meter, amount in amounts.items() if meter in holder.limits.maximums]
 
 
 def _currencies(holders: Iterable[LimitHolder]) -> tuple[str, ...]:
     limits = [holder.limits for holder in holders]
-    return tuple(dict.fromkeys(limit.currency for limit in limits if any(meter in limit.most for meter in MONEY)))
+    return tuple(dict.fromkeys(limit.currency for limit in limits if any(meter in limit.maximums for meter in MONEY)))
 
 
 keeper = owned(lambda: QuotaClient(RowLedger(), timezone.get_default_timezone, connections.close_all))

@@ -67,7 +67,7 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
     counted = {
         holder: holder_limits
         for holder, holder_limits in limits.items()
-        if holder_limits is not None and holder_limits.most
+        if holder_limits is not None and holder_limits.maximums
     }
     used = find_uses(counted) if counted else {}
     uncounted = count_uncounted(counted, snapshot.current().exchange)
@@ -75,14 +75,14 @@ def find_limit_uses(limits: Mapping[str, AgentLimits | None]) -> Mapping[str, Se
         holder: [
             LimitUse(
                 meter,
-                holder_limits.most[meter],
+                holder_limits.maximums[meter],
                 used.get((holder, meter), 0),
                 window_end(meter),
                 holder_limits.currency if meter in MONEY else "",
                 uncounted.get((holder, meter), 0),
             )
             for meter in Meter
-            if holder_limits and meter in holder_limits.most
+            if holder_limits and meter in holder_limits.maximums
         ]
         for holder, holder_limits in limits.items()
     }
@@ -133,5 +133,5 @@ def _count(column: str, limits: Mapping[str, AgentLimits], exchange: ExchangeTab
         limit = limits[name]
         has_no_rate = bool(currency) and exchange.convert(1, currency, limit.currency) is None
         for meter in MONEY:
-            if meter in limit.most and start >= starts[meter]:
+            if meter in limit.maximums and start >= starts[meter]:
                 yield name, meter, requests if has_no_rate else unpriced

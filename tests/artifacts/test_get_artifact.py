@@ -113,10 +113,12 @@ def test_accepted_ids_have_only_ascii_letters_digits_hyphens_and_underscores(ref
 @pytest.mark.parametrize(("artifact", "service"), [(PNG, "eyes"), (PDF, "reader")], ids=["image", "file"])
 @pytest.mark.parametrize("status", [{}, {"status": "success"}], ids=["plain", "with status"])
 def test_result_in_a_tool_message_is_parsed(artifact: StoredArtifact, service: str, status: dict[str, str]) -> None:
-    """The field `led` of a file part is true if the file's name precedes its data."""
+    """The field `introduced` of a file part is true if the file's name precedes its data."""
     text = json.dumps({**status, **ROUTER.route_content(artifact, service).as_json()})
     part = read_tool_result(text)
-    assert part == FilePart(artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, led=True)
+    assert part == FilePart(
+        artifact.kind, artifact.mime_type, artifact.filename, artifact.size, artifact.id, introduced=True
+    )
     assert part.content is not None
     assert artifact.content is not None
     assert list(part.content.blob().blocks()) == list(artifact.content.blob().blocks())
@@ -142,7 +144,7 @@ def test_result_without_data_is_parsed_without_content() -> None:
     metadata = {"id": "pic_1", "filename": "plan.png", "mimeType": "image/png", "size": 8}
     short = {"status": "success", "contentType": "image", "routing": "image_url", "metadata": metadata}
     part = read_tool_result(json.dumps(short))
-    assert part == FilePart(Kind.IMAGE, "image/png", "plan.png", 8, "pic_1", led=True)
+    assert part == FilePart(Kind.IMAGE, "image/png", "plan.png", 8, "pic_1", introduced=True)
     assert part.content is None
 
 

@@ -174,8 +174,8 @@ def test_moved_files_without_name_and_id_are_numbered() -> None:
 
 
 def test_media_from_get_artifact_is_introduced_by_its_file_name() -> None:
-    """Only parts with the flag `led` are introduced by their file's name."""
-    parts = adapted(make_chat(replace(PNG, led=True), PNG), reader("openai", "vision")).chat.messages[0].parts
+    """Only parts with the flag `introduced` follow a line with their file's name."""
+    parts = adapted(make_chat(replace(PNG, introduced=True), PNG), reader("openai", "vision")).chat.messages[0].parts
     assert parts[0] == TextPart("Artifact content (plan.png):")
     assert [type(part) for part in parts] == [TextPart, NativePart, NativePart]
 
@@ -372,7 +372,7 @@ def files(draw: st.DrawFn) -> FilePart:
         draw(st.sampled_from([None, len(data)])),
         draw(st.sampled_from([None, "abc123"])),
         unreadable=draw(st.sampled_from([None, None, None, "artifact_corrupt"])),
-        led=draw(st.booleans()),
+        introduced=draw(st.booleans()),
         content=FakeContent(data, text, image, gone),
     )
 

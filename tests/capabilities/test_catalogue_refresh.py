@@ -13,7 +13,7 @@ from capabilities.core.providers.catalogue import Catalogue, FactVerdict, defaul
 from capabilities.core.providers.catalogue.document import CatalogueDocument, SourceNote, build_document, to_json
 from capabilities.core.providers.catalogue.judgement import Statement
 from capabilities.core.providers.catalogue.refreshing import (
-    LARGEST,
+    MAX_CATALOGUE_BYTES,
     EditionChange,
     FactChange,
     UnreadableCatalogueError,
@@ -104,7 +104,7 @@ def test_uploaded_build_file_replaces_the_whole_catalogue(pack: Any) -> None:
         (to_json(BASE).replace("v-a", "v-?").encode(), "damaged"),
         (to_json(BASE).replace("2026-01-02", "soon").encode(), "damaged"),
         (to_json(BASE).replace('"v-a,,;v-a,,"', '"v-a,,"').encode(), "damaged"),
-        (gzip.compress(b" " * (LARGEST + 1)), "too large"),
+        (gzip.compress(b" " * (MAX_CATALOGUE_BYTES + 1)), "too large"),
     ],
 )
 def test_uploaded_file_that_is_no_catalogue_is_rejected_with_a_reason(data: bytes, error: str) -> None:

@@ -196,7 +196,7 @@ def files(draw: st.DrawFn) -> FilePart:
         name,
         size,
         known,
-        led=draw(st.booleans()),
+        introduced=draw(st.booleans()),
         cache=draw(st.none() | st.just(CacheBreakpoint())),
         content=content,
     )

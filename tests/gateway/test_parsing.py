@@ -130,7 +130,12 @@ def test_tool_message_with_a_get_artifact_result_becomes_its_file_part():
         assert messages[1].tool_calls[0].name == "get_artifact"
         file = messages[2].parts[0]
         assert isinstance(file, FilePart)
-        assert (file.artifact_id, file.filename, file.led, file.mime_type) == ("xyz", "dot.png", True, "image/png")
+        assert (file.artifact_id, file.filename, file.introduced, file.mime_type) == (
+            "xyz",
+            "dot.png",
+            True,
+            "image/png",
+        )
         assert file.content is not None
         assert b"".join(file.content.blob().blocks()) == PNG
     assert messages[2].role is Role.TOOL

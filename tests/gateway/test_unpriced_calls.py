@@ -94,7 +94,7 @@ def test_free_call_does_not_count_as_unpriced(text_agent):
 
 def test_policy_for_unpriced_calls_is_read_from_the_row():
     """If the row has no `unpriced`, as in rows from before the policy existed, calls pass."""
-    assert parse_limits(BUDGET) == AgentLimits(models=None, most={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
+    assert parse_limits(BUDGET) == AgentLimits(models=None, maximums={Meter.MONEY_PER_MONTH: 10**9}, currency="USD")
     refusing, counting = (
         parse_limits(BUDGET | {"unpriced": "refuse"}),
         parse_limits(BUDGET | {"unpriced": "count", "unpricedPrice": "2.5"}),

@@ -26,7 +26,7 @@ MONTH = Window("2026-11", datetime(2026, 12, 1, tzinfo=UTC))
 def test_only_budgets_that_allow_unpriced_calls_are_reported_as_uncounted(
     policy: UnpricedPolicy, currency: str, uncounted: str | None
 ) -> None:
-    limits = AgentLimits(most={Meter.MONEY_PER_MONTH: 1000}, currency=currency, unpriced=policy)
+    limits = AgentLimits(maximums={Meter.MONEY_PER_MONTH: 1000}, currency=currency, unpriced=policy)
     holder = agent_holder("a", limits)
     assert holder is not None
     headers = build_headers([(holder, Meter.MONEY_PER_MONTH, Share(1000, MONTH))], {"USD"})

@@ -23,7 +23,7 @@ pytestmark = [
 
 
 def holders(agent: dict[Meter, int], key: dict[Meter, int]) -> tuple[LimitHolder, ...]:
-    candidates = agent_holder("a", AgentLimits(most=agent)), key_holder("k", AgentLimits(most=key))
+    candidates = agent_holder("a", AgentLimits(maximums=agent)), key_holder("k", AgentLimits(maximums=key))
     return tuple(holder for holder in candidates if holder is not None)
 
 
@@ -84,7 +84,7 @@ PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
 
 @pytest.mark.parametrize("answered", [True, False])
 async def test_billed_usage_of_failed_attempts_is_settled(db: None, answered: bool) -> None:
-    agent = AgentLimits(most={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
+    agent = AgentLimits(maximums={Meter.TOKENS_PER_DAY: 1000, Meter.MONEY_PER_DAY: 10**9}, currency="USD")
     reservation = make_reservation((agent_holder("a", agent),))
     assert reservation is not None
     await reservation.enter(1)

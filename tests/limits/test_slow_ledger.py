@@ -204,7 +204,7 @@ def test_call_is_not_rejected_while_another_draw_can_help(keeper: QuotaClient, l
 
 async def test_call_is_refused_with_429_when_the_limit_is_used_up(keeper: QuotaClient, ledger: SlowLedger):
     ledger.gate.set()
-    holder = agent_holder("a", AgentLimits(most={Meter.REQUESTS_PER_MINUTE: 1}))
+    holder = agent_holder("a", AgentLimits(maximums={Meter.REQUESTS_PER_MINUTE: 1}))
     assert holder is not None
     await Reservation([holder], keeper).enter(1)
     with pytest.raises(LimitReachedError) as refused:

@@ -20,7 +20,7 @@ from django.urls.converters import IntConverter
 from artifacts.library import store_bytes
 from capabilities.access import may, role_for
 from capabilities.actors import SYSTEM
-from capabilities.core.permissions import DJANGO_ADMIN, MACHINE_NAMESPACES, PAGES, PARTS, PagePart
+from capabilities.core.permissions import DJANGO_ADMIN, MACHINE_NAMESPACES, PAGE_PARTS, PAGES, PagePart
 from capabilities.models import Service
 from routing_admin.configuration import snapshot
 from routing_admin.console.demo.load import SAMPLES
@@ -184,7 +184,7 @@ def test_permission_table_and_page_urls_list_the_same_pages() -> None:
     counts = Counter(name for family in PAGES.values() for name in family)
     assert set(counts) == set(ADDRESSES)
     assert max(counts.values()) == 1
-    assert set(PARTS) == set(PagePart)
+    assert set(PAGE_PARTS) == set(PagePart)
 
 
 @rows

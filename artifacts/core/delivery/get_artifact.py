@@ -132,7 +132,7 @@ def _part(
         filename,
         size,
         known_id,
-        led=True,
+        introduced=True,
         content=None if data is None else content_of(data, kind),
     )
 

@@ -173,7 +173,7 @@ class _MessageRewriter:
         if written_file.delivery.hoist:
             self.waiting += [lead, *written_file.natives]
             return [TextPart(f"{lead.text}\n{MOVED_FILE_NOTE[nearest_language(self.style.language)]}")]
-        return [lead, *written_file.natives] if file.led or written_file.lead else list(written_file.natives)
+        return [lead, *written_file.natives] if file.introduced or written_file.lead else list(written_file.natives)
 
     def _name(self, file: FilePart) -> str:
         return display_name(file, f"{slot_key(file.kind)} {len(self.deliveries)}")

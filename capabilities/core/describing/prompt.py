@@ -239,7 +239,7 @@ def describing_chat(file: FilePart, question: str | None, language: str | None) 
     if question:
         parts += [prompt.question, fence_text(question, language, MAX_QUESTION_CHARS)]
     # Drop the caller's image detail and cache breakpoint, because they are meant for the caller's own model.
-    plain_file = replace(file, detail=None, cache=None, led=False)
+    plain_file = replace(file, detail=None, cache=None, introduced=False)
     user = Message(Role.USER, (plain_file, TextPart("\n\n".join(parts))))
     return ChatRequest((Message(Role.SYSTEM, (system,)), user), max_tokens=MAX_TOKENS)
 

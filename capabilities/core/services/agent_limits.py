@@ -17,7 +17,7 @@ CURRENCY = "currency"
 UNPRICED, UNPRICED_PRICE = "unpriced", "unpricedPrice"
 """JSON keys. `UNPRICED` is the policy for calls without a known price. `UNPRICED_PRICE` is the price that the policy
 may use for the tokens of such calls."""
-MOST = 10**15
+MAX_AMOUNT = 10**15
 """Maximum value of a limit on requests, bytes or tokens."""
 MAX_MONEY = 10**8
 """Maximum value of a limit on money, in units of its currency."""
@@ -55,7 +55,7 @@ class UnpricedPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentLimits:
-    """The limits on an agent, a key or a label. `most` maps each limited quantity to its maximum.
+    """The limits on an agent, a key or a label. `maximums` maps each limited quantity to its maximum.
 
     `models` are the routes and services that may be used, or None for all. Money is in nanos of `currency`, a
     three-letter code. `unpriced` is the policy for calls without a known price. Under `UnpricedPolicy.COUNT`,
@@ -63,14 +63,14 @@ class AgentLimits:
     """
 
     models: frozenset[str] | None = None
-    most: Mapping[Meter, int] = field(default_factory=dict)
+    maximums: Mapping[Meter, int] = field(default_factory=dict)
     currency: str = ""
     unpriced: UnpricedPolicy = UnpricedPolicy.ALLOW
     own_price: Price | None = None
 
     @property
     def has_money(self) -> bool:
-        return any(meter in self.most for meter in MONEY)
+        return any(meter in self.maximums for meter in MONEY)
 
     def allows(self, name: str) -> bool:
         """Return whether a route (`task:<task type>`) or a service (its id) may be used."""
@@ -86,7 +86,7 @@ def parse_limits(stored: Mapping[str, Any]) -> AgentLimits | None:
     currency = stored.get(CURRENCY, "")
     return AgentLimits(
         models=models,
-        most=amounts,
+        maximums=amounts,
         currency=currency,
         unpriced=UnpricedPolicy(stored.get(UNPRICED, "allow")),
         own_price=_price(stored, currency),

@@ -125,7 +125,7 @@ class LabelKind(StrEnum):
     USER = "user"
 
 
-LONGEST: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
+MAX_LABEL_CHARS: Mapping[LabelKind, int] = {LabelKind.TEAM: 64, LabelKind.PROJECT: 64, LabelKind.USER: 200}
 """Maximum length of each kind of label. For the label of an end user, a client may generate a long id."""
 
 
@@ -152,7 +152,7 @@ def clean_label(label: LabelKind, value: Any) -> str:
     """Return a label as one printable line, shortened to the maximum length, or "" if it is not a string."""
     if not isinstance(value, str):
         return ""
-    longest = LONGEST[label]
+    longest = MAX_LABEL_CHARS[label]
     # Truncate generously first, so that only part of a huge label is processed.
     if not value.isprintable():
         value = "".join(char if char.isprintable() else " " for char in value[: 4 * longest])

@@ -48,33 +48,33 @@ def user_holder_id(agent: str, name: str) -> str:
 
 def agent_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return the limit holder for an agent, or None if the agent has no limits on amounts."""
-    if limits is None or not limits.most:
+    if limits is None or not limits.maximums:
         return None
     return LimitHolder(agent_holder_id(agent), THIS_AGENT, limits)
 
 
 def maker_holder(agent: str, limits: AgentLimits | None) -> LimitHolder | None:
     """Return the limit holder for the calling agent's creator, or None if the creator has no limits on amounts."""
-    if limits is None or not limits.most:
+    if limits is None or not limits.maximums:
         return None
     # Use the creator's own id, so that its calls are counted together with those of the agents that it created.
     return LimitHolder(agent_holder_id(agent), translatable("Its creator %(name)s", name=agent), limits, "maker")
 
 
 def key_holder(public_id: str, limits: AgentLimits | None) -> LimitHolder | None:
-    if limits is None or not limits.most:
+    if limits is None or not limits.maximums:
         return None
     return LimitHolder(key_holder_id(public_id), translatable("The key ra_%(key)s…", key=public_id), limits, "key")
 
 
 def label_holder(kind: LabelKind, name: str, limits: AgentLimits | None) -> LimitHolder | None:
-    if limits is None or not limits.most:
+    if limits is None or not limits.maximums:
         return None
     return LimitHolder(label_holder_id(kind, name), translatable(TITLES[kind], name=name), limits, f"{kind}={name}")
 
 
 def user_holder(agent: str, name: str, limits: AgentLimits | None) -> LimitHolder | None:
-    if limits is None or not limits.most:
+    if limits is None or not limits.maximums:
         return None
     title = translatable(TITLES[LabelKind.USER], name=name)
     return LimitHolder(user_holder_id(agent, name), title, limits, f"{LabelKind.USER}={name}")

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.permissions import DEFAULT_SCOPES, SCOPES
 from capabilities.core.services.agent_limits import MODELS
-from capabilities.core.services.agents import LIMITS, LONGEST, LabelKind, clean_label
+from capabilities.core.services.agents import LIMITS, MAX_LABEL_CHARS, LabelKind, clean_label
 from capabilities.models import Agent
 from routing_admin.configuration import snapshot
 from routing_admin.console.base.form_fields import (
@@ -130,11 +130,13 @@ class KeyTermsForm(forms.Form):
     )
     team = forms.CharField(
         label=gettext_lazy("Team"),
-        max_length=LONGEST[LabelKind.TEAM],
+        max_length=MAX_LABEL_CHARS[LabelKind.TEAM],
         required=False,
         help_text=gettext_lazy("All calls with this key count for this team, even if a request names another."),
     )
-    project = forms.CharField(label=gettext_lazy("Project"), max_length=LONGEST[LabelKind.PROJECT], required=False)
+    project = forms.CharField(
+        label=gettext_lazy("Project"), max_length=MAX_LABEL_CHARS[LabelKind.PROJECT], required=False
+    )
 
     def __init__(self, *args: Any, terms: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -186,7 +186,7 @@ def list_budget_uses(configuration: Configuration) -> list[BudgetUse]:
     uses = [
         BudgetUse(holder.id, name, meter, percentage(uses_by_limit.get((holder.id, meter), 0), limit))
         for holder, name in holders
-        for meter, limit in holder.limits.most.items()
+        for meter, limit in holder.limits.maximums.items()
         # Rate limits recover by themselves, so they are not budgets.
         if meter not in RATES
     ]

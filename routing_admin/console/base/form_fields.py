@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import (
     CURRENCY,
+    MAX_AMOUNT,
     MAX_MONEY,
     MODELS,
     MONEY,
-    MOST,
     UNPRICED,
     UNPRICED_PRICE,
     Meter,
@@ -99,7 +99,7 @@ LIMITS: dict[Meter, tuple[Any, Any]] = {
     Meter.BYTES_PER_DAY: (gettext_lazy("Request bytes per day"), ""),
 }
 """Maps each limit to its label and hint, in the order of the form."""
-COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MOST}
+COUNT_BOUNDS: dict[str, Any] = {"min_value": 1, "max_value": MAX_AMOUNT}
 MONEY_BOUNDS: dict[str, Any] = {"min_value": Decimal("0.000001"), "max_value": MAX_MONEY, "decimal_places": 6}
 USUAL_CURRENCY = "USD"
 UNPRICED_CHOICES = {

@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from capabilities.core.services.agents import LONGEST
+from capabilities.core.services.agents import MAX_LABEL_CHARS
 from routing_admin.api.errors import Body
 from routing_admin.core.planning.model_names import MAX_NAME
 
 Thing = dict[str, object]
 MAX_SECONDS = 31 * 86_400
-MAX_LABEL = max(LONGEST.values())
+MAX_LABEL = max(MAX_LABEL_CHARS.values())
 CENTURY_DAYS = 36_500
 MEBIBYTE = 2**20
 MAX_BYTES = 1024 * MEBIBYTE * MEBIBYTE

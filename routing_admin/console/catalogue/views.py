@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from capabilities.access import request_actor
 from capabilities.core.providers.catalogue.names import ANY_HOST
-from capabilities.core.providers.catalogue.refreshing import LARGEST, EditionChange
+from capabilities.core.providers.catalogue.refreshing import MAX_CATALOGUE_BYTES, EditionChange
 from capabilities.core.vocabulary import Source
 from capabilities.errors import ActionError, InvalidError, NotFoundError
 from capabilities.labels import capability_label
@@ -66,7 +66,7 @@ def read_edition(request: HttpRequest) -> int:
     file = request.FILES.get("file")
     if not isinstance(file, UploadedFile) or not file.size:
         raise NotFoundError(_("Choose a file."))
-    if file.size > LARGEST:
+    if file.size > MAX_CATALOGUE_BYTES:
         raise NotFoundError(_("The file is too large to be a catalogue."))
     return editions.store_edition_file(file.read())
 
@@ -89,7 +89,7 @@ def show_page(request: HttpRequest, *, problem: str = "", status: int = 200) -> 
         "count": sum(len(rows) for rows in document.models.values()),
         "hosts": len(document.models),
         "problem": problem,
-        "largest": LARGEST,
+        "largest": MAX_CATALOGUE_BYTES,
     }
     return render(request, "catalogue/catalogue.html", context, status=status)
 

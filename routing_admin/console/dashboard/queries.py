@@ -123,7 +123,9 @@ def list_low_budgets(configuration: Configuration) -> list[LowBudget]:
         if kind != LabelKind.USER:
             limited.append(("", name, label_holder_id(LabelKind(kind), name), limits))
     holders = [
-        (agent, label, holder, bounds.most) for agent, label, holder, bounds in limited if bounds and bounds.most
+        (agent, label, holder, bounds.maximums)
+        for agent, label, holder, bounds in limited
+        if bounds and bounds.maximums
     ]
     if not holders:
         return []

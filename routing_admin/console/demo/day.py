@@ -192,7 +192,7 @@ def _use_budget(entries: Sequence[Entry]) -> None:
     # All requests of the day count towards the current month, so that the demo always shows a nearly exhausted budget.
     row = Agent.objects.filter(agent_id=BUDGETED).first()
     limits = parse_limits(row.limits) if row else None
-    if limits is None or (limit := limits.most.get(Meter.MONEY_PER_MONTH)) is None:
+    if limits is None or (limit := limits.maximums.get(Meter.MONEY_PER_MONTH)) is None:
         return
     own = (cost_columns(entry)[0] for entry in entries if entry.facts.agent == BUDGETED)
     spent = sum(columns["cost_nanos"] or 0 for columns in own if columns["currency"] == limits.currency)

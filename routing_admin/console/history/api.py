@@ -22,7 +22,7 @@ from routing_admin.core.configuration.removals import keep_agents
 
 router = Router(tags=[TAG])
 # Largest number in a 64-bit column. A larger number gets status 422 instead of causing a database error.
-LARGEST = 2**62
+MAX_REVISION = 2**62
 PER_PAGE = 30
 
 
@@ -32,7 +32,7 @@ def parse_change(value: Mapping[str, Any]) -> Change:
 
 @router.get("/history", response=RevisionsOut)
 def admin_list_history(
-    request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=LARGEST)] = None
+    request: HttpRequest, before: Annotated[int | None, Query(ge=1, le=MAX_REVISION)] = None
 ) -> HttpResponse:
     """List revisions, newest first. For the next page, pass the last number of this page as `before`."""
     page = list_revisions(PageCursor(before, None), PER_PAGE)

@@ -69,7 +69,7 @@ FIELDS: Mapping[str, str | Promise] = {
 }
 """Names of fields, by field or path. A field without a name here is split into words."""
 
-PARTS: Mapping[str, str | Promise] = {
+FIELD_LABELS: Mapping[str, str | Promise] = {
     **{f"limits.{meter.value}": label for meter, (label, _hint) in LIMITS.items()},
     f"limits.{MODELS}": gettext_lazy("Allowed routes and services"),
     **{f"timeouts.{name}": label for name, label in TIMEOUTS},
@@ -94,7 +94,7 @@ def field_name(path: str) -> str:
     # part, with the others in brackets.
     if path in FIELDS or not rest:
         return str(FIELDS.get(path) or _humanize(path))
-    label = str(PARTS.get(path, ""))
+    label = str(FIELD_LABELS.get(path, ""))
     part = label[:1].lower() + label[1:] if label else " ".join(_humanize(step) for step in rest)
     names = {"field": FIELDS.get(head) or _humanize(head), "part": part}
     return insert_facts(_("%(field)s (%(part)s)"), names)

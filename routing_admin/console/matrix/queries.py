@@ -165,9 +165,9 @@ def _add_columns(cells: Iterable[Cell]) -> tuple[tuple[str, ...], tuple[str, ...
 
 def build_row(service: Service, reads: Iterable[str], writes: Iterable[str]) -> MatrixRow:
     stored = {(cell.side, cell.name): cell for cell in service.capabilities.all()}
-    knows_the_rest = service.knows_the_rest
+    declares_all = service.declares_all_capabilities
     columns = [(INPUT, name) for name in reads] + [(OUTPUT, name) for name in writes]
-    return MatrixRow(service, tuple(build_cell(stored.get(cell), cell, service, knows_the_rest) for cell in columns))
+    return MatrixRow(service, tuple(build_cell(stored.get(cell), cell, service, declares_all) for cell in columns))
 
 
 def find_doubts() -> frozenset[tuple[str, str, str]]:
@@ -190,7 +190,7 @@ def mark_doubts(row: MatrixRow, doubts: Collection[tuple[str, str, str]]) -> Mat
     return replace(row, cells=tuple(squares))
 
 
-def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, knows_the_rest: bool) -> MatrixCell:
+def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, declares_all: bool) -> MatrixCell:
     """Return a cell of the matrix. A service that declares no capabilities is assumed to read and write only text."""
     side, name = key
     if cell is not None and service.declares_capabilities:
@@ -199,7 +199,7 @@ def build_cell(cell: ServiceCapability | None, key: Cell, service: Service, know
         return MatrixCell(side, name, name == "text", Source.UNKNOWN.value)
     # For a cell that is not stored, the model lacks the capability if the service declares all capabilities. Otherwise,
     # the value is unknown.
-    return MatrixCell(side, name, False, (Source.DECLARED if knows_the_rest else Source.UNKNOWN).value)
+    return MatrixCell(side, name, False, (Source.DECLARED if declares_all else Source.UNKNOWN).value)
 
 
 def find_contest(cell: ServiceCapability, service: Service) -> Fact | None:
@@ -226,4 +226,4 @@ def find_cell(service: Service, side: str, name: str) -> MatrixCell:
         ),
         None,
     )
-    return build_cell(cell, (side, name), reloaded, reloaded.knows_the_rest)
+    return build_cell(cell, (side, name), reloaded, reloaded.declares_all_capabilities)

@@ -223,11 +223,11 @@ def open_cells(row: Service, entry: CatalogueEntry, *, insist: bool) -> dict[Sou
     catalogue's sources agree.
     """
     stored = {(cell.side, cell.name): cell for cell in row.capabilities.all()}
-    knows_the_rest = row.knows_the_rest
+    declares_all = row.declares_all_capabilities
     fillable: dict[Source, dict[Cell, bool]] = {}
     for cell, (on, source) in list_catalogue_cells(entry).items():
         current = stored.get(cell)
-        is_firm = current.source in FIRM_SOURCES if current else knows_the_rest
+        is_firm = current.source in FIRM_SOURCES if current else declares_all
         is_open = not is_firm or (insist and source is Source.CATALOGUE)
         # Omit capabilities that already have this value and source: writing them would create a revision without a
         # change.

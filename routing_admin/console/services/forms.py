@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 
 from capabilities.core.delivery.slots_json import check_limits
 from capabilities.core.json_codec import read_repaired_json
-from capabilities.core.prices import DEAREST, FIELDS, check_price
+from capabilities.core.prices import FIELDS, MAX_PRICE, check_price
 from capabilities.core.storable import find_unstorable
 from capabilities.labels import PRICE_LABELS
 from capabilities.models import Service
@@ -58,7 +58,7 @@ class PriceForm(forms.Form):
         for name in FIELDS:
             widget = forms.TextInput(attrs={"class": "num", "inputmode": "decimal", "autocomplete": "off"})
             self.fields[name] = forms.FloatField(
-                label=PRICE_LABELS[name], required=False, min_value=0, max_value=DEAREST, widget=widget
+                label=PRICE_LABELS[name], required=False, min_value=0, max_value=MAX_PRICE, widget=widget
             )
 
     def clean(self) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def _record(
     stored = {cell.name: cell for cell in row.capabilities.all() if cell.side == "input"}
     known_values = {name: cell.supported for name, cell in stored.items() if cell.source not in UNDECIDED_SOURCES}
     declared = {
-        name for name in answers if (stored[name].source == Source.DECLARED if name in stored else row.knows_the_rest)
+        name
+        for name in answers
+        if (stored[name].source == Source.DECLARED if name in stored else row.declares_all_capabilities)
     }
     cells: dict[Cell, bool] = {("input", name): on for name, on in answers.items() if name not in declared}
     act = set_capabilities(actor, {row: cells}, source=Source.PROBED, action=action) if cells else None

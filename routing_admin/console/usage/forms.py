@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from capabilities.core.services.agent_limits import Meter
-from capabilities.core.services.agents import LONGEST, LabelKind, clean_label
+from capabilities.core.services.agents import MAX_LABEL_CHARS, LabelKind, clean_label
 from routing_admin.console.base.form_fields import check_unpriced, make_amount_fields, read_amounts
 
 METERS = (
@@ -62,6 +62,6 @@ class BudgetForm(forms.Form):
         kind, name = data.get("kind"), data.get("name", "")
         # No request can carry such a label, so a budget for it would never apply.
         if kind in (LabelKind.TEAM, LabelKind.PROJECT) and clean_label(LabelKind(kind), name) != name:
-            facts = {"most": LONGEST[LabelKind(kind)]}
+            facts = {"most": MAX_LABEL_CHARS[LabelKind(kind)]}
             self.add_error("name", _("A label is one line of at most %(most)s characters.") % facts)
         return data

@@ -18,10 +18,10 @@ from capabilities.core.prices import CURRENCY as CURRENCY_CODE
 from capabilities.core.problems import Problem
 from capabilities.core.services.agent_limits import (
     CURRENCY,
+    MAX_AMOUNT,
     MAX_MONEY,
     MODELS,
     MONEY,
-    MOST,
     UNPRICED,
     UNPRICED_PRICE,
     Meter,
@@ -87,7 +87,7 @@ def _money(path: str, value: Any) -> Iterator[Problem]:
         yield out_of_range(path, translatable("an amount above 0, as a text"))
 
 
-_count = rule.number(1, MOST, translatable("a whole number above 0"), whole=True)
+_count = rule.number(1, MAX_AMOUNT, translatable("a whole number above 0"), whole=True)
 LIMIT_RULES = (
     Rule(MODELS, _names),
     Rule(CURRENCY, _currency),

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from capabilities.core.providers.catalogue.refreshing import LARGEST
+from capabilities.core.providers.catalogue.refreshing import MAX_CATALOGUE_BYTES
 from routing_admin.console.catalogue import actions as editions
 from routing_admin.console.catalogue.queries import find_called_provider
 from routing_admin.dispatch.provider_checks import ProviderChecker
@@ -45,7 +45,7 @@ class Command(command.Command):
 
         Raise `CommandError` if the file is too large.
         """
-        if path.stat().st_size > LARGEST:
+        if path.stat().st_size > MAX_CATALOGUE_BYTES:
             raise CommandError(f"{path}: the file is too large to be a catalogue.")
         return editions.store_edition_file(path.read_bytes())
 

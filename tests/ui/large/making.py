@@ -207,7 +207,7 @@ def save_budgets_with_usage() -> None:
             save_budget(person("tomasz.nowak"), plan.kind, plan.name, limits)
             stored = parse_limits(limits)
             assert stored is not None
-            used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.most[Meter.MONEY_PER_MONTH]}
+            used = {Meter.MONEY_PER_MONTH: nanos if plan.used < SPENT else stored.maximums[Meter.MONEY_PER_MONTH]}
             orders += _usage_orders(label_holder_id(plan.kind, plan.name), stored, used, labels, now)
     for agent in newest_configuration().agents:
         agent_limits = parse_limits(agent.limits)
@@ -220,7 +220,7 @@ def save_budgets_with_usage() -> None:
 def _usage_orders(
     holder: str, limits: AgentLimits, used: Mapping[Meter, int], labels: Mapping[str, str], now: datetime
 ) -> Iterator[Order]:
-    for meter, limit in limits.most.items():
+    for meter, limit in limits.maximums.items():
         if meter in RATES or meter is Meter.BYTES_PER_DAY:
             continue
         period = PERIODS[meter]

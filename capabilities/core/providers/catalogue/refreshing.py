@@ -31,7 +31,7 @@ from capabilities.core.providers.catalogue.sources import read_litellm, read_mod
 from capabilities.core.translatable import translatable
 from capabilities.core.vocabulary import Cell
 
-LARGEST = 32 * 1024 * 1024
+MAX_CATALOGUE_BYTES = 32 * 1024 * 1024
 """Maximum size of a decompressed file in bytes. The sources' current files have an eighth of this size."""
 MAX_ROWS = 50_000
 GZIP = b"\x1f\x8b"
@@ -144,10 +144,10 @@ def parse_json(data: bytes) -> dict[str, Any]:
         unpacking = zlib.decompressobj(wbits=31)
         try:
             # Decompress at most one byte more than the limit, which is enough to detect a file that is too large.
-            data = unpacking.decompress(data, LARGEST + 1)
+            data = unpacking.decompress(data, MAX_CATALOGUE_BYTES + 1)
         except zlib.error as error:
             raise UnreadableCatalogueError(DAMAGED) from error
-    if len(data) > LARGEST:
+    if len(data) > MAX_CATALOGUE_BYTES:
         raise UnreadableCatalogueError(TOO_LARGE)
     try:
         value = read_repaired_json(data, is_trusted=True)

@@ -195,7 +195,7 @@ def link_actor(request: HttpRequest, link: AgentLink) -> Actor:
 def counts_money(row: Agent) -> bool:
     # Costs are shown only if the agent has a spending limit.
     limits = parse_limits(row.limits)
-    return limits is not None and any(meter in limits.most for meter in MONEY)
+    return limits is not None and any(meter in limits.maximums for meter in MONEY)
 
 
 def find_rights(row: Agent) -> AgentLimits | None:
