@@ -1,4 +1,4 @@
-"""A webhook receiver on the loopback interface. A test module that needs another webhook URL overrides the fixture."""
+"""A webhook receiver on the loopback interface. Test modules that need another webhook URL override the fixture."""
 
 from __future__ import annotations
 

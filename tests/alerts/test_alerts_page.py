@@ -85,7 +85,7 @@ def test_limit_alert_links_to_the_page_where_the_limit_is_set(holder: str, url: 
     facts = {"name": "X", "meter": "Tokens per day"}
     warned = build_condition(AlertKind.BUDGET, f"{holder} tokensPerDay", Stage.WARNED, percent=85, **facts)
     spent = build_condition(AlertKind.BUDGET, spent_subject(f"{holder} tokensPerDay"), Stage.SPENT, **facts)
-    for condition in (warned, spent):  # The second condition replaces and therefore ends the first.
+    for condition in (warned, spent):  # The second condition replaces the first, so the first alert ends.
         record_condition(condition, timezone.now())
         page = Page(viewer.get("/alerts/"))
         (link,) = [

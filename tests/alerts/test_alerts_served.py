@@ -1,4 +1,4 @@
-"""Alerts from a server with two processes: the beginning and the end of each condition are reported once."""
+"""Alerts from a server with two processes: each condition's beginning and end are reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of alert kinds: messages in both languages, and the page on which the cause can be fixed."""
+"""The table of alert kinds: messages in both languages, and the page where the cause can be fixed."""
 
 from __future__ import annotations
 

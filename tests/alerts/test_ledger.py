@@ -1,4 +1,7 @@
-"""Stored alerts: one row per kind and subject, one notice per beginning and end, one sending process."""
+"""Stored alerts: one row per kind and subject, and one notice each for the beginning and the end.
+
+Each notice is sent by only one process.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts about outages: during a database outage they are sent from a file, and the database stores them afterwards."""
+"""Alerts about outages. During a database outage, they are sent from a file; afterwards, the database stores them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def database_outage(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPa
 
 
 def failing_watch() -> AlertWatch:
-    """Return the alert watcher of a process whose database has failed for longer than a restart takes."""
+    """Return the alert watcher of a process whose database has been failing for longer than a restart takes."""
     watch = AlertWatch()
     watch.round()
     assert watch.querying_since is not None
@@ -109,7 +109,7 @@ def test_read_only_database_and_its_end_are_each_reported_once(receiver, databas
     ],
 )
 def test_alert_names_the_kind_of_outage(receiver, monkeypatch, code, error, expected):
-    """While the database only refuses writes, the alert must not advise restarting it."""
+    """If the database rejects only writes, the alert must not advise restarting it."""
     cause = sqlite3.OperationalError()
     cause.sqlite_errorcode = code
 
@@ -152,7 +152,7 @@ def test_alert_sent_from_the_database_is_not_sent_again_from_the_file(receiver, 
 
 
 def test_outage_after_a_reported_recovery_is_reported_again(receiver, database_outage, monkeypatch):
-    """A new outage may begin before the process has read the stored alerts again."""
+    """A new outage may begin before the process has reread the stored alerts."""
     failing_watch().offline_round()
     database_outage.undo()
     watch = AlertWatch()
@@ -229,9 +229,7 @@ def test_process_with_a_full_disk_sends_an_alert_once(receiver, database_outage,
 
 
 def test_long_outages_of_store_redis_log_and_configuration_are_reported(monkeypatch):
-    """An outage of Redis or the artifact store is reported after ten seconds, a stale log or configuration after a
-    minute.
-    """
+    """A Redis or artifact store outage is reported after ten seconds, a stale log or configuration after a minute."""
     link = RedisLink("redis://127.0.0.1:9", "test")
     assert link.look() is not None
     now = timezone.now()
@@ -330,7 +328,7 @@ def test_crash_of_a_process_is_reported_once_and_a_normal_exit_is_not(tmp_path):
 
 
 def test_alert_file_has_its_full_size_from_the_start():
-    """Alerts can therefore be written to the file even if the disk is full."""
+    """Alerts can therefore be written to it even if the disk is full."""
     watch = AlertWatch()
     watch.start()
     size = alert_file().path.stat().st_size

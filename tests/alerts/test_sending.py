@@ -1,4 +1,4 @@
-"""Alerts are sent to chats over real sockets: every kind, every message format, signatures, and no secrets."""
+"""Alerts are sent to chats over real sockets: all kinds and message formats, with signatures, without secrets."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.engines.webhook import hmac_signature
 NOTICE = Notice(
     ("[routing_admin] Critical – Key refused", "The provider a&b <x> refuses its key (401)."), {"kind": "k"}
 )
-# The time has a fraction of a second, because DingTalk signs milliseconds.
+# The time includes milliseconds, because DingTalk signs them.
 NOW = 1_763_800_000.25
 
 
@@ -37,7 +37,7 @@ def test_message_body_has_the_format_of_the_chat_service(shape, body):
 
 
 def test_dingtalk_signature_is_in_the_url():
-    """DingTalk's signature is an HMAC-SHA256 of the time in milliseconds and the secret, with the secret as key."""
+    """DingTalk's signature is an HMAC-SHA256 of the time in milliseconds and the secret; the secret is also the key."""
     url, _ = write(ShapeName.DINGTALK, NOTICE, "https://oapi.dingtalk.com/robot/send?access_token=t", "SECs", NOW)
     query = parse_qs(urlsplit(url).query)
     assert query["timestamp"] == ["1763800000250"]
@@ -46,14 +46,14 @@ def test_dingtalk_signature_is_in_the_url():
 
 
 def test_feishu_signature_is_in_the_body():
-    """Feishu's signature is an HMAC of an empty message, whose key consists of the time in seconds and the secret."""
+    """Feishu's signature is the HMAC of an empty message. Its key is the time in seconds followed by the secret."""
     url, body = write(ShapeName.FEISHU, NOTICE, "https://open.feishu.cn/x", "s3cret", NOW)
     assert url == "https://open.feishu.cn/x"
     assert (body["timestamp"], body["sign"]) == ("1763800000", hmac_signature("1763800000\ns3cret", ""))
 
 
 def test_long_message_is_truncated_between_characters():
-    """Every text is limited to the number of bytes that the strictest chat service accepts."""
+    """Every text is cut to the number of bytes that the strictest chat service accepts."""
     text = write(ShapeName.WECOM, Notice(("密" * 3000,)), "https://chat.example", "", NOW)[1]["text"]["content"]
     assert TEXT_BYTES - 3 < len(text.encode()) <= TEXT_BYTES
     assert set(text) == {"密"}

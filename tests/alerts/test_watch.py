@@ -1,4 +1,4 @@
-"""The alert watcher detects each kind of condition, and reports its beginning and its end once."""
+"""The alert watcher detects conditions of each kind, and reports the beginning and end of each once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def error_reply(status: int, message: str = "no", code: str = "") -> tuple[int, 
 
 @pytest.fixture
 def provider(demo: None) -> Iterator[WebhookReceiver]:
-    """A provider with scripted answers, which is the only candidate of its route."""
+    """A provider with scripted answers; it is the only candidate of its route."""
     call_outcomes().take()
     with running_receiver() as server:
         row = Provider.objects.create(
@@ -84,7 +84,7 @@ def test_failed_call_raises_one_alert_that_ends_with_the_next_success(receiver, 
     for _ in range(3):
         watch().round()
     assert received_notices(receiver).count(("begun", kind, subject)) == 1
-    renew(process_run_context)  # A new run context has no provider cooldowns.
+    renew(process_run_context)  # The new run context has no cooldowns.
     send_requests(SUCCESS, provider=provider)
     watch().round()
     assert [alert.ended_at is not None for alert in list_alerts() if alert.kind == kind] == [True]

@@ -24,7 +24,7 @@ def test_webhook_host_determines_message_format_and_language_unless_given(text):
 
 
 def test_fragment_with_the_secret_is_removed_from_the_webhook_url():
-    """The fragment of a webhook's URL contains its secret, in which a plus sign is literal."""
+    """A webhook URL's fragment contains its secret. A plus sign in it is a plus sign, not a space."""
     webhook = parse_webhook(" https://ops.example/hook?id=1#shape=feishu&secret=a+b/c= ")
     assert (webhook.url, webhook.secret) == ("https://ops.example/hook?id=1", "a+b/c=")
 

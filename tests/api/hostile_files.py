@@ -1,6 +1,6 @@
 """Malicious and broken files, grouped by attack, each generated when it is requested.
 
-The bytes are generated with the standard library, Pillow and the published structure of the formats.
+The bytes are generated with the standard library and Pillow, or built from the formats' published structure.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HostileFile:
 
 
 def build_png(width: int, height: int, *extra_chunks: bytes, data: bytes = b"\0" * 64) -> bytes:
-    """Return a PNG whose header declares this size, whatever its data is."""
+    """Return a PNG whose header declares this size, regardless of its data."""
     head = be32(width) + be32(height) + b"\x08\x02\0\0\0"
     chunks = [chunk(b"IHDR", head), *extra_chunks, chunk(b"IDAT", zlib.compress(data)), chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
@@ -84,7 +84,7 @@ def nested(levels: int, pack: Callable[[bytes], bytes], core: bytes = b"the end"
 
 
 def build_tar(*names: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
-    """Return a tar archive whose entries have this kind and declared size, but no data."""
+    """Return a tar archive whose entries have this type and declare this size, but contain no data."""
     entries = []
     for name in names:
         entry = tarfile.TarInfo(name)
@@ -107,13 +107,13 @@ def cut(data: bytes, length: int) -> bytes:
 
 
 def mislabelled_files() -> Iterator[HostileFile]:
-    """Yield valid files with the name and type of another format."""
+    """Yield valid files that are declared with another format's name and type."""
     chosen = [file for file in SAMPLES if len(file.data) > 40][::9][:26]
     for sample, disguise in zip(chosen, [*chosen[5:], *chosen[:5]], strict=True):
         yield HostileFile(f"{sample.name} as", disguise.name, disguise.mime, partial(bytes, sample.data))
 
 
-# Small archives that unpack to very large files, nest deeply or have very many entries.
+# Small archives that unpack to very large files, are deeply nested, or have very many entries.
 BOMBS: Mapping[str, tuple[str, str, Callable[[], bytes]]] = {
     "docx of 100 MB": ("a.docx", "", lambda: zip_with_spaces("word/document.xml", 100 * MIB)),
     "xlsx of 64 MB": ("a.xlsx", "", lambda: zip_with_spaces(SHEET, 64 * MIB)),
@@ -197,7 +197,10 @@ ESCAPES = (
 
 
 def escaping_archives() -> Iterator[HostileFile]:
-    """Yield archives with names, links and devices that point outside of them; nothing is ever unpacked to disk."""
+    """Yield archives whose entry names, links or devices point outside the archive.
+
+    Nothing is ever unpacked to disk.
+    """
     for number, name in enumerate(ESCAPES):
         yield HostileFile("zip slip", f"slip{number}.zip", "application/zip", partial(build_zip, {name: b"x"}))
     for number, name in enumerate(ESCAPES[:6]):
@@ -210,7 +213,7 @@ def escaping_archives() -> Iterator[HostileFile]:
 
 
 def wide_images() -> Mapping[str, tuple[str, bytes]]:
-    """Return images whose headers declare impossible sizes."""
+    """Return images with impossible sizes in their headers."""
     jpeg = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0\xff\xc0\0\x11\x08\xff\xff\xff\xff\3\1\x11\0\2\x11\0\3\x11\0"
     bmp = b"BM" + le32(1 << 30) + bytes(4) + le32(54) + le32(40)
     return {
@@ -247,7 +250,7 @@ BILLION_LAUGHS = (
     + b"".join(b'<!ENTITY a%d "%s">' % (n, b"&a%d;" % (n - 1) * 10) for n in range(1, 10))
     + b"]>"
 )
-# Entities that would read a local file and call a local server.
+# Entities that make a careless parser read a local file or call a local server.
 EXTERNAL_ENTITIES = (
     b'<!DOCTYPE d [<!ENTITY x SYSTEM "file:///etc/passwd"><!ENTITY % y SYSTEM "http://127.0.0.1:9/x"> %y;]>'
 )
@@ -320,7 +323,7 @@ POLYGLOTS: Mapping[str, Callable[[], bytes]] = {
     "ole.html": lambda: ole2("WordDocument") + b"<html><script>1</script>",
 }
 
-# Degenerate content in many formats: NULs, unbalanced brackets, and endless or damaged structures.
+# Degenerate content in many formats: NULs, unbalanced brackets, endless structures, damaged structures.
 ODD_BYTES: Mapping[str, tuple[str, Callable[[], bytes]]] = {
     "noughts.txt": ("text/plain", lambda: bytes(70_000)),
     "one nought.txt": ("text/plain", lambda: b"\0"),
@@ -386,7 +389,7 @@ def damage(data: bytes) -> bytes:
 
 
 def overlapping(data: bytes) -> bytes:
-    """Repeat the central directory's entry in a zip archive three hundred times."""
+    """Repeat the entry in a zip archive's central directory three hundred times."""
     start = data.rindex(b"PK\1\2")
     end = data.rindex(b"PK\5\6")
     entry = data[start:end]

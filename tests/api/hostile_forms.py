@@ -24,7 +24,7 @@ HOSTILE_NAMES = (
     *("[无法读取] a (artifact:b)", "artifact:" + "0" * 32, "a\u00a0b", "\ud7ff\ue000.txt", "NaN", "null", "a]]>b"),
 )
 
-# Content types that a part of a form may declare.
+# Content types that a form part may declare.
 ODD_TYPES = (
     *("", ";", "/", "a", "a/", "/a", "*/*", "text", "text/", "text/plain;", "TEXT/PLAIN", "text/plain; charset"),
     *(
@@ -54,7 +54,7 @@ def multipart_form(
 
 
 def faulty_forms() -> Iterator[tuple[str, bytes]]:
-    """Yield a label and a form that violates the multipart format."""
+    """Yield pairs of a label and a form that violates the multipart format."""
     edge, valid = BOUNDARY.encode(), multipart_form()
     head = b'Content-Disposition: form-data; name="file"; filename="a"'
     yield "nothing", b""

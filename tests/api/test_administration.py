@@ -1,4 +1,4 @@
-"""The administrators' API: a token allows the same changes as the pages do, with the same rules and history."""
+"""The administrators' API: a token allows the same changes as the pages, with the same rules and history."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PROVIDER = {"endpoint": "https://api.deepseek.com", "defaultModel": "deepseek-ch
 def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_account: User) -> None:
     token, row = issue_token(Actor("person", "admin"), admin_account, "backup", ["config:read"])
     assert token.startswith(f"rat_{row.public_id}_")
-    # The secret has 43 characters, which may include underscores, and is followed by a checksum.
+    # The secret has 43 characters, which may include underscores. A checksum follows it.
     secret = token.split("_", 2)[2][:43]
     for rows in (AdminToken.objects.values(), AuditEvent.objects.values()):
         assert secret not in str(list(rows))
@@ -65,7 +65,7 @@ def test_token_is_shown_once_and_stored_as_a_digest(script: Script, admin_accoun
 
 
 def test_action_is_recorded_under_the_owner_of_the_token(script: Script) -> None:
-    """Only a token's first use of the day is recorded as an audit event of its own."""
+    """Only a token's first use of the day is recorded as a separate audit event."""
     script.call("PUT", "/providers/deepseek", PROVIDER)
     event = AuditEvent.objects.get(action="provider.add")
     assert (event.actor_kind, event.actor) == ("token", "admin's token deploy")
@@ -86,7 +86,7 @@ def test_last_use_is_recorded_at_most_once_a_minute(script: Script) -> None:
 def test_token_survives_a_secret_rotation_if_used_before_the_old_secret_is_removed(
     script: Script, settings: Any
 ) -> None:
-    """The first use of a token after a secret rotation signs it with the new secret."""
+    """When a token is first used after a secret rotation, it is signed again with the new secret."""
     settings.SIGNING_SECRETS = ["a new secret of this installation", *settings.SIGNING_SECRETS]
     assert list_outdated_tokens() == ["admin's token deploy"]
     script.get("/providers")
@@ -245,7 +245,7 @@ def test_target_of_an_alias_can_be_removed_neither_by_delete_nor_by_import(
 
 @pytest.mark.parametrize("uses", ["service", "route"])
 def test_import_cannot_remove_an_entry_used_by_a_run_time_agent(uses: str, script: Script) -> None:
-    """Files do not list agents that are created at run time."""
+    """Configuration files do not list agents that were created at run time."""
     script.call("PUT", "/services/echo-x", {"provider": "echo", "model": "echo-x"})
     Agent.objects.filter(task_type="planning").update(task_type="")
     use = {"service": Service.objects.get(service_id="echo-x")} if uses == "service" else {"task_type": "planning"}
@@ -280,7 +280,7 @@ def test_writing_back_a_read_entry_changes_nothing(script: Script) -> None:
 def test_change_from_1_to_true_in_a_free_form_object_is_saved(script: Script) -> None:
     """Python compares `1` and `True` as equal.
 
-    Another order of keys, or `1.0` instead of `1`, does not count as a change.
+    A different key order, or `1.0` instead of `1`, does not count as a change.
     """
     route = {
         "provider": "echo",

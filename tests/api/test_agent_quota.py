@@ -1,4 +1,4 @@
-"""Each agent's storage quota: its error message, how it counts deduplicated bytes, and the dashboard's warning."""
+"""Each agent's storage quota: the error message, how deduplicated bytes count, and the dashboard's warning."""
 
 from __future__ import annotations
 

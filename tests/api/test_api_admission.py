@@ -77,7 +77,7 @@ def test_body_over_the_limit_is_rejected_before_it_is_read(text_agent: Any) -> N
 
 
 def test_compressed_body_is_rejected(text_agent: Any) -> None:
-    """No body is decompressed, because a small compressed body could become a very large one."""
+    """Bodies are not decompressed, because a small compressed body may expand to a very large one."""
     response = text_agent.post("/messages/route", {}, headers={"content-encoding": "gzip"})
     assert (response.status_code, response.json()["error"]) == (415, "unsupported_encoding")
 

@@ -64,7 +64,8 @@ def test_file_is_stored_with_its_detected_kind_type_size_and_hash(name: str, tex
     assert list_unfinished(byte_store()) == []
 
 
-# Each case: declared type, name, bytes, and resulting encoding. An invalid declaration is ignored.
+# Each case: declared type, file name, bytes, and expected encoding. An invalid or unsuitable declared encoding is
+# ignored.
 WITH_CHARSET = [
     ("text/plain; charset=utf-8", "notes.txt", CHINESE.encode(), "utf-8"),
     ('text/plain; charset="UTF-8"', "notes.txt", CHINESE.encode(), "utf-8"),
@@ -125,7 +126,7 @@ def test_each_service_gets_each_file_in_a_form_it_can_read(
 
 @pytest.mark.requirement("MCR-4.1", "MCR-6.3", "ABR-2.1")
 def test_text_agent_hands_a_reference_to_a_vision_agent(text_agent: Any, vision_agent: Any) -> None:
-    """The model service of the calling agent determines the form in which the file is delivered."""
+    """The calling agent's model service determines the form in which the file is delivered."""
     ref = text_agent.stored("photo.png", png(), "image/png")["ref"]
     description = text_agent.artifact(ref, language="zh")
     assert description["routing"] == "text"

@@ -89,7 +89,7 @@ def test_dry_run_returns_the_difference_and_changes_nothing(text_agent: Any) -> 
 
 
 def test_dry_run_of_an_import_lists_consequences_for_routes_and_agents(text_agent: Any) -> None:
-    """Each consequence has a severity, the affected object and a message.
+    """Each consequence has a severity, an affected object and a message.
 
     A change that only adds entries has no consequences.
     """

@@ -90,7 +90,7 @@ def test_agent_reads_its_capabilities_limits_and_capable_agents(text_agent: Any)
     assert me["capabilities"]["input"] == ["text"]
     assert me["forwardTo"]["vision"] == ["multimodal-agent", "vision-agent"]
     assert me["forwardTo"]["file"] == ["multimodal-agent"]
-    # Only the response of /agents/me contains the agent's limits, and the key's limits and labels.
+    # Only the response of /agents/me contains the limits of the agent and the key, and the key's labels.
     unset_fields = {"limits": None, "keyLimits": None, "keyLabels": {"team": None, "project": None}}
     assert {**text_agent.get("/agents/text-agent").json(), **unset_fields} == me
     assert text_agent.get("/agents/unknown").status_code == 404
@@ -150,7 +150,7 @@ def test_expired_agent_is_missing(text_agent: Any) -> None:
 
 
 def test_agent_expires_without_any_other_change(text_agent: Any) -> None:
-    """The expiry is checked on the configuration snapshot in memory."""
+    """The expiry is checked against the configuration snapshot in memory."""
     expiring = AgentProfile("eye", capabilities=Capabilities(("text", "vision")), expires_at=100.0)
     lasting = AgentProfile("ear", capabilities=Capabilities(("text", "audio")))
     directory = AgentDirectory([expiring, lasting])

@@ -155,7 +155,7 @@ def test_web_page_is_extracted_only_under_the_extract_policy(demo: None) -> None
 
 
 class TestAnyText(TestCase):
-    """Properties that hold for any text. Each Hypothesis example has its own transaction."""
+    """Properties of any text. Each Hypothesis example has its own transaction."""
 
     databases = {"default", "logs"}
 
@@ -174,7 +174,7 @@ class TestAnyText(TestCase):
 
 
 def test_chunked_upload_of_unknown_length_is_stored_completely(demo: None) -> None:
-    """With `Transfer-Encoding: chunked`, no Content-Length is needed, unless the server cannot measure the body."""
+    """With `Transfer-Encoding: chunked`, no Content-Length is needed if the server can measure the body."""
     form = (
         b'--edge\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
         b"Content-Type: text/plain\r\n\r\nwords\r\n--edge--\r\n"

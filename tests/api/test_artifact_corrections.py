@@ -1,4 +1,4 @@
-"""Corrections of an artifact's type and encoding, which override the declared and the detected values everywhere."""
+"""Corrected types and encodings of artifacts override the declared and the detected ones everywhere."""
 
 from __future__ import annotations
 

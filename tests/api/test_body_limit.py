@@ -31,7 +31,7 @@ async def treat_all_as_known(headers: Any) -> bool:
 async def send_chunks(
     path: str, blocks: list[bytes], headers: list[tuple[bytes, bytes]] | None = None
 ) -> tuple[Any, int, int]:
-    """Return the response, the number of bytes that the application read, and the number of chunks received."""
+    """Return the response, how many bytes the application read, and how many chunks it received."""
     bytes_read, sent, chunks_taken = 0, [], 0
 
     async def client() -> AsyncIterator[dict[str, Any]]:
@@ -97,7 +97,7 @@ async def test_body_that_exceeds_the_limit_is_rejected_while_it_arrives() -> Non
     assert status == 413
     assert json.loads(body)["error"] == "too_large"
     assert bytes_read <= received_limit("/api/v1/artifacts") == MIB + MIB
-    # The limit is 2 MiB, which the third block exceeds.
+    # The third block exceeds the limit of 2 MiB.
     assert chunks_taken == 3
 
 

@@ -1,4 +1,4 @@
-"""Responses to agents are not stored by shared caches."""
+"""Shared caches do not store responses to agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses with a file are streamed unchanged, and never held in memory completely."""
+"""Responses that contain a file are streamed unchanged; the whole file is never held in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.both_stores, pytest.mark.django_db(databases=["default
 
 # A PNG header followed by ten megabytes.
 LARGE = png()[:33] + bytes(n * 7 % 251 for n in range(1000)) * 10_000
-# Sizes near the boundaries of base64 groups and of the artifact store's blocks.
+# Sizes near a boundary between base64 groups or between blocks of the artifact store.
 SIZES = [len(png()), len(png()) + 1, len(png()) + 2, 256 * 1024 - 1, 256 * 1024, 3 * 256 * 1024 + 1]
 
 

@@ -1,4 +1,4 @@
-"""Files that are damaged or need a password, requested by agents whose model reads this type of file natively."""
+"""Damaged and password-protected files, requested by agents whose model can read files of this type."""
 
 from __future__ import annotations
 

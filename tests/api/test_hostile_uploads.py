@@ -25,7 +25,7 @@ from tests.stored_bytes import list_unfinished
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
-# Matches a long run of base64 characters, which no error message may contain.
+# Matches a long run of base64 characters. No error message may contain one.
 LONG_BASE64 = re.compile(r"[A-Za-z0-9+/=]{400}")
 FORMS = dict(faulty_forms())
 SERVICES = ("text-model", "vision-model", "multimodal-model")
@@ -46,7 +46,7 @@ def error_text(answer: Any) -> str:
 
 
 class Uploader:
-    """An agent that uploads files and checks the results."""
+    """An agent that uploads files and checks what happens to them."""
 
     def __init__(self, agent: Any) -> None:
         self.agent = agent
@@ -88,9 +88,9 @@ class Uploader:
 
 @pytest.fixture
 def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterable[Uploader]:
-    """Return an uploader for the demo's content policies, which suffice to test uploads.
+    """Return an uploader that uses the demo's content policies, which are enough to test uploads.
 
-    Extraction processes are forked, because five hundred starts would take most of the time.
+    Extraction processes are forked, because starting five hundred of them would take most of the time.
     """
     monkeypatch.setattr("artifacts.extract.process.start_reader", start_reader)
     yield Uploader(text_agent)
@@ -101,7 +101,7 @@ def uploader(text_agent: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pyt
 @pytest.fixture
 def upload(uploader: Uploader) -> Uploader:
     """Return an uploader whose services extract text from every supported document and convert every image."""
-    with ledger.exclusive():  # Load the new configuration before the tests use it.
+    with ledger.exclusive():  # Load the new configuration now, before the tests use it.
         for row in Service.objects.filter(service_id__in=SERVICES):
             row.policy = "convert+extract"
             save_service(SYSTEM, row)
@@ -155,7 +155,7 @@ def test_hostile_name_is_cleaned_and_never_used_as_a_path(start: int, upload: Up
 
 
 def test_file_with_an_invalid_declared_type_is_stored(upload: Uploader) -> None:
-    """A form part whose header exceeds Django's limit is rejected."""
+    """A form part is rejected if its header exceeds Django's limit."""
     for kind in ODD_TYPES:
         answer = upload.send(multipart_form(kind=kind))
         assert upload.check_stored_or_refused(answer) or len(kind) > 1024, kind[:50]

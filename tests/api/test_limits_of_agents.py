@@ -1,6 +1,6 @@
 """An agent's limits on the agents' API, over MCP and on the agent's page.
 
-They are counted together and reported alike.
+All three count towards the same limits and report them in the same way.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_counting_tokens_counts_as_a_request(text_agent: AgentProgram) -> None:
         Client().post("/v1/messages/count_tokens", json.dumps(body), content_type="application/json", headers=headers)
         for _ in range(3)
     ]
-    # A new minute, with a new count, may begin between two calls.
+    # Between two calls, a new minute with a new count may begin.
     refused = [answer for answer in answers if answer.status_code == 429]
     assert refused
     assert refused[0].json()["error"]["type"] == "rate_limit_error"

@@ -1,4 +1,4 @@
-"""`/llm/send`, `/llm/resolve` and the request timeline, called directly, and the demo's own request."""
+"""`/llm/send`, `/llm/resolve` and the request timeline, called directly, and the request that the demo contains."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_exhausted_chain_returns_502_with_one_attempt_per_candidate(key):
 
 
 def test_exhausted_chain_says_whether_and_when_to_retry(key):
-    """If all candidates are rate limited, `Retry-After` is the shortest of their waiting times."""
+    """If all candidates are rate limited, `Retry-After` is the shortest of their waits."""
     busy = Failure(Fault.HTTP_429, "too many requests", 429, retry_after=30.0)
     process_run_context().cooldowns.record_failure("echo", "echo-text", busy, Policy().verdict(busy))
     response = post(key, {"prompt": "Hello"}, "/api/v1/llm/send")
@@ -105,7 +105,7 @@ def test_attachment_is_described_for_a_text_model(key):
 
 
 def test_missing_attachment_is_named_in_the_prompt(key):
-    """A deleted private artifact of another agent returns 404."""
+    """The file is named even if it was deleted. If it was another agent's private file, the call returns 404."""
     from artifacts.library import delete_artifacts, store_bytes
     from capabilities.actors import SYSTEM
 

@@ -130,7 +130,7 @@ async def test_get_artifact_returns_the_same_content_over_mcp_and_the_api(
 
 
 def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
-    """Return type, bytes and text of the first content block of an MCP result."""
+    """Return the type, bytes and text of an MCP result's first content block."""
     first = result.content[0]
     if first.type == "text":
         return ("", "", first.text)
@@ -140,7 +140,7 @@ def decode_result(result: CallToolResult) -> tuple[str, Any, str]:
 
 
 def decode_routing(routed: dict[str, Any]) -> tuple[str, Any, str]:
-    """Return type, bytes and text of a response from the agents' API."""
+    """Return the type, bytes and text of a response from the agents' API."""
     if routed["routing"] == "image_url":
         head, _, data = routed["imageUrl"]["image_url"]["url"].partition(";base64,")
         return (head.removeprefix("data:"), base64.b64decode(data), "")
@@ -191,7 +191,7 @@ async def test_incomplete_list_says_how_to_continue(installation: Installation) 
 
 
 async def test_long_text_is_stored_unchanged(installation: Installation) -> None:
-    """Long text is removed before the JSON is parsed, and put back before the tool is called."""
+    """Long text is taken out before the JSON is parsed, and put back before the tool is called."""
     text = 'He said: "你好 😀\\"\n' * 60_000
     async with installation.client("vision-agent") as client:
         stored = await client.call_tool("store_artifact", {"text": text, "filename": "long.txt"})

@@ -36,7 +36,7 @@ async def connect_client(server: Server) -> Any:
 
 
 async def request_upload_link(server: Server, filename: str, **fields: Any) -> dict[str, Any]:
-    """Call the upload tool without text, and return its response, which contains an upload link."""
+    """Call the upload tool without text. Return its response, which contains an upload link."""
     async with connect_client(server) as client:
         result = await client.call_tool("store_artifact", {"filename": filename, **fields})
     assert not result.is_error

@@ -45,9 +45,9 @@ CALLS = [(path, method) for path, methods in DOCUMENT["paths"].items() for metho
 
 @cache
 def load_schema() -> Any:
-    """Return the schema bound to the application.
+    """Return the schema with the application to call.
 
-    It is cached, because loading it collects the constants in the program, which is slow.
+    It is cached because loading it is slow: it collects all constants in the program.
     """
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.app = get_wsgi_application()
@@ -55,7 +55,7 @@ def load_schema() -> Any:
 
 
 def has_checked_input(operation: Any) -> bool:
-    """Return whether the operation validates any input. Names in a path and the bytes of a file are not validated."""
+    """Return whether the operation validates any input. Names in a path and a file's bytes are not validated."""
     forms = operation.get("requestBody", {}).get("content", {}).keys() - {"application/octet-stream"}
     return bool(forms) or any(parameter["in"] == "query" for parameter in operation.get("parameters", ()))
 
@@ -104,7 +104,7 @@ def path_values(demo: None, admin_account: Any) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def open_connections(path_values: dict[str, str]) -> Iterator[None]:
-    """Keep requests from closing the test's database connection, as Django's test client does."""
+    """Keep requests from closing the test's database connection, in the same way as Django's test client."""
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -117,10 +117,10 @@ def open_connections(path_values: dict[str, str]) -> Iterator[None]:
 def test_generated_call_gets_a_documented_response_and_never_5xx(
     path_values: dict[str, str], path: str, method: str, mode: GenerationMode
 ) -> None:
-    """Status, content type and schema of the response are documented, whether or not the input is valid."""
+    """The response's status, content type and schema are documented, whether or not the input is valid."""
     operation = load_schema()[path][method]
     has_form = FORM in DOCUMENT["paths"][path][method].get("requestBody", {}).get("content", {})
-    # A text field of a form accepts any text, so no generated form is invalid.
+    # A form's text field accepts any text, so no generated form is invalid.
     checks = [check for check in CHECKS if check is not negative_data_rejection or not has_form]
     path_parameters = {name: path_values[name] for name in IN_PATHS.findall(path)}
     cases = operation.as_strategy(mode)

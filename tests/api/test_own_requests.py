@@ -1,4 +1,4 @@
-"""An agent's own requests, listed in pages with filters, cursors and files.
+"""An agent lists its own requests page by page, with filters, cursors and files.
 
 Administrators see the requests of all agents.
 """
@@ -73,7 +73,7 @@ def test_listed_request_equals_the_single_request(old_key: None, text_agent: Age
 
 
 def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) -> None:
-    """Requests may have equal times, and new requests may be logged while pages are read."""
+    """Requests may have the same time, and new requests may be logged while pages are read."""
     for number in range(7):
         make_log_row(number)
     RequestLog.objects.filter(pk__in=["req_3", "req_4"]).update(started_at=timezone.now() - timedelta(minutes=3))
@@ -82,7 +82,7 @@ def test_pages_list_every_request_once(old_key: None, text_agent: AgentProgram) 
         ids_seen += page
         RequestLog.objects.filter(pk="req_late").delete()
         RequestLog.objects.create(id="req_late", started_at=timezone.now(), agent="text-agent", outcome="ok")
-    # Of requests with equal times, the one with the higher id is listed first.
+    # If two requests have the same time, the one with the higher id is listed first.
     assert ids_seen == ["req_0", "req_1", "req_2", "req_4", "req_3", "req_5", "req_6"]
 
 

@@ -1,7 +1,4 @@
-"""If the artifact store is full, an upload returns 507 with a remedy.
-
-Expired artifacts are unavailable to every call.
-"""
+"""If the artifact store is full, an upload returns 507 and says what to do. No call can use an expired artifact."""
 
 from __future__ import annotations
 

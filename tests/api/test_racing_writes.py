@@ -1,4 +1,4 @@
-"""Concurrent writes: a write's preconditions hold no matter what another writer commits first.
+"""Concurrent writes: a write's preconditions still hold if another writer commits first.
 
 The other writer, called the rival, changes the entry when the first writer begins its transaction.
 """
@@ -24,7 +24,7 @@ from tests.api.test_administration import Script
 from tests.cast import HTMX, create_token, load_demo, open_browser, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"], transaction=True)
-# The entries that both writers change, each with the change of the second writer, the rival.
+# Entries that both writers change, each with the rival's change.
 ENTRIES = {
     "/routes/planning": {"temperature": 0.3},
     "/providers/echo": {"displayName": "Echoes"},

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 @pytest.fixture(autouse=True)
 def s3() -> S3Server:
-    """Start an S3 server, whose credentials are in this process's environment."""
+    """Start an S3 server and put its credentials into this process's environment."""
     return s3_server()
 
 
@@ -157,7 +157,7 @@ def test_later_start_without_its_store_warns_and_continues(settings: Any, capsys
 def test_dashboard_shows_since_when_and_why_the_artifact_store_is_unavailable(
     admin: Client, row: Artifact, silent_store: str
 ) -> None:
-    """Once an outage is known, later uses of the artifact store need not discover it again."""
+    """Once an outage is known, later uses of the artifact store do not have to discover it again."""
     assert "cannot use the artifact store" not in admin.get("/").content.decode()
     StoreMonitor().look()
     page_text = admin.get("/").content.decode()

@@ -88,7 +88,7 @@ def test_expired_link_returns_410(text_agent: AgentProgram) -> None:
 
 @pytest.mark.parametrize("token", ["x", "a" * 72, "%2e%2e"])
 def test_unknown_link_returns_404(text_agent: AgentProgram, token: str) -> None:
-    """A link with a valid signature that was never issued counts as unknown, too."""
+    """A link that has a valid signature but was never issued counts as unknown, too."""
     assert put(PATH + token).status_code == 404
     never = put(PATH + make_token(timezone.now() + timedelta(minutes=5)))
     assert (never.status_code, never.json()["error"]) == (404, "not_found")

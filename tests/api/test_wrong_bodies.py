@@ -1,4 +1,4 @@
-"""Every API call rejects a value of the wrong type or out of bounds, and names its path in the body."""
+"""Every API call rejects a value that has the wrong type or is out of bounds, and names its path in the body."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ IN_PATHS = {
     "alias": "gpt-4o",
     "code": "pt",
 }
-# This call accepts a configuration file, which has its own validation.
+# This call takes a configuration file, which is validated separately.
 FILES = "/config/import"
 
 _written = agents_api().get_openapi_schema(path_prefix="")
@@ -65,7 +65,7 @@ QUERIES: dict[str, list[Schema]] = {
 
 
 def schemas_by_type(schema: Schema) -> dict[str, Schema]:
-    """Map each JSON type that a schema accepts to the schema for this type."""
+    """Map each JSON type that a schema accepts to that type's schema."""
     found = {branch.get("type", "string"): branch for branch in schema.get("anyOf") or schema.get("allOf") or [schema]}
     return found | ({"integer": found["number"]} if "number" in found else {})
 
@@ -93,7 +93,7 @@ def out_of_bounds_values(schema: Schema) -> Iterator[Any]:
 
 
 def values_with_one_error(schema: Schema, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield pairs of a path and an invalid body, whose only error is at this path."""
+    """Yield pairs of a path and a body that is invalid only at this path."""
     allowed = schemas_by_type(schema)
     yield from ((path or "body", value) for kind, value in VALUE_OF_EACH_TYPE.items() if kind not in allowed)
     yield from ((path, value) for value in out_of_bounds_values(schema))

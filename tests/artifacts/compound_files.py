@@ -119,7 +119,7 @@ def _wide(text: str) -> bytes:
 
 
 def xlsb_parts(text: str) -> dict[str, bytes]:
-    """Build the parts of a workbook with the sheet `Bin`, whose first row contains the number 7 and `text`."""
+    """Build the parts of a workbook. The first row of its sheet `Bin` contains the number 7 and `text`."""
     sheet = _binary_record(0x94, struct.pack("<4I", 0, 0, 0, 1)) + _binary_record(0x91)
     sheet += _binary_record(0x00, struct.pack("<I", 0) + bytes(13))
     sheet += _binary_record(0x05, struct.pack("<IId", 0, 0, 7)) + _binary_record(
@@ -178,7 +178,10 @@ def _ppt_record(kind: int, data: bytes, head: int = 0) -> bytes:
 
 
 def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
-    """Build a presentation with an outdated edit and one slide, whose text is a title in the outline and a text box."""
+    """Build a presentation with an outdated edit and one slide.
+
+    The slide's text is a title in the outline and a text box.
+    """
     outline = _ppt_record(0x3F3, struct.pack("<5I", 2, 0, 0, 256, 0)) + _ppt_record(0xFA0, title.encode("utf-16-le"))
     document = _ppt_record(0x3E8, _ppt_record(0xFF0, outline, 0xF), 0xF)
     slide = _ppt_record(0x3EE, _ppt_record(0xF00D, _ppt_record(0xFA8, box.encode("latin-1")), 0xF), 0xF)
@@ -202,15 +205,15 @@ def ppt(title: str, box: str, *, token: int = 0xE391C05F) -> bytes:
 def bare_xls(version: int) -> bytes:
     """Build a BIFF2, BIFF3 or BIFF4 sheet.
 
-    Row 1 has a text, a percentage and an error, and row 2 has a boolean and a formula.
+    Row 1 has text, a percentage and an error, and row 2 has a boolean and a formula.
     """
 
     def record(kind: int, data: bytes, later: int = 0x200) -> bytes:
         return struct.pack("<HH", kind + (later if version > 2 else 0), len(data)) + data
 
     def cell(row: int, column: int, style: int) -> bytes:
-        # In BIFF2, a cell's attributes contain its number format's index; in later versions, they contain its style's
-        # index.
+        # In BIFF2, a cell's attributes contain the index of its number format. In later versions, they contain its
+        # style's index.
         return struct.pack(
             "<HH3B" if version == 2 else "<HHH", row, column, *((0, style, 0) if version == 2 else (style,))
         )

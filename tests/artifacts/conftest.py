@@ -1,4 +1,4 @@
-"""Fixtures for the tests of text extraction."""
+"""Fixtures for the text extraction tests."""
 
 from __future__ import annotations
 

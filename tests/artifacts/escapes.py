@@ -1,9 +1,9 @@
 """`python escapes.py DATA CONFINED READER < file`: try to escape from the extraction process.
 
 If CONFINED is `yes`, the process first enters the sandbox for the operation READER, but without the audit hook, which
-does not restrict native code. Otherwise only the attempts to access files are made, to show that they succeed without
-the sandbox. DATA is a data directory. Standard output is a JSON object with the result of each attempt: `""` if it
-succeeded, otherwise the error's name.
+does not restrict native code. Otherwise, it only tries to access files, to show that this succeeds without the sandbox.
+DATA is a data directory. Standard output is a JSON object with the result of each attempt: `""` if it succeeded,
+otherwise the error's name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def system_call(intel: int, arm: int, *arguments: object) -> Callable[[], None]:
 
 
 def call_32_bit_getpid() -> Callable[[], None]:
-    """Return an attempt that uses the system call numbers of 32-bit programs, which a 64-bit filter misses."""
+    """Return an attempt with a 32-bit program's system call number, which a filter for 64-bit calls would miss."""
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(bytes.fromhex("b814000000cd80c3"))  # mov eax, 20 (getpid); int 0x80; ret
     start_of_code = ctypes.c_char.from_buffer(code)  # This reference keeps the memory allocated.
@@ -118,7 +118,7 @@ def pointer_call(name: str, *arguments: object) -> None:
     function = POINTERS[name]
     ctypes.set_errno(0)
     if not function(*arguments):
-        # The error number of dlopen is not reliable, since it also opens files that are not libraries.
+        # dlopen's error number is not reliable, because dlopen also opens files that are not libraries.
         message = (POINTERS["dlerror"]() or b"").decode() if name == "dlopen" else ""
         raise OSError(errno.EACCES if "denied" in message else ctypes.get_errno(), name)
 

@@ -1,4 +1,4 @@
-"""Find internal errors of file type detection, which are logged and never fail an upload."""
+"""Find internal errors in file type detection. They are logged and never fail an upload."""
 
 from __future__ import annotations
 

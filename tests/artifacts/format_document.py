@@ -40,7 +40,7 @@ TITLES = {
     Kind.TEXT: "text",
     Kind.OTHER: "other",
 }
-# Maps a delivery outcome to the word that a table cell shows for it.
+# Maps a delivery outcome to the word for it in a table cell.
 OUTCOME_LABELS = {
     Outcome.NATIVE: "file",
     Outcome.INLINED: "text",
@@ -54,7 +54,7 @@ Cells = tuple[str, ...]
 
 
 class PlaceholderContent:
-    """A stand-in for the content of an existing file."""
+    """A placeholder for an existing file's content."""
 
     def blob(self) -> Blob:
         return make_blob(b"0")
@@ -67,7 +67,7 @@ class PlaceholderContent:
 
 
 def outcome_label(mime_type: str, protocol: str, model: Capabilities, policy: str) -> str:
-    """Return the word for how a model receives a small, intact file of this type."""
+    """Return the table's word for how a model receives a small, intact file of this type."""
     target = Target("provider", "https://api.example.com/v1", "model")
     reader = model_endpoint(protocol, target, model, content={"policy": policy}).reader
     file = FilePart(
@@ -88,7 +88,7 @@ def cells(mime_type: str, protocol: str) -> Cells:
 
 
 def group_formats() -> dict[tuple[Kind, tuple[Cells, ...]], list[str]]:
-    """Map each kind and its table cells to the usual extensions of the formats that are treated alike."""
+    """Map each pair of a kind and its table cells to the usual extensions of the formats to which they apply."""
     formats: dict[tuple[Kind, tuple[Cells, ...]], list[str]] = {}
     for mime_type, extensions in EXTENSIONS_OF_MIME.items():
         key = (mime_kind(mime_type), tuple(cells(mime_type, protocol) for protocol in PROTOCOLS))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 FILES = Path(__file__).parent / "files"
 
-# Each row has a file, the program that wrote it, kind, encoding and type, and the type detected without the name if
-# that is less specific.
+# Each row has a file, the program that wrote it, the file's kind, encoding and type, and the type detected without the
+# name if that is less specific.
 SAMPLE_TABLE = """
 archiver.7z          | 7-zip 16.02      | other    |       | application/x-7z-compressed
 files.wim            | 7-zip 16.02      | other    |       | application/x-ms-wim

@@ -1,4 +1,4 @@
-"""A bucket that is missing, denies access or does not respond causes a clear message that contains no secret."""
+"""If a bucket is missing, denies access or does not respond, the message is clear and contains no secret."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_call_reports_a_missing_bucket(tmp_path: Path, call: str) -> None:
 def test_outage_begins_while_a_check_of_a_hanging_bucket_still_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The outage is counted from the start of the check, so that the alert is not late."""
+    """The outage counts from the start of the check, so that the alert is not late."""
     monkeypatch.setattr(bucket_client, "CHECK_TIMEOUT", timedelta(0))
     with socket.create_server(("127.0.0.1", 0)) as silent:
         bucket = replace(s3_server().bucket, endpoint=f"http://127.0.0.1:{silent.getsockname()[1]}")

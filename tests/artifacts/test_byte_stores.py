@@ -1,4 +1,4 @@
-"""Byte stores in files or a bucket: bytes are stored completely or not at all, and never returned if damaged.
+"""File and bucket byte stores: bytes are stored completely or not at all, and never returned if damaged.
 
 The bucket is on a real S3 server on this machine.
 """
@@ -188,7 +188,7 @@ def test_random_access_past_the_end_returns_fewer_bytes(store: ByteStore) -> Non
 
 
 def test_random_access_reads_any_part_of_a_large_file(store: ByteStore) -> None:
-    """The test's reads cross the boundaries of cached blocks and are out of order."""
+    """The reads are out of order and cross the boundaries between cached blocks."""
     data = b"".join(number.to_bytes(4, "big") for number in range(LARGE // 4))
     stored = store.put([data])
     with store.reader(stored.sha256) as read_at:

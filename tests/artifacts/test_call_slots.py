@@ -1,4 +1,4 @@
-"""While the artifact store does not respond, fewer concurrent calls to it are allowed, so that few calls hang."""
+"""While the artifact store does not respond, fewer concurrent calls to it are allowed, so that only a few hang."""
 
 from __future__ import annotations
 

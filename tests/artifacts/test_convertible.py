@@ -20,7 +20,7 @@ MADE = {cells[0] for cells in rows()} - UNSUPPORTED
 WRITTEN_IMAGES = [
     sample for sample in SAMPLES if sample.kind is Kind.IMAGE and (sample.name in MADE or sample.made == "Pillow")
 ]
-# One sample image of each type, written by another program.
+# One sample image of each type, which another program wrote.
 IMAGES = {sample.mime: sample for sample in WRITTEN_IMAGES}
 
 

@@ -1,4 +1,4 @@
-"""Type detection, first for the table of sample files, then rule by rule."""
+"""Type detection: first for all sample files in the table, then rule by rule."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_encoding_of_a_text_sample_does_not_depend_on_its_filename(sample: Sampl
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_libmagic_changes_the_type_of_no_sample(sample: Sample) -> None:
-    """The product's own table of signatures determines the type of each sample."""
+    """The product's own signature table determines each sample's type."""
     detection = BARE_DETECTOR.detect(sample.data, None, None, sample.name)
     assert (detection.mime_type, detection.kind, detection.is_binary) == (sample.mime, sample.kind, sample.is_binary)
 
@@ -172,7 +172,7 @@ def test_video_brand_overrides_a_declared_audio_type() -> None:
 
 
 def test_audio_after_an_id3_tag_overrides_the_declared_type() -> None:
-    """An ID3 tag may precede AAC and FLAC as well as MP3 data, so the type depends on the data after the tag."""
+    """An ID3 tag may precede not only MP3 data but also AAC and FLAC, so the data after the tag determines the type."""
     aac = next(sample.data for sample in SAMPLES if sample.name == "tagged.aac")
     assert (detect(aac, "audio/flac").mime_type, detect(aac, "audio/flac").mismatch) == ("audio/aac", True)
     assert detect(mp3(tag=True), "audio/aac").mime_type == "audio/mpeg"
@@ -300,7 +300,7 @@ def test_undecodable_bytes_declared_as_text_are_binary(declared: str) -> None:
     "declared", [None, "", "octet", "application/octet-stream", "Application/Octet-Stream; x=y", "a/b/c"]
 )
 def test_meaningless_declared_type_counts_as_not_declared(declared: str | None) -> None:
-    """Without a meaningful declared type, the file extension determines the type, or else the bytes."""
+    """Without a meaningful declared type, the type depends on the file extension, or else on the bytes."""
     unknown = b"\x00\xfe\xff\x01" * 9
     assert detect(unknown, declared, "a.mp3").mime_type == "audio/mpeg"
     assert detect(PNG, declared, "noname").mime_type == "image/png"
@@ -426,7 +426,7 @@ def test_truncated_jar_is_detected_by_the_names_of_its_entries(write: Callable[[
 
 @pytest.mark.parametrize("data", [b"<page/>", b"<sl:document/>", b"<x:document xmlns:x='urn:x'>", b"\0\xff" * 50, b""])
 def test_zip_with_an_unrelated_index_xml_is_a_zip(data: bytes) -> None:
-    """The root element of an Apple document is in one of Apple's XML namespaces."""
+    """An Apple document's root element is in one of Apple's XML namespaces."""
     assert BARE_DETECTOR.detect(build_zip({"index.xml": data})).mime_type == "application/zip"
 
 
@@ -462,7 +462,7 @@ def test_macro_enabled_type_without_macros_is_not_a_mismatch(name: str, declared
 
 
 def test_unexpected_macros_are_a_mismatch() -> None:
-    """Macros are a mismatch in a file whose declared type forbids them, as is a binary workbook declared as XML."""
+    """Macros that the declared type forbids are a mismatch, and so is a binary workbook declared as XML."""
     macros = next(sample.data for sample in SAMPLES if sample.name == "macro.docm")
     assert detect(macros, f"{OOXML}wordprocessingml.document").mismatch
     binary = next(sample.data for sample in SAMPLES if sample.name == "sums.xlsb")
@@ -509,7 +509,7 @@ def test_declared_encoding_is_used_if_it_decodes() -> None:
 
 
 def test_preferred_language_decides_between_two_valid_encodings() -> None:
-    """The test's four bytes are valid in GB18030 and in Big5."""
+    """The test's four bytes are valid in both GB18030 and Big5."""
     ambiguous = "中文".encode("gbk")
     assert BinaryDetector(prefer="zh").detect(ambiguous).encoding == "gb18030"
 
@@ -517,7 +517,7 @@ def test_preferred_language_decides_between_two_valid_encodings() -> None:
 def test_text_detection_examines_the_whole_file() -> None:
     """The whole text is examined.
 
-    NULs and invalid bytes make a file binary even far after its head, and Chinese text there determines the encoding.
+    Even far from the beginning, NULs or invalid bytes make a file binary, and Chinese text determines the encoding.
     """
     plain = b"line of words\n" * 10_000
 

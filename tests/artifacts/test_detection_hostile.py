@@ -69,7 +69,7 @@ def test_polyglot_has_the_type_of_the_structure_at_its_beginning(name: str, data
     ],
 )
 def test_hostile_bytes_take_bounded_time(name: str, data: bytes) -> None:
-    """The time depends on the bytes that are read, not on the sizes that they declare."""
+    """The time depends on how many bytes are read, not on the sizes that they declare."""
     started = time.perf_counter()
     detection = DETECT.detect(data[:65536], len(data), read_at=lambda offset, length: data[offset : offset + length])
     assert time.perf_counter() - started < BUDGET_SECONDS

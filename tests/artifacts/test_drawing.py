@@ -1,4 +1,4 @@
-"""PDF pages are rendered once per size. Images of stored files are cached on disk within bounds."""
+"""PDF pages are rendered once per size. Images of stored files are cached on disk, up to a limit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_extracted_text_is_not_cached_on_disk(scan: Path, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("is_stored", [True, False])
 def test_targets_share_rendered_pages_below_their_size_limits(scan: Path, tmp_path: Path, is_stored: bool) -> None:
-    """All models that accept a page of 556 pixels get the same image."""
+    """All models that accept pages of 556 pixels get the same image."""
     stored = StoredResults(tmp_path / "pages") if is_stored else None
     drawn = pictures(draw_pages(scan, JPEG, cache_key=SHA256, stored=stored))
     small = draw_pages(scan, ConvertTo(("image/jpeg",), None, 300), cache_key=SHA256, stored=stored)

@@ -1,4 +1,4 @@
-"""A separate process extracts text, converts images and measures files. For hostile files it returns nothing."""
+"""A separate process extracts text, converts images and measures files. For hostile files, it returns nothing."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ assert "django" not in sys.modules
 
 
 def test_sandboxed_process_cannot_write_connect_start_programs_or_use_all_memory(tmp_path: Path) -> None:
-    """The restrictions are tested in a process that has applied them to itself."""
+    """The test runs in a process that has applied these restrictions to itself."""
     code = CONFINED.format(root=str(ROOT))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True)
     # macOS has no limit on the address space.
@@ -259,7 +259,7 @@ def test_every_office_sample_yields_text_or_none(write_file) -> None:
                 io.BytesIO(sample.data), {"reader": READERS[sample.mime], "max_chars": MAX_CHARS}
             )
             assert text.strip(), sample.name
-    # Starting processes takes most of the time, so only one sample per reader is read in a process of its own.
+    # Starting processes takes most of the time, so only one sample per reader gets its own process.
     for sample in {READERS[sample.mime]: sample for sample in samples}.values():
         extracted = extract_text(write_file(sample.data), sample.mime)
         assert extracted is None or extracted.text.strip()

@@ -95,7 +95,7 @@ class CountingFile(io.BytesIO):
 
 
 def test_tar_entry_with_a_huge_declared_size_causes_few_reads() -> None:
-    """A file of a few kilobytes may declare an entry of a terabyte."""
+    """An archive of a few kilobytes may declare that one of its entries is a terabyte long."""
     head = tarfile.TarInfo("a")
     head.size = 1 << 40
     source = CountingFile(head.tobuf(tarfile.GNU_FORMAT))

@@ -1,4 +1,4 @@
-"""The pages of a TIFF and some frames of an animation are converted to images in order."""
+"""A TIFF's pages and some of an animation's frames are converted to images and keep their order."""
 
 from __future__ import annotations
 

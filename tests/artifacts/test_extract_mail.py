@@ -1,4 +1,4 @@
-"""The text of mail in all formats: headers, body and a list of attachments."""
+"""Mail in every format is extracted as text: headers, body and a list of attachments."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def nested_mail(depth: int) -> bytes:
 
 
 LOOP = bytearray(msg("a", "b", "c"))
-# The last sector is the allocation table. After this change, the chains of the first four sectors lead to sector 0.
+# The last sector is the allocation table. After this change, the chain of each of the first four sectors leads to
+# sector 0.
 LOOP[-512:-496] = struct.pack("<4I", 0, 0, 0, 0)
 
 

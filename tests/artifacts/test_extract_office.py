@@ -105,7 +105,7 @@ def test_invalid_notebook_yields_none(read, data: bytes) -> None:
 
 
 def test_presentation_without_text_yields_none(read) -> None:
-    """A presentation without text is described instead of being sent as a list of empty slides."""
+    """The model receives the file's name, type and size instead of a list of empty slides."""
     assert read(pptx("", ""), PPTX) is None
 
 

@@ -60,7 +60,7 @@ def differ_visibly(image: Image.Image, other: Image.Image) -> bool:
 
 @pytest.mark.parametrize("color", ["RGB", "L"])
 def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> None:
-    """If a page consists of a single JPEG, it is scaled while it is decoded. A gray page must stay gray."""
+    """If a page consists of a single JPEG, it is scaled while it is decoded. A grey page must stay grey."""
     image, data = high_resolution_scan(color)
     drawn = open_image(draw(data, ConvertTo(("image/jpeg",))).images[1])
     assert (drawn.size, drawn.mode, differ_visibly(drawn, image)) == ((300, 400), color, False)
@@ -69,7 +69,7 @@ def test_high_resolution_scan_is_scaled_with_its_colors(draw, color: str) -> Non
 
 
 def test_color_inversion_by_the_pdf_is_applied_to_a_scanned_page(draw) -> None:
-    """A PDF's dictionaries can invert a JPEG's colors, which the JPEG itself does not show."""
+    """A PDF's dictionaries can invert a JPEG's colours, and the JPEG itself does not show it."""
     image, data = high_resolution_scan()
     inverted = data.replace(b"/BitsPerComponent", b"/Decode [1 0 1 0 1 0] /BitsPerComponent")
     drawn = open_image(draw(inverted, ConvertTo(("image/jpeg",))).images[1])

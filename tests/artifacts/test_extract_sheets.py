@@ -1,4 +1,4 @@
-"""The text of old and new spreadsheets consists of rows with real dates. Hostile files yield None."""
+"""Old and new spreadsheets are extracted as rows of text, with readable dates. Hostile files yield None."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_truncated_old_sheet_has_a_note_after_its_rows(read) -> None:
 
 
 def test_opendocument_cells_are_extracted_as_displayed(read) -> None:
-    """Repeated cells are repeated, so that columns remain aligned."""
+    """A cell with a repeat count is written that often, so that columns remain aligned."""
     cells = (
         '<table:table-cell office:value-type="date" office:date-value="2026-11-22"><text:p>22.11.</text:p>',
         '<table:table-cell table:number-columns-repeated="2">',

@@ -64,7 +64,8 @@ def build_workbook(*records: int) -> bytes:
         (b"{\\rtf1 rich}", "application/rtf", SOUND),
         (b"not a film", "video/mp4", SOUND),
     ],
-    # Otherwise pytest would build test ids from the files' bytes, which contain the time of compression.
+    # Otherwise, pytest would build test ids from the files' bytes, which change because they contain the time of
+    # compression.
     ids=itertools.count(),
 )
 def test_password_protected_or_unopenable_file_is_recognized(

@@ -29,7 +29,7 @@ def read_encoding(data: bytes, **options: object) -> str | None:
 @pytest.mark.parametrize("encoding", ["euc_kr", "cp949", "johab"])
 @pytest.mark.parametrize("prefer", ["zh", "en", "ja"])
 def test_korean_is_detected_for_any_preferred_language(encoding: str, prefer: str) -> None:
-    """In GB 2312, the bytes of Hangul (rows B0 to C8) are Chinese characters as well, but rare ones."""
+    """In GB 2312, the bytes of Hangul (rows B0 to C8) are also Chinese characters, but rare ones."""
     assert read(KO.encode(encoding), prefer=prefer) == KO
     assert read("한글 문서".encode(encoding), prefer=prefer) == "한글 문서"
 
@@ -130,7 +130,7 @@ def test_russian_is_recognized_in_all_its_encodings(encoding: str) -> None:
     ],
 )
 def test_language_is_recognized_by_its_letters(text: str, encoding: str) -> None:
-    """Letters specific to a language outweigh Western European encodings."""
+    """Letters that are specific to a language outweigh Western European encodings."""
     data = text.encode(encoding)
     assert read(data) == text
     assert "".join(decode_blocks([data], read_encoding(data))) == text
@@ -176,7 +176,7 @@ def test_whatwg_encoding_labels_are_recognized(name: str, expected: str) -> None
 
 
 def test_extended_japanese_is_decoded_completely() -> None:
-    """Microsoft's circled digits and JIS X 0213 characters may occur far after the head."""
+    """Microsoft's circled digits and JIS X 0213 characters may occur far from the beginning."""
     assert read(f"{JA}①②".encode("cp932")) == f"{JA}①②"
     assert read(f"{JA}俱".encode("euc_jis_2004")) == f"{JA}俱"
     late = (JA * 1500 + "①").encode("cp932")
@@ -208,7 +208,7 @@ def test_uncertain_encoding_is_reported_as_a_guess(data: bytes, certain: bool) -
 
 
 def test_only_east_asian_text_overrides_a_declared_media_type() -> None:
-    """Bytes that can be decoded in another legacy encoding are no strong proof of text."""
+    """Being decodable in another legacy encoding is no strong evidence that bytes are text."""
     assert detect_text(KO.encode("cp949"), whole=True).proof is Proof.STRONG
     assert detect_text(RU.encode("cp1251"), whole=True).proof is Proof.WEAK
 
@@ -243,7 +243,7 @@ def test_corrected_type_overrides_metadata_and_bytes() -> None:
 
 @pytest.mark.parametrize(("correction", "field"), [({"encoding": "base64"}, "encoding"), ({"mime_type": "x"}, "type")])
 def test_correction_to_an_unknown_value_is_rejected(correction: dict[str, str], field: str) -> None:
-    """The error of an invalid correction names the field, so that the form can show the error there."""
+    """The error about an invalid correction names the field, so that the form can show it there."""
     with pytest.raises(CorrectionError) as refused:
         correct(GUESSED, **correction)
     assert refused.value.field == field

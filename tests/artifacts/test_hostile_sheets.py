@@ -1,4 +1,4 @@
-"""If a part of a spreadsheet is hostile, the rest is read or an error is reported, within the reader's limits."""
+"""If part of a spreadsheet is hostile, either the rest is read or an error is reported, within the reader's limits."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def test_image_size_from_the_header_equals_the_decoded_size(name: str, width: in
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"exif": b"Exif\0\0" + bytes(30)}])
 def test_size_of_every_webp_variant_is_read(options: dict[str, object]) -> None:
-    """Lossless and extended WebP files store the size in other positions than lossy files."""
+    """Lossless and extended WebP files store the size at different positions than lossy files."""
     assert image_size(draw_picture("WEBP", (31, 17), **options), "image/webp") == (31, 17)
 
 
@@ -50,7 +50,7 @@ def test_any_bytes_yield_a_size_or_none(data: bytes, mime: str) -> None:
 
 
 def test_icon_and_psd_sizes_are_read() -> None:
-    """The size of an icon is that of its largest entry, and the size of a PSD file is that of its canvas."""
+    """An icon has the size of its largest entry, and a PSD file has the size of its canvas."""
     by_name = {sample.name: sample for sample in SAMPLES}
     assert image_size(by_name["icon.ico"].data, "image/x-icon") == (16, 16)
     assert image_size(by_name["layers.psd"].data, "image/vnd.adobe.photoshop") == (30, 20)

@@ -243,7 +243,7 @@ NUMBERED = (
 
 
 def build_opendocument(**parts: str) -> bytes:
-    """Build an OpenDocument text. Two underscores in a name stand for a slash."""
+    """Build an OpenDocument text. Two underscores in a name mean a slash."""
     spaces = " ".join(
         f'xmlns:{name}="urn:{name}"'
         for name in ("office", "text", "style", "draw", "xlink", "dc", "table", "presentation")

@@ -282,7 +282,7 @@ def test_text_planted_in_a_page_mail_or_notebook_is_extracted(
 
 
 def test_text_hidden_by_a_browser_is_omitted() -> None:
-    """A reader of the page cannot see hidden elements or the values of hidden fields."""
+    """A browser shows neither hidden elements nor the values of hidden fields."""
     assert "unseen" not in read_in_process(HTML, PAGE)
     assert "SECRET" not in read_in_process(HTML, PAGE)
 

@@ -31,7 +31,7 @@ DATA = bytes(range(100))
         ("bytes=9-5", None),
         ("bytes=-", None),
         ("items=0-5", None),
-        # Digits outside ASCII are invalid.
+        # Non-ASCII digits are invalid.
         ("bytes=०-९", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Bytes in memory can be read in ranges, like a stored file."""
+"""Ranges of bytes in memory can be read as from a stored file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A preview extracts a file's text only once, no matter for how many services it is shown."""
+"""A preview extracts a file's text only once, however many services it shows."""
 
 from __future__ import annotations
 

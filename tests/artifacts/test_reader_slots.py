@@ -99,7 +99,7 @@ def test_file_that_exceeds_the_quick_time_is_read_in_a_long_slot(
 def test_file_that_exceeds_the_quick_cpu_time_is_read_in_a_long_slot(
     write_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exceeding the CPU limit ends the process with a signal, which is not regarded as a crash."""
+    """A signal ends the process if it exceeds the CPU limit. This does not count as a crash."""
     monkeypatch.setattr(process, "QUICK", Budget(60.0, 0.001))
     with held_slots(long_slots(), "many", 2) as long_work:
         reading = ReadingThread(write_file(pdf("long")), "other", [])
@@ -154,7 +154,7 @@ def wait_for(slots: FairSlots, name: str, patience: float, served: list[str], la
 
 @pytest.mark.parametrize(("patience", "order"), [(60.0, ["small", "large"]), (0.0, ["large", "small"])])
 def test_small_file_is_read_before_a_larger_file_of_the_same_agent(patience: float, order: list[str]) -> None:
-    """A small file does not overtake a larger one that has waited long."""
+    """A small file does not overtake a larger one that has already waited for a long time."""
     slots, served = FairSlots(slots=1, queue=9, wait_seconds=60), list[str]()
     slots.acquire("x")
     wait_for(slots, "a", patience, served, "large")

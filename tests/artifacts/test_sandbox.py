@@ -58,7 +58,7 @@ def test_every_escape_attempt_from_the_sandbox_fails(data: Path, operation: str)
 
 
 def test_escape_attempts_without_the_sandbox_can_read_files(data: Path) -> None:
-    """The same attempts succeed without the sandbox, which shows that the sandbox prevents them."""
+    """The same attempts succeed without the sandbox, so it must be the sandbox that prevents them."""
     results = try_to_escape(data, "no", "text")["results"]
     names = ("read the secret key", "read the database", "C: open the secret key", "read the parent's environment")
     assert {name: results[name] for name in names} == dict.fromkeys(names, "")
@@ -93,7 +93,7 @@ print(out.getvalue().split(b"\\n")[0].decode())
 def test_file_is_read_on_a_kernel_without_a_sandbox_feature(
     write_file, change: str, expected: dict[str, object]
 ) -> None:
-    """Sandbox features that the kernel does not have are omitted, and the omission is reported."""
+    """Sandbox features that the kernel lacks are not used, and this is reported."""
     code = LACKING.format(root=str(ROOT), change=change)
     with write_file(draw_picture("PNG", (20, 20))).open("rb") as source:
         output = subprocess.run([sys.executable, "-c", code], stdin=source, capture_output=True, check=True).stdout

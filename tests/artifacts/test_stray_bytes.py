@@ -1,4 +1,4 @@
-"""Text with a few bytes that do not decode, such as concatenated and rotated logs."""
+"""Text with a few bytes that cannot be decoded, as in concatenated or rotated logs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def detect_encoding(data: bytes, declared: str | None = None, name: str = "a.txt
 @pytest.mark.parametrize("declared", [None, "utf-8", "gb18030"])
 @pytest.mark.parametrize("position", [0, len("第0行：今天".encode()), len(CHINESE)], ids=["first", "early", "last"])
 def test_one_invalid_byte_does_not_change_the_encoding_of_a_long_text(position: int, declared: str | None) -> None:
-    """In the last case, the invalid byte is far after the head that is examined first."""
+    """In the last case, the invalid byte is far behind the part of the file that is examined first."""
     assert detect_encoding(CHINESE[:position] + b"\xff" + CHINESE[position:], declared) == ("utf-8", False)
 
 

@@ -118,7 +118,7 @@ def test_character_split_between_blocks_is_valid(text: str, size: int, encoding:
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_chinese_without_ascii_is_text_despite_a_nul_byte(encoding: str) -> None:
-    """In UTF-16, the character U+4E00 contains a NUL byte."""
+    """In UTF-16, one byte of the character U+4E00 is a NUL."""
     text = "这是一个测试文件，共有一万条记录。"
     text_encoding = detect_text(text.encode(encoding), whole=True)
     assert text_encoding is not None
@@ -181,7 +181,7 @@ def test_encoding_name_is_normalized(name: str, expected: str | None) -> None:
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 1000])
 def test_wide_encodings_without_a_byte_order_mark_are_little_endian(encoding: str, step: int) -> None:
-    """Browsers also assume little-endian. Half a character at the end becomes U+FFFD or is dropped."""
+    """Browsers also assume little-endian. Half a character at the end is dropped or becomes U+FFFD."""
     data = ("Grüße, 季度报告 🙂" * 9).encode(f"{encoding}-le")
     blocks = [data[start : start + step] for start in range(0, len(data), step)]
     assert "".join(decode_blocks(blocks, encoding)) == "Grüße, 季度报告 🙂" * 9
