@@ -22,7 +22,7 @@ def blocks() -> list[str]:
 
 
 def run(folder: Path, text: str) -> str:
-    """Run the commands of an `sh` block. Directories named in the document are replaced by ones below `folder`."""
+    """Run the commands of an `sh` block. Directories named in the document are replaced with ones below `folder`."""
     for name in ("/backups", "/safe"):
         text = text.replace(f" {name}", f" {folder}{name}")
     text = re.sub(r"\bvar\b", str(folder / "var"), text)

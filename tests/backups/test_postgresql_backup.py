@@ -27,7 +27,7 @@ FACTS = str(ROOT / "tests" / "databases" / "moved_facts.py")
 PROVIDER_KEY = "sk-provider-key-0123456789"
 AUDIT_TABLE = "routing_admin_auditevent"
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename"
-pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3.
+pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3 servers.
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """`make bench`: run every benchmark and print one table for each.
 
-The numbers apply only to this machine and moment, and no benchmark can fail.
+The numbers are valid only for this machine and this moment. Benchmarks cannot fail.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def ask(server: Served, method: str, path: str, body: bytes | None = None) -> by
 
 
 def measure(server: Served) -> list[float]:
-    """Return the MB/s of uploads and downloads, CPU milliseconds per MB, and the peak memory in MB."""
+    """Return the upload and download speed in MB/s, CPU milliseconds per MB, and the peak memory in MB."""
     files = [uuid4().bytes * (SIZE // 16) for _ in range(ROUNDS)]
     upload(server, b"warm")
     server.forget_peak()

@@ -1,7 +1,7 @@
 """`python -m tests.bench.bench_content`: delivery decisions, type detection, and a large file in a request body.
 
 A body's time and memory are measured in a separate process and compared with the minimum: read, encode, write the file.
-Memory is the kernel's peak of resident memory above that of an idle process.
+Memory is the peak resident memory that the kernel reports, minus that of an idle process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def resident(field: str) -> float:
-    """Return a memory figure of this process in MiB: current memory for `VmRSS`, its peak for `VmHWM`."""
+    """Return this process's memory in MiB: the current value for `VmRSS`, or the peak for `VmHWM`."""
     match = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(match[1]) / 1024 if match else float("nan")
 

@@ -1,10 +1,10 @@
 """`python -m tests.bench.bench_data_plane`: compare `/v1` with a lean Django proxy and the upstream in one run.
 
 All features are enabled: keys, adaptation of files to models, fallback and the request log. The baseline
-(`lean_proxy.py`) only forwards. The rounds of all servers are interleaved, so that other load on the machine affects
-all of them. CPU is the serving processes' user and system time. Ratios within a run are comparable, absolute numbers
-from different machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is less
-than four minutes by default.
+(`lean_proxy.py`) only forwards. The servers' rounds are interleaved, so that other load on the machine affects all
+servers. CPU is the serving processes' user and system time. Ratios within a run are comparable, absolute numbers from
+different machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is less than
+four minutes by default.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ async def failover(target: Target, number: int) -> None:
     """Measure calls whose first candidate fails immediately, alternating with calls whose first candidate answers.
 
     Each route is called once before the measurement, so that it is already planned. No provider fails three times,
-    which would start a cooldown.
+    because that would start a cooldown.
     """
     connection = await connect(target.served.port)
 
@@ -224,7 +224,7 @@ def model_name(behaviour: str) -> str:
 
 
 def main() -> None:
-    """Print the medians of all servers, the ratio of our server to the baseline, and the goals."""
+    """Print each server's medians, our server's ratio to the baseline, and the goals."""
     logging.disable(logging.CRITICAL)
     with (
         tempfile.TemporaryDirectory(prefix="routing-admin-bench-") as name,

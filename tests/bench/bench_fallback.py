@@ -27,7 +27,7 @@ CALLS = 300
 
 @dataclass(frozen=True)
 class Durations:
-    """The durations of repeated runs in milliseconds, in the order of the runs."""
+    """Durations of repeated runs in milliseconds, in the order in which they ran."""
 
     name: str
     values: list[float]

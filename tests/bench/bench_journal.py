@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def calls() -> list[Call]:
-    """Return the measured calls: the simplest call, and one with files for which three candidates were tried."""
+    """Return the calls to measure: the simplest one, and one with files and three attempted candidates."""
     from routing_admin.core.fallback.chain import Attempt, Plan, PlannedCandidate, Try
 
     tries = (Try(1.25, 210.5, "http_503", 503),)

@@ -1,7 +1,7 @@
-"""`python -m tests.bench.bench_pages [--rows N]`: CPU time per page of a large installation.
+"""`python -m tests.bench.bench_pages [--rows N]`: CPU time per page in a large installation.
 
 It has 200 model services of 20 providers, 100 task routes, 10,000 artifacts and a million logged requests in a
-temporary data directory, or in the empty PostgreSQL database that DATABASE_URL names. Every page of the navigation and
+temporary data directory, or in the empty PostgreSQL database that DATABASE_URL names. Every page in the navigation and
 some others are requested through all middleware. Other threads' CPU time is included.
 """
 
@@ -234,7 +234,7 @@ SPANS_ON_POSTGRESQL = (
 
 
 def sums(cursor: Any) -> None:
-    """Insert a month of daily roll-ups and a week of hourly ones. Half of the requests have a price."""
+    """Insert daily roll-ups for a month and hourly ones for a week. Half of the requests have a price."""
     names = "agent, task_type, provider, model"
     counted = (
         "COUNT(*), COUNT(*) FILTER (WHERE outcome != 'ok'), COUNT(*) FILTER (WHERE fell_back), 0, "
@@ -290,7 +290,7 @@ def administrator() -> Any:
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield the name and URL of every page in the navigation and of other frequently used pages."""
+    """Yield the name and URL of each page in the navigation and of other frequently used pages."""
     from django.urls import NoReverseMatch, reverse
 
     from artifacts.models import Artifact

@@ -1,6 +1,6 @@
 """`python -m tests.bench.bench_passages`: count the files that an action runs through, and the calls between them.
 
-A move is a call from one of our files to another. Django and libraries in between do not count. The fewer files and
+A call from one of our files to another is a move. Django and libraries in between do not count. The fewer files and
 moves an action has, the easier its code is to follow.
 """
 
@@ -31,7 +31,7 @@ class FileTrace:
         self.moves = 0
 
     def watch(self, action: Callable[[], Any]) -> Any:
-        """Run the action, record the calls in all threads meanwhile, and return the action's result."""
+        """Run the action, recording the calls in all threads, and return its result."""
         threading.setprofile(self._note)
         sys.setprofile(self._note)
         try:

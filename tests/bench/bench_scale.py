@@ -56,7 +56,7 @@ http {{
 
 @dataclass(frozen=True)
 class Setup:
-    """A deployment: its name, its processes, its port, and the keys of two agents, the second of which has limits."""
+    """A deployment: its name, its processes, its port, and the keys of two agents. Only the second agent has limits."""
 
     name: str
     serving: Sequence[Served]
@@ -146,7 +146,7 @@ def install_gateway(
 
 
 def second_machine_environment(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the environment of the same installation on another machine: the same secrets, another data directory."""
+    """Return the same installation's environment on another machine: the same secrets, but another data directory."""
     folder.mkdir()
     first = Path(environment["ROUTING_ADMIN_DATA_DIR"])
     return dict(environment) | {

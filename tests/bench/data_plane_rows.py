@@ -1,4 +1,4 @@
-"""The rows of the data plane benchmark's table: each has a measurement, its comparison, and a goal."""
+"""The rows of the data plane benchmark's table: each has a measurement, a comparison and a goal."""
 
 from __future__ import annotations
 

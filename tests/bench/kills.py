@@ -11,9 +11,9 @@ from tests.bench.load import Connection, connect, fixed_rate
 from tests.bench.processes import Served, read_log
 
 KILLS = 5
-"""The number of servers that are killed, each at a different point in the journal's write cycle."""
+"""The number of servers to kill, each at a different point in the journal's write cycle."""
 LOADED_SECONDS, STEP_SECONDS = 1.5, 0.023
-"""Seconds for which the first server is under load, and the increase for each later server."""
+"""Seconds of load on the first server, and the increase for each later server."""
 
 
 async def call_until_killed(served: Served, request: bytes, per_second: float, seconds: float) -> dict[str, float]:
@@ -39,6 +39,6 @@ async def call_until_killed(served: Served, request: bytes, per_second: float, s
 
 
 def oldest_missing(folder: Path, answered: Mapping[str, float]) -> float:
-    """Return the greatest age among the answered calls missing from an installation's log, or 0 if none is missing."""
+    """Return the age of the oldest answered call that is missing from the log, or 0 if none is missing."""
     logged = {name for (name,) in read_log(folder, "select id from routing_admin_requestlog where id like 'killed-%'")}
     return max((age for name, age in answered.items() if name not in logged), default=0.0)

@@ -1,4 +1,4 @@
-"""An HTTP client that uses little CPU: it keeps connections alive, sends bytes, and only finds a response's end."""
+"""An HTTP client that uses little CPU: it keeps connections alive, and parses a response only to find its end."""
 
 from __future__ import annotations
 
@@ -96,12 +96,15 @@ async def fixed_rate(per_second: float, seconds: float) -> AsyncIterator[int]:
 
 
 async def open_loop(port: int, request: bytes, per_second: float, seconds: float) -> list[float]:
-    """Send calls at a fixed rate without waiting for responses. Return the milliseconds of every answered call."""
+    """Send calls at a fixed rate without waiting for responses.
+
+    Return the duration of every answered call in milliseconds.
+    """
     idle: list[Connection] = []
     durations: list[float] = []
 
     async def call() -> None:
-        # The server closes idle connections, which cannot be used again.
+        # The server closes idle connections, so they cannot be used again.
         while idle and idle[-1].transport.is_closing():
             idle.pop()
         connection = idle.pop() if idle else await connect(port)

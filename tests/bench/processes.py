@@ -43,7 +43,10 @@ class Served:
         return pids
 
     def cpu_seconds(self) -> float:
-        """Return the user and system time so far. /proc counts only hundredths of a second, so CPU clocks are read."""
+        """Return the user and system time so far.
+
+        CPU clocks are read because /proc counts only hundredths of a second.
+        """
         return sum(time.clock_gettime(cpu_clock(pid)) for pid in self.members())
 
     def memory_mb(self, *, peak: bool = False) -> float:
@@ -137,7 +140,7 @@ def serve(environment: dict[str, str], key: str, workers: int = 1) -> Iterator[S
 
 
 def read_log(folder: Path, query: str) -> list[Any]:
-    """Return the rows of a query on an installation's log, read from outside the serving process."""
+    """Query an installation's log from outside the serving process, and return the rows."""
     with closing(sqlite3.connect(f"file:{folder / 'logs.sqlite3'}?mode=ro", uri=True)) as rows:
         return rows.execute(query).fetchall()
 

@@ -1,7 +1,7 @@
 """`python -m tests.bench.profile [plain|stream|paced|image|failover]`: a call's CPU time in each part of the program.
 
 The application is served in this process, called by another one, and sampled once per millisecond of CPU time. A sample
-counts for the part of the innermost file that the table lists. Each thread has its own CPU clock.
+counts towards the program part of the innermost file that the table lists. Each thread has its own CPU clock.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ AREAS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @lru_cache(maxsize=10_000)
 def find_area(file: str) -> str | None:
-    """Return the program part that a source file belongs to, or None if its time counts for its caller."""
+    """Return the program part that a source file belongs to, or None if its time counts towards its caller's part."""
     _, library, path = file.rpartition(LIBRARIES)
     path = path if library else file.removeprefix(f"{ROOT}/")
     return next((area for area, parts in AREAS if path.startswith(parts)), None)
@@ -134,7 +134,7 @@ class Profile:
         yield "all", self._each(sum(self.threads.values())), ""
 
     def functions(self) -> Iterator[tuple[str, str, float]]:
-        """Yield the functions that take most of the time, with their program part and their µs of CPU per call."""
+        """Yield the functions that take the most time, with their program part and their µs of CPU per call."""
         samples = self.sampler.areas.total()
         for (area, function), count in self.sampler.functions.most_common(FUNCTIONS):
             yield function, area, self._each(self.threads["main"] * count / samples)
@@ -158,7 +158,7 @@ def call(port: int, request: bytes, in_flight: int, seconds: float) -> int:
 
 
 def clocks() -> dict[str, float]:
-    """Return the CPU seconds so far of the main thread, of our threads by name, and of all others together."""
+    """Return the CPU seconds used so far by the main thread, by each of our threads, and by all others together."""
     seconds = {"main": _thread_clock(threading.main_thread())}
     seconds |= {thread.name: _thread_clock(thread) for thread in threading.enumerate() if thread.name in THREADS}
     return seconds | {"others": time.process_time() - sum(seconds.values())}

@@ -18,7 +18,7 @@ PARTS = [part for _, parts in AREAS for part in parts]
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_path_in_the_profile_areas_exists(part):
-    """The time spent in a renamed file would be counted for its caller without notice."""
+    """The time spent in a renamed file would silently count towards its caller's part."""
     library = find_spec(part.split("/")[0]) if part.count("/") == 1 and part.endswith("/") else None
     assert (ROOT / part).exists() or library is not None or part == "uvicorn/protocols/"
 
@@ -41,7 +41,7 @@ def test_no_path_is_in_two_profile_areas():
     ],
 )
 def test_file_belongs_to_the_first_matching_profile_area(file, area):
-    """The time spent in a file without an area, such as one that all parts use, counts for its caller."""
+    """The time spent in a file without a part, such as one that all parts use, counts towards its caller's part."""
     assert find_area(f"{ROOT}/{file}") == area
 
 

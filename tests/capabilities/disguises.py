@@ -40,7 +40,7 @@ PLAIN_IPV6 = (
     *("::1", "0:0:0:0:0:0:0:1", "::", "::0001", "fe80::1", "febf::1", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1"),
     *("ff0e::1", "2001:db8::1", "3fff::1", "100::1", "100:0:0:1::1", "5f00::1", "2001:10::1"),
 )
-"""Loopback, link-local, private, multicast and documentation addresses, and a cloud's metadata service."""
+"""Loopback, link-local, private, multicast and documentation addresses, and that of a cloud's metadata service."""
 
 
 def look_alikes(address: str) -> Iterator[str]:
@@ -102,7 +102,7 @@ ZONES = tuple(f"{address}%{zone}" for address in ("fe80::1", "::1", "::ffff:10.0
 
 
 def disguised_hosts() -> list[str]:
-    """Return every host that leads to a forbidden address, in the form used in URLs."""
+    """Return every host that leads to a forbidden address, written as in a URL."""
     ipv6_hosts = [*(form for target in TARGETS for form in ipv6_forms(target)), *PLAIN_IPV6, *ZONES]
     ipv6_hosts += [zone.replace("%", "%25") for zone in ZONES]
     four = [form for target in TARGETS for form in (target, *numeric_forms(target))]

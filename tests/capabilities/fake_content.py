@@ -1,4 +1,4 @@
-"""File contents with fixed results."""
+"""Fake file contents with fixed results."""
 
 from __future__ import annotations
 

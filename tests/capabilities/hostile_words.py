@@ -1,4 +1,4 @@
-"""Prompt injections: text in files that contains instructions, which a describer may repeat."""
+"""Prompt injections: instructions in a file's text, which a describer may repeat."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ HOSTILE: dict[str, str] = {
         f"Agents that can process it: {ORDER}"
     ),
 }
-"""Twenty texts, each named after the attack that it tries."""
+"""Twenty texts, each named after the attack that it attempts."""

@@ -185,7 +185,7 @@ def test_media_from_get_artifact_is_introduced_by_its_file_name() -> None:
     "file", [replace(PNG, unreadable="artifact_missing"), replace(PNG, content=FakeContent(gone="artifact_corrupt"))]
 )
 def test_unreadable_file_is_described_with_its_reference(file: FilePart) -> None:
-    """The artifact is named whether the file is known to be unreadable or turns out to be so while it is read."""
+    """The artifact is named, whether the file is already known to be unreadable or this is noticed while reading it."""
     delivery = adapted(make_chat(file), reader("openai", "vision")).deliveries[0]
     assert (delivery.delivery.outcome, delivery.delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
     block = parse(delivery.text or "")
@@ -444,7 +444,7 @@ def test_adapted_text_never_contains_base64_of_file_bytes(chat: ChatRequest, can
     all_text = "\n".join(texts)
     for file in chat_files(chat):
         data = file.content.data if isinstance(file.content, FakeContent) else b""
-        # Base64 encodes three bytes at a time, so only at these offsets are the characters the same.
+        # Base64 encodes three bytes at a time, so the characters are the same only at these offsets.
         for start in range(0, len(data) - 15, 3):
             assert base64.b64encode(data[start : start + 15]).decode() not in all_text
 

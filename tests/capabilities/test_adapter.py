@@ -1,4 +1,4 @@
-"""ContentAdapter describes what a model cannot read, in text and fields, and names the agents that can."""
+"""ContentAdapter describes content that a model cannot read, in text and fields, and names agents that can read it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_text_agent_forwards_an_image_by_artifact_reference_to_a_vision_agent() 
 
 
 def test_agent_without_a_service_reads_text_only() -> None:
-    """An agent without a service has unknown capabilities, which count as text only (MCR-1.5)."""
+    """The capabilities of an agent without a service are unknown, so it counts as text-only (MCR-1.5)."""
     routed = runtime(WITHOUT_SERVICE).receive(PICTURE)
     assert routed.processed_content == f"What is this?\n\n{routed.text_description}"
     parsed = description.parse(routed.text_description or "")

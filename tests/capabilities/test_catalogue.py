@@ -1,4 +1,7 @@
-"""The model catalogue lists offline what a model reads, with source and date. Models without a source stay unknown."""
+"""The model catalogue says what a model reads, with source and date, and needs no network.
+
+Models without a source stay unknown.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +114,7 @@ def test_catalogue_entry_has_token_limits_sources_and_date() -> None:
     ["gpt-4o-mini-tts", "gpt-4o-transcribe", "gpt-4o-realtime-preview", "qwen3-embedding-8b", "qwen3-reranker-8b"],
 )
 def test_non_chat_model_does_not_match_the_pattern_of_its_family(model: str) -> None:
-    """Models for speech, embeddings, reranking and transcription do not chat."""
+    """Speech, embedding, reranking and transcription models cannot chat."""
     assert lookup(None, model) is None
 
 
@@ -273,7 +276,7 @@ def test_retirement_dates_of_common_models_are_known(hint: str, model: str, day:
     ],
 )
 def test_provider_is_recognized_by_name_preset_or_url(hint: str | None, provider: str | None) -> None:
-    """An unknown host belongs to no known provider, so its models are looked up by name alone."""
+    """An unknown host belongs to no known provider, so its models are looked up only by name."""
     assert find_host(hint) == provider
 
 

@@ -1,4 +1,4 @@
-"""A chat request's tools, and the length of the message text that its vendor-specific items repeat."""
+"""A chat request's tools, and how much of the message text is repeated in vendor-specific items."""
 
 from __future__ import annotations
 

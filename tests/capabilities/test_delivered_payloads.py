@@ -1,4 +1,4 @@
-"""For every provider preset, the payload contains each file that is delivered natively."""
+"""For every provider preset, each file that is delivered natively is in the payload."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def reader_with_image_limits(protocol: str = "openai", **image: object) -> Reade
 def test_file_over_a_limit_is_described_and_the_reason_names_the_limit(
     limits: dict[str, object], file: FilePart, position: Position, code: ReasonCode
 ) -> None:
-    """A file exceeds a limit if it is one byte, pixel or file above it."""
+    """One byte, pixel or file more than the limit is too much."""
     delivery = decide(file, reader_with_image_limits(**limits), position)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, code)
     assert {"limit", "actual"} <= set(delivery.reason.facts)
@@ -235,7 +235,7 @@ def test_empty_file_is_described() -> None:
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_file_known_to_be_unreadable_is_described_under_any_policy(file: FilePart) -> None:
-    """Under any policy, no candidate could read an unreadable file."""
+    """No policy lets a candidate read an unreadable file."""
     strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)
@@ -436,7 +436,7 @@ def test_additional_capabilities_never_make_a_native_file_non_native(
 
 
 def test_file_that_exactly_fills_the_request_size_limit_is_native() -> None:
-    """The file's 44 bytes are 60 in base64, and no bytes are counted before the first file."""
+    """The file's 44 bytes are 60 bytes in base64, which is exactly the limit. Nothing else has been counted yet."""
     strict = reader("openai", "vision")
     assert decide(PNG, replace(strict, slots=with_limits(strict.slots, {"maxRequestBytes": 60}))).outcome is (
         Outcome.NATIVE

@@ -26,7 +26,7 @@ NOTHING = Inspection()
 
 @dataclass(frozen=True)
 class Inspected(FakeScan):
-    """The content of a scan or clip, with a given inspection result."""
+    """A scan's or clip's content, with a given inspection result."""
 
     found: Inspection = NOTHING
 

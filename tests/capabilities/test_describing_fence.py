@@ -98,7 +98,7 @@ def test_cleaning_described_text_is_idempotent(text: str) -> None:
 
 
 def test_truncation_note_of_a_description_follows_the_fence() -> None:
-    """The note is outside the fence, where no file content can be."""
+    """The note is outside the fence, where file content never appears."""
     lines = quote_text("x" * (MAX_CHARS + 1), "a/b", "en").split("\n")
     assert lines[2] == "> " + "x" * 32_000
     assert lines[4] == "[Truncated: 32,001 characters, showing the first 32,000]"

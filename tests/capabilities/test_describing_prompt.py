@@ -1,4 +1,4 @@
-"""The prompt for describing a file, by kind and language, and the cache key of the description."""
+"""The prompt for describing a file, by kind and language, and the description's cache key."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_changed_describing_prompts_require_a_new_prompt_version() -> None:
 
 
 def test_question_for_the_describer_is_the_text_of_the_message_with_the_file() -> None:
-    """A later turn does not change the question, and thus not the file's description."""
+    """A later turn changes neither the question nor, therefore, the file's description."""
     conversation = chat((Role.USER, "What is this?"), (Role.ASSISTANT, "A dot."), (Role.USER, "Which colour?"))
     assert question_for(conversation, 0) == "What is this?"
     assert question_for(conversation, 2) == "Which colour?"
@@ -149,7 +149,7 @@ def test_each_part_of_a_description_key_changes_the_digest() -> None:
 
 
 def test_describing_tokens_are_estimated_before_the_call() -> None:
-    """Tokens are estimated by the describer's own rule. Without such a rule there is no estimate."""
+    """Tokens are estimated by the describer's own rule. Without such a rule, there is no estimate."""
     seeing = Reader(slots_for("gemini"), Capabilities(("text", "vision")))
     picture = replace(PNG, width=1600, height=1200)
     estimate = estimate_describing(picture, seeing, "gemini-2.5-flash", None, "en")

@@ -438,7 +438,7 @@ def test_ordinary_filename_is_not_escaped(name: str) -> None:
 def test_attachment_block_never_contains_the_data_of_a_data_url(
     data: bytes, kind: str, language: str, scheme: str
 ) -> None:
-    """ABR-6: no text may contain base64 of a file's data."""
+    """ABR-6: no text may contain a file's data in base64."""
     encoded = base64.b64encode(data).decode()
     url = f"{scheme}image/png;base64,{encoded}"
     text = description.attachment_block(kind, "artifact:a", "a.png", len(data), None, language, ["b"], url=url)
@@ -532,7 +532,7 @@ def test_every_artifact_kind_maps_to_a_content_type() -> None:
 
 
 def test_truncation_note_with_an_oversized_number_is_plain_text() -> None:
-    """A forged note with more digits than Python converts is plain text."""
+    """A forged note with more digits than Python can convert is treated as plain text."""
     assert description.parse_all("[已截断: 共 1" + ",000" * 2_000 + " 字符，此处为 0–1]") == ()
 
 

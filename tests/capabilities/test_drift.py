@@ -1,4 +1,4 @@
-"""Observations of models whose capabilities differ from the configured ones."""
+"""Observations that a model's capabilities differ from the configured ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts are converted only by configured exchange rates: forward, backward and through the common currency."""
+"""Amounts are converted only with configured exchange rates: directly, inversely and through the common currency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A locked or damaged document is described with the reason, even for a model that reads such files natively."""
+"""For a locked or damaged document, a model gets a description with the reason, even if it reads such files."""
 
 from __future__ import annotations
 

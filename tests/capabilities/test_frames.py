@@ -1,4 +1,4 @@
-"""A multi-page TIFF and an animation that a model cannot read are sent as images, and the loss is reported."""
+"""A multi-page TIFF or animation that a model cannot read is sent as images, and the loss is reported."""
 
 from __future__ import annotations
 

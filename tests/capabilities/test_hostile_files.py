@@ -1,4 +1,4 @@
-"""Instructions in files, repeated by a describer, reach the answering model only as a quotation."""
+"""If a describer repeats instructions from a file, the answering model gets them only as a quotation."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def test_instructions_in_a_described_file_are_sent_only_as_a_quotation(name: str
     [quoting] = [text for text in strings(payload) if "HACKED" in text]
     quoted = quoting.partition("not seen by you:\n")[2]
     fence = quoted.partition("\n")[0]
-    # The fence occurs only as the opening and the closing line.
+    # The fence occurs only as the opening and closing line.
     assert quoted.split("\n").count(fence) == 2
     assert not any("base64" in text or "bytes>" in text for text in strings(payload))

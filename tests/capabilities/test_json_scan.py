@@ -1,4 +1,7 @@
-"""Incoming JSON is counted before it is parsed. Large documents are parsed in steps to the same value."""
+"""The values in incoming JSON are counted before it is parsed.
+
+A large document parsed in steps gives the same value.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ VALUES = st.recursive(
 
 @pytest.fixture
 def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten the parsing steps, so that every escape sequence crosses the end of a step."""
+    """Shorten the parsing steps, so that every escape sequence crosses the boundary between two steps."""
     monkeypatch.setattr(json_codec, "BLOCK", 16)
     monkeypatch.setattr(json_codec, "PIECE_BYTES", 20)
 

@@ -1,4 +1,4 @@
-"""An incomplete delivery reports its loss: its kind, the missing share, and a word in the response header."""
+"""For an incomplete delivery, its loss is reported: the kind, the missing share, and a word in the response header."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_file_with_only_a_byte_order_mark_is_complete() -> None:
 
 @pytest.mark.parametrize(("arrives", "percent"), [(1, 99), (2000, 99), (999_999, 1), (500_000, 50)])
 def test_loss_of_an_incomplete_delivery_is_between_1_and_99_percent(arrives: int, percent: int) -> None:
-    """Every incomplete delivery contains some of the file and lacks some of it."""
+    """An incomplete delivery contains part of the file, but never all or none of it."""
     loss = measure_loss(LossKind.CUT, arrives, 1_000_000)
     assert loss is not None
     assert loss.percent == percent

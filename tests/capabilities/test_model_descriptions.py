@@ -1,4 +1,4 @@
-"""With the policy `describer`, a model that cannot read a file gets another model's description of it."""
+"""With the policy `describer`, a model that cannot read a file gets a description that another model wrote."""
 
 from __future__ import annotations
 

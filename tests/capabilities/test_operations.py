@@ -71,7 +71,7 @@ def test_extra_body_of_the_provider_is_merged_last() -> None:
 
 
 def test_multipart_form_escapes_quotes_and_line_ends() -> None:
-    """Names and values are escaped in a multipart form, whose length is known before its files are read."""
+    """Names and values in a multipart form are escaped. Its length is known before its files are read."""
     fields = {'a"b\r\nc': ("one", "zwei 你好"), "file": (FormFile('x"\n.wav', "audio/wav", make_blob(b"\x00--\r\n")),)}
     request = encode("transcriptions", fields, BodyShape.FORM)
     assert isinstance(request, FormRequest)

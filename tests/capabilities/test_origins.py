@@ -1,4 +1,4 @@
-"""The provider origins that may be called, no matter how their URL is spelled."""
+"""The provider origins that may be called, however their URL is spelled."""
 
 from __future__ import annotations
 

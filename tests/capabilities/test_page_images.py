@@ -90,7 +90,7 @@ def test_page_images_beyond_twenty_are_reported_as_missing() -> None:
 
 
 def test_page_images_count_toward_the_image_limit() -> None:
-    """Under a limit of four images, a conversation with two images can have two pages."""
+    """With a limit of four images, a conversation that already has two can include two pages."""
     result = adapted(reader("vision", maxCount=4), PNG, PNG, SCAN, PNG)
     assert summary(result.deliveries) == "image=native:2;file=converted:cut;image=described"
     assert len(native_parts(result)) == 4

@@ -1,7 +1,7 @@
 """A conversation's prefix: what a candidate received for a message stays the same in later turns.
 
-A turn is one request from a client, which ends with the user's text or with the results of all tool calls. The next
-turn repeats it and appends an answer and more messages.
+A turn is one request from a client. It ends with the user's text or with the results of all tool calls. The next turn
+repeats it and appends an answer and more messages.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def growing_conversation(*groups: int, size: int = 30) -> list[tuple[Message, ..
 
 
 def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
-    """Return `N` for each native file and `d` for each described one, in order."""
+    """Return `N` for each file sent natively and `d` for each file replaced by a description, in order."""
     return "".join("N" if delivery.natives else "d" for delivery in adapted(messages, candidate).deliveries)
 
 
@@ -99,12 +99,12 @@ def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
 def test_exceeding_the_file_count_limit_describes_the_older_half(
     max_count: int, groups: tuple[int, ...], expected: str
 ) -> None:
-    """When a limit on files is exceeded, the oldest files are described, and files of one message stay together."""
+    """If a limit on files is exceeded, the oldest are replaced by descriptions, a whole message's files at a time."""
     assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 
 def test_exceeding_the_byte_limit_describes_the_older_half() -> None:
-    """An image that exceeds the byte limit by itself displaces no other image."""
+    """An image that by itself exceeds the byte limit does not displace other images."""
     candidate = reader({"image": {"maxTotalBytes": 400}})
     assert encode_parts(growing_conversation(1, 1, 1, 1, size=100)[-1], candidate) == "NNNN"
     assert encode_parts(growing_conversation(1, 1, 1, 1, 1, size=100)[-1], candidate) == "ddNNN"
@@ -244,7 +244,7 @@ def make_endpoint(
 
 
 def without_cache_marks(value: Any) -> Any:
-    """Remove cache marks, which move to the newest turns and are not read by the model."""
+    """Remove cache marks. They move to the newest turns, and the model does not read them."""
     if isinstance(value, dict):
         marks = ("cache_control", "prompt_cache_breakpoint")
         return {key: without_cache_marks(item) for key, item in value.items() if key not in marks}

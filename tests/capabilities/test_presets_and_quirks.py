@@ -1,4 +1,4 @@
-"""The tables of well-known hosts (presets) and of their deviations (quirks) are complete and valid."""
+"""The tables of well-known hosts (presets) and their deviations (quirks) are complete and valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXPECTED_URLS = {
     "vllm": "http://127.0.0.1:8000/v1",
     "lmstudio": "http://127.0.0.1:1234/v1",
 }
-"""Hosts that must be known, with their base URLs. Keys are sent to no other URL."""
+"""Hosts that must be known, with their base URLs. Their keys are sent to no other URL."""
 
 
 def test_every_provider_preset_is_complete() -> None:

@@ -204,7 +204,7 @@ TEXTS = st.one_of(
 
 @given(name=st.sampled_from(sorted(PROBES)), answers=st.tuples(TEXTS, TEXTS, TEXTS))
 def test_constant_probe_answer_is_right_for_at_most_one_word(name: str, answers: tuple[str, str, str]) -> None:
-    """To be believed, a model that cannot read the probe must guess one of size × (size - 1) pairs of words."""
+    """To be believed without reading the probe, a model must guess one of size × (size - 1) pairs of words."""
     probe = PROBES[name]
     words_found = [sorted(probe.vocabulary.find(text)) for text in answers[:2]]
     for text, names in zip(answers, words_found, strict=False):
@@ -215,7 +215,7 @@ def test_constant_probe_answer_is_right_for_at_most_one_word(name: str, answers:
         ]
         assert right == [] or right == names[:1] == names
     words_drawn = ("4711", "0815") if name == "audio" else ("YOGURT", "WILLOW")
-    # Skip answers that contain a drawn word by chance.
+    # Skip answers that happen to contain a drawn word.
     assume(not any(drawn in word for drawn in words_drawn for word in words_found))
     replies = iter(answers)
     (finding,) = conduct(

@@ -87,7 +87,7 @@ READERS: dict[str, Callable[[], Model]] = {
 
 
 def probe(protocol: str, model: Model) -> dict[str, ProbeOutcome]:
-    """Return the probe's outcome for each kind of content that the protocol has a slot for."""
+    """Return the probe's outcome for each kind of content for which the protocol has a slot."""
     upstream = Upstream(OriginPolicy(everything=True))
     speaks, slots = PROTOCOLS[protocol], slots_for(protocol, None, None, {})
     probes: list[Probe] = [row for row in PROBES.values() if slots.get(row.kind) is not None]

@@ -1,4 +1,4 @@
-"""Keys are redacted from messages, no matter what surrounds them."""
+"""Keys are redacted from messages, whatever surrounds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LlmServiceRegistry loads the valid services of any document, as they were configured."""
+"""From any document, LlmServiceRegistry loads the valid services as they are configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two texts compared line by line: differing lines form rows, and changed words within a line are marked."""
+"""Two texts are compared line by line: differing lines form rows, and changed words in a line are marked."""
 
 from __future__ import annotations
 

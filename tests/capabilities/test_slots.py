@@ -1,4 +1,4 @@
-"""Slots define the files that a protocol accepts. Slots and limits are data with a source and a date."""
+"""Slots define the files that a protocol accepts. Each slot and limit has a source and a date."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_configured_slot_limits_override_single_fields() -> None:
 def test_claude_slot_limits_depend_on_model_and_host(
     endpoint: str, model: str, expected: tuple[float, int, int, bool]
 ) -> None:
-    """The model endpoint for a call to Claude has the same slots."""
+    """The model endpoint built for a call to Claude has the same slots."""
     slots = slots_for("anthropic", limits_template(endpoint, "anthropic"), None, None, model)
     image, file = slots.by_kind[Kind.IMAGE], slots.by_kind[Kind.DOCUMENT]
     assert ((image.max_bytes or 0) / MIB, image.max_count, file.max_pages, image.takes_url) == expected

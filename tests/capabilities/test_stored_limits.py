@@ -1,4 +1,4 @@
-"""Parsing the limits that are stored in an agent's database row."""
+"""Limits stored in an agent's database row are parsed."""
 
 from __future__ import annotations
 

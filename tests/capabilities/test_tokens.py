@@ -1,4 +1,4 @@
-"""Token estimates follow the vendors' published formulas and name them. Without a formula there is no estimate."""
+"""Token estimates follow the vendors' published formulas and name them. Without a formula, there is no estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The states of keys, tokens and links, which expire and are revoked."""
+"""The states of keys, tokens and links, which can expire or be revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A candidate that refused a file may be called again as if it lacked the capability that the file requires."""
+"""If a candidate refused a file, it may be called again as if it lacked the capability that the file requires."""
 
 from __future__ import annotations
 
