@@ -17,7 +17,7 @@ from tests.gateway.serving import Server
 
 TOKEN = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 CUT = (OSError, http.client.HTTPException)
-"""The exceptions that a caller gets when the server has stopped."""
+"""The exceptions that a caller gets after the server has stopped."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def send(
     body: bytes | Iterable[bytes] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Reply:
-    """Send a request and return the complete response. Raise one of `CUT` if it does not arrive."""
+    """Send a request and return the complete response. Raise one of the exceptions in `CUT` if none arrives."""
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)) as connection:
         connection.request(method, path, body, dict(headers or {}))
         response = connection.getresponse()

@@ -58,7 +58,7 @@ class Caller:
     ends: list[str] = field(default_factory=list)
 
     def call_until_gone(self) -> None:
-        """Send calls until one is refused or its connection is closed before it was read.
+        """Send calls until one is refused, or until its connection is closed before it has been read.
 
         Such a call does not count as lost.
         """

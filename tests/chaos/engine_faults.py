@@ -30,7 +30,7 @@ END_BACKENDS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WH
 
 @dataclass(frozen=True)
 class EngineFault:
-    """A fault, which lasts for at least `seconds`, and until its `alert` (if it has one) is sent.
+    """A fault. It lasts for at least `seconds`, and until its `alert` is sent if it has one.
 
     The context manager `lasting` causes the fault and ends it. `cuts` is true if the fault can interrupt calls because
     it kills a machine.
@@ -81,7 +81,7 @@ def _set_read_only(machines: Machines, value: str) -> None:
 
 @contextmanager
 def ended_backends(machines: Machines) -> Iterator[None]:
-    """Terminate all database connections of the product several times."""
+    """Terminate all of the product's database connections, several times."""
     for _ in range(5):
         machines.cluster.ask("postgres", END_BACKENDS)
         machines.finished.wait(0.3)

@@ -38,7 +38,7 @@ from tests.gateway.serving import manage
 CALLERS = 4
 SETTLE_SECONDS = 1.0
 ALERT_SECONDS = 25.0
-"""Seconds within which an outage must be reported. It is checked every 5 s and must last 10 s; the machine is busy."""
+"""Seconds within which an outage must be reported. Checks run every 5 s, it must last 10 s, and the machine is busy."""
 STATE = re.compile(
     r"^routing_admin_(\w*_(?:up|open|lost|waiting|repaired|stale|unread|failed|age|refused)\w*(?:\{[^}]*\})?) (\S+)$",
     re.M,
@@ -117,7 +117,7 @@ class EngineFaultRun:
     tally: Tally
     tallies: list[Tally] = field(default_factory=list)
     reported: int = 0
-    """The number of alert notices that were already received for earlier faults."""
+    """The number of alert notices already received for earlier faults."""
 
     def call(self, number: int) -> None:
         """Send calls in sequence with a known key, starting at the next machine each time."""

@@ -21,12 +21,12 @@ from tests.gateway.serving import Server
 
 MIB = 1024 * 1024
 SLOW_FILES, SLOW_PAGES = 12, 6
-"""The number of slow files, which exceeds the number of asyncio's threads on two cores, and the pages of each.
+"""The number of slow files (more than asyncio has threads on two cores), and the number of pages in each.
 
 Reading a page takes some tenths of a second.
 """
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""The number of small files uploaded and described while slow files are read, and the seconds allowed for each."""
+"""How many small files are uploaded and described while slow files are read, and the seconds allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS_REQUESTS = {
@@ -37,9 +37,7 @@ AMBIGUOUS_REQUESTS = {
 
 
 def trailers(stage: Stage) -> None:
-    """Send endless trailers and chunk extensions without a key, and requests that different servers
-    parse differently.
-    """
+    """Without a key, send endless trailers and chunk extensions, and requests that servers parse differently."""
     for start, unit in ((b"0\r\n", b"x-a: " + b"y" * 1000 + b"\r\n"), (b"3", b";name=" + b"v" * 1000)):
         sent, status = flood(stage.server, CHUNKED + start, unit * 64, 32 * MIB)
         stage.note(f"{status} to a flood", good=sent < 8 * MIB)
@@ -100,8 +98,8 @@ def json_bombs(stage: Stage) -> None:
 def large_calls(stage: Stage) -> None:
     """Send calls as large as allowed: with text, base64, many messages, image URLs, PDF pages, or text to `/mcp`.
 
-    Base64 is sent to a model that does not exist: the fault lab, which is the provider, runs in this process and would
-    delay the measurement.
+    Base64 is sent to a model that does not exist. A real call would delay the measurement, because the provider (the
+    fault lab) runs in this process.
     """
     messages = '{"role":"user","content":"hello there"},' * 1000
     images = '{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},' * 999
@@ -178,7 +176,10 @@ def sign_ins(stage: Stage) -> None:
 
 
 def slow_files(stage: Stage) -> None:
-    """Request the details of slow PDFs as one agent, and at the same time those of small files as another agent."""
+    """Request the details of slow PDFs as one agent.
+
+    At the same time, request the details of small files as another agent.
+    """
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 
     def read(reference: str) -> None:

@@ -1,4 +1,4 @@
-"""The environment of the hostile tests: an installation that a well-behaved agent calls during each attack."""
+"""The environment for the hostile tests: an installation that a well-behaved agent calls during each attack."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack. `run` performs it, and the limits apply to the server's memory growth and another agent's latency.
+    """An attack: `run` performs it. Its limits apply to the growth of the server's memory and to another agent's
+    latency.
 
     That agent's calls may take `seconds` longer than without the attack.
     """

@@ -42,7 +42,7 @@ class Installation:
             return rows.execute(query).fetchall()
 
     def faults(self) -> list[str]:
-        """Return the findings of `doctor` and of SQLite's integrity check."""
+        """Return what `doctor` and SQLite's integrity check find."""
         problems = [
             f"{name}: {row[0]}"
             for name in ("routing_admin", "logs")

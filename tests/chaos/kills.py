@@ -22,7 +22,7 @@ TARGETS = ("task:planning", "task:default", "text-model", "vision-model")
 class Ledger:
     """The data that the server has acknowledged.
 
-    For a value that changes, these are the last acknowledged value and the one in progress. Either may be stored.
+    For a value that changes, it has the last acknowledged value and the one in progress. Either may be stored.
     """
 
     alias: tuple[str, str] = ("", "")

@@ -13,9 +13,9 @@ from tests.gateway.serving import Server
 
 CALLERS = 4
 LOCKED_SECONDS, UNLOCKED_SECONDS = 1.5, 0.5
-"""Seconds for which a database is locked, and for which it is then unlocked."""
+"""For how many seconds a database is locked, and for how many it is then unlocked."""
 CATCH_UP = 60
-"""Seconds after the test within which all calls must be in the log."""
+"""Seconds after the test by which all calls must be in the log."""
 
 
 def lock_and_release(rounds: int) -> Finding:

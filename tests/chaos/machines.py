@@ -33,14 +33,17 @@ from tests.lab import Lab
 
 MACHINES = 3
 OUTAGE_SECONDS = 2.0
-"""Seconds for which an engine is stopped, and for which all engines run afterwards."""
+"""How many seconds an engine is stopped, and how many seconds all engines then run."""
 PAUSE = 0.05
-"""Seconds between two calls by a caller, so that concurrency is tested and not the machine's capacity."""
+"""Seconds that a caller waits between two calls.
+
+Without this delay, the test would measure the machine's capacity instead of concurrency.
+"""
 AGREEMENT_SECONDS = 1.0
 """Seconds within which all processes must agree while all engines run."""
 TIMEOUT_SECONDS = 60.0
 WRITE_SECONDS = 0.1
-"""Seconds after which an answered call must be in the log even if its process is killed."""
+"""Seconds after which an answered call must be in the log, even if its process has been killed."""
 WORKERS = "2"
 """The number of worker processes on the last machine. One of them is also killed."""
 BUDGET = 3000
@@ -85,7 +88,10 @@ class Machines:
         return listening(environment, self.keys[0], self.lab, directory, options)
 
     def call(self, number: int) -> None:
-        """Send calls to a machine in sequence. The last machine is killed at times, which interrupts some calls."""
+        """Send calls to a machine in sequence.
+
+        The last machine is killed from time to time, so some calls are interrupted.
+        """
         count, last = 0, number == MACHINES - 1
         while not self.finished.wait(PAUSE):
             count += 1
@@ -151,10 +157,7 @@ class Machines:
         self.wait_for_agreement("revoked key", lambda server: chat(replace(server, key=key), "").status == 401)
 
     def spend(self, push: Callable[[], None]) -> None:
-        """Run `push`, and at the same time spend a budget through all processes.
-
-        No more than the budget may be granted.
-        """
+        """Run `push` while spending a budget through all processes. No more than the budget may be granted."""
         self.spent += BUDGET
         manage(self.environments[0], "shell", "-c", SAVE_LIMIT % self.spent)
         counts, ends = Counter[str](), time.monotonic() + TIMEOUT_SECONDS
@@ -210,7 +213,7 @@ class Machines:
             self.finished.wait(0.05)
 
     def lasting_calls(self) -> list[str]:
-        """Return the calls to the last machine that must be logged: all except those answered shortly before a kill."""
+        """Return the calls to the last machine that must be logged: all but those answered shortly before a kill."""
         return [
             name
             for name, answered_at in self.answered

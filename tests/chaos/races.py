@@ -17,7 +17,7 @@ Outcome = tuple[list[int], object, object]
 
 
 def race(pairs: int) -> Finding:
-    """Race pairs of concurrent requests for the same version: two imports, two forms, or a change and a deletion."""
+    """Send pairs of concurrent requests for the same version: two imports, two forms, or a change and a deletion."""
     counted, losses = Counter[str](), list[str]()
     with installed() as installation, installation.serve() as server:
         people = (Person(server).sign_in(), Person(server).sign_in())
@@ -89,7 +89,7 @@ ENTRIES: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
     ("services/racer", "description", {"provider": "echo", "model": "racer"}),
     ("aliases/racer", "target", {"target": "task:default"}),
 )
-"""The configuration entries for races between a change and a deletion: path, changed field, and the other fields."""
+"""Configuration entries for races between a change and a deletion: path, changed field, and the other fields."""
 
 
 def deletion_pair(server: Server, token: str, number: int) -> Outcome:

@@ -1,4 +1,4 @@
-"""Hold many connections open that send almost nothing. Other callers must still get answers."""
+"""Hold many connections open while sending almost nothing. Other callers must still get answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTIAL_REQUESTS = (
     b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{",
 )
 ADDRESSES = 8
-"""The number of source IP addresses, other than 127.0.0.1, that half of the connections use."""
+"""Half of the connections are from this many source IP addresses other than 127.0.0.1."""
 LONGEST = 45.0
 """Seconds after which no connection may still be open."""
 

@@ -1,4 +1,4 @@
-"""`make soak`: run a served installation under load and check that memory, descriptors and tasks stay flat."""
+"""`make soak`: run a served installation under load and check that its memory, descriptors and tasks do not grow."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from tests.gateway.serving import Server
 SAMPLES = 20
 """The number of resource samples, spread evenly over the run."""
 PAUSE = 0.02
-"""Seconds between two calls by a caller."""
+"""Seconds that a caller waits between two calls."""
 SLACK = {"memory MB": 8.0, "descriptors": 8.0, "threads": 4.0, "tasks": 8.0}
-"""The amount by which the last third's median may exceed the second third's while the resource still counts as flat."""
+"""How much the last third's median may exceed the second third's before the resource counts as growing."""
 TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A server's resource usage at one time. The fields have the order of `SLACK`."""
+    """A server's resource usage at one time. Its fields are in the same order as those of `SLACK`."""
 
     second: float
     values: tuple[float, float, float, float]
@@ -96,7 +96,7 @@ def soak(seconds: float) -> tuple[list[Sample], Counter[str]]:
 
 
 def verdicts(samples: Sequence[Sample]) -> list[tuple[str, float, float, str]]:
-    """Return each resource's medians of the second and the last third, and whether it is flat or grew."""
+    """Return each resource's median in the second and in the last third, and whether it stayed flat or grew."""
     third = len(samples) // 3
     rows = []
     for position, (name, slack) in enumerate(SLACK.items()):

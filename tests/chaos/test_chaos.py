@@ -11,7 +11,7 @@ from tests.chaos.soak import Sample, verdicts
 
 
 def test_kill_loses_no_acknowledged_data():
-    """One kill is tested, while `make chaos` runs sixty or more."""
+    """This test kills one server; `make chaos` kills sixty or more."""
     finding = kill_again_and_again(1)
     assert finding.losses == ()
 
@@ -24,6 +24,6 @@ def test_attack_that_exceeds_its_limits_is_reported(capsys):
 
 
 def test_resource_growth_is_distinguished_from_flat_usage():
-    """Growth is measured by comparing the medians of the last and the second third."""
+    """Growth is found by comparing the medians of the second and the last third."""
     samples = [Sample(float(second), (100.0 + 3 * second, 50.0, 10.0 + second % 2, 4.0)) for second in range(20)]
     assert [row[3] for row in verdicts(samples)] == ["grown", "flat", "flat", "flat"]

@@ -93,7 +93,7 @@ def _events(text: str) -> Iterator[Json]:
 
 
 class Responses:
-    """OpenAI's Responses API, as Codex reads its answers."""
+    """OpenAI's Responses API, with answers read as Codex reads them."""
 
     key, header, scheme = "input", "authorization", "Bearer "
     events = staticmethod(_events)
@@ -113,7 +113,7 @@ class Responses:
         )
 
     def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the response in the last event. The earlier items and text deltas must add up to it."""
+        """Return the response in the last event. Earlier items and text deltas must add up to it."""
         assert [event["sequence_number"] for event in events] == list(range(len(events)))
         last = events[-1]
         if last["type"] == "response.failed":
@@ -134,7 +134,7 @@ def _joined(events: list[Json], kind: str) -> str:
 
 
 class Messages:
-    """Anthropic's Messages API, as Claude Code reads its answers."""
+    """Anthropic's Messages API, with answers read as Claude Code reads them."""
 
     key, header, scheme = "messages", "x-api-key", ""
     events = staticmethod(_events)
@@ -148,7 +148,7 @@ class Messages:
         return Reply(200, headers, blocks, text, reasoning, calls, value["usage"])
 
     def parse_events(self, headers: Mapping[str, str], events: list[Json]) -> Reply:
-        """Return the message assembled from its blocks. Each block must be stopped before the next one starts."""
+        """Return the message assembled from its blocks. Each block must stop before the next one starts."""
         blocks: list[Json] = []
         last: Json = {}
         for event in events:
@@ -187,7 +187,7 @@ def _continue(block: Json, delta: Json) -> None:
 
 @dataclass(frozen=True)
 class Chat:
-    """OpenAI's chat completions, as chat clients read them.
+    """OpenAI's chat completions, with answers read as chat clients read them.
 
     `returned` names the fields of an answer that the client sends back.
     """

@@ -1,6 +1,6 @@
 """llm-comply checks our APIs against their vendors' published schemas, with a model behind each protocol.
 
-llm-comply only warns about a missing endpoint for compaction. Here the warning is a failure, so that `differences.toml`
+llm-comply only warns about a missing endpoint for compaction. Here, the warning is a failure, so `differences.toml`
 must list it.
 """
 
@@ -33,7 +33,7 @@ FORMATS: dict[str, dict[str, Any]] = {
 }
 """The settings with which llm-comply calls each of our APIs.
 
-The model names make it believe that the models can reason.
+From the model names, it concludes that the models can reason.
 """
 
 

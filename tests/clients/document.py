@@ -1,4 +1,4 @@
-"""The result tables in docs/compatibility.md: the counts of each suite, and each known difference with its reason."""
+"""The result tables in docs/compatibility.md: each suite's counts, and each known difference with its reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NODE = ("@anthropic-ai/sdk", "@anthropic-ai/claude-code", "@openai/codex", "ai",
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite: its short name, its title, and the package whose version is shown, which is empty for our own suites.
+    """A suite: its short name, its title, and the package whose version is shown (empty for our own suites).
 
     If the suite has its own environment, `place` is its folder within the shared one.
     """
@@ -72,7 +72,7 @@ SUITES = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """A suite's result: pytest's exit status, and the counts by the plugin `known_differences`."""
+    """A suite's result: pytest's exit status, and the counts that the plugin `known_differences` made."""
 
     suite: Suite
     status: int

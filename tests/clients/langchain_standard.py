@@ -56,7 +56,7 @@ PARAMS: dict[str, dict[str, Any]] = {
 
 
 class Standard(ChatModelIntegrationTests):
-    """The settings for all APIs and protocols. The suite's tests are not changed."""
+    """Settings for all APIs and protocols. The suite's tests are unchanged."""
 
     __test__ = False
     chat_api = protocol = ""

@@ -1,4 +1,4 @@
-"""The vendors' clients for Node against a served `/v1`, with a model behind each protocol."""
+"""The vendors' Node clients against a served `/v1`, with a model behind each protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents of pydantic-ai against a served `/v1`: tools, typed output, streams and files, over each protocol."""
+"""pydantic-ai's agents against a served `/v1`: tools, typed output, streams and files, over each protocol."""
 
 from __future__ import annotations
 

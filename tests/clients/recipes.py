@@ -44,7 +44,7 @@ QUIET = {
 
 _, _, section = DOCUMENT.read_text("utf-8").partition(f"\n## {RECIPE}\n")
 BLOCKS: dict[str, str] = dict(BLOCK.findall(section.partition("\n## ")[0]))
-"""The code blocks of the recipe, by language."""
+"""The recipe's code blocks, by language."""
 
 program = BLOCKS["sh"].splitlines()[-1].split()[0] if "sh" in BLOCKS else ""
 if (program and shutil.which(program, path=PROGRAMS) is None) or ("js" in BLOCKS and not MODULES.is_dir()):

@@ -49,12 +49,12 @@ UPSTREAM_MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
-"""Maps a protocol to the provider's name for its model, which must be one that supports reasoning."""
+"""Maps a protocol to the provider's model name. The model must be one that supports reasoning."""
 MODELS_IN_TESTS = (
     *("gpt-6-astra", "ft:gpt-4o-mini:acemeco:suffix:abc123", "text-embedding-3-small", "whisper-1"),
     *("gpt-4o-transcribe", "gpt-image-1.5", "gpt-image-2.5-flare"),
 )
-"""The model names that openai-python's tests use."""
+"""The model names in openai-python's tests."""
 REASONING_MODELS = ("gpt-5", "claude-sonnet-4")
 """Model names that make llm-comply request reasoning."""
 

@@ -1,4 +1,4 @@
-"""A valid PDF with an empty page. The gateway would describe an unreadable file instead of sending it."""
+"""A valid PDF with an empty page. If it were unreadable, the gateway would send a description instead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Replay recorded exchanges for each client program, protocol and kind of content, streamed and not.
 
-The tests are part of the normal test run, and also a suite of `make test-clients`.
+The tests are part of the normal test run and also one of the suites of `make test-clients`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_exchange_matches_its_recording(
 
 
 def choose_model(expected: dict[str, Any], model: str, program: str, streamed: bool) -> str:
-    """Return the model's name, or that of a model that fails as expected.
+    """Return the model's name, or the name of a model that fails as the exchange expects.
 
     Only this program uses the failing model, since it may go into cooldown.
     """

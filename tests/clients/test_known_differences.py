@@ -22,7 +22,7 @@ def table() -> str:
 
 
 def test_compatibility_document_lists_each_known_difference() -> None:
-    """After a change of the list, `make test-clients ARGS="--write docs/compatibility.md"` updates the table."""
+    """After a change to the list, `make test-clients ARGS="--write docs/compatibility.md"` updates the table."""
     rows = tomllib.loads((HERE / "differences.toml").read_text("utf-8"))["difference"]
     reasons = set(re.findall(r"^\| \d+ \| [\w-]+ \| (?!not run: )(.*) \|$", table(), re.MULTILINE))
     assert {row["reason"] for row in rows} == reasons
@@ -30,7 +30,7 @@ def test_compatibility_document_lists_each_known_difference() -> None:
 
 @pytest.mark.parametrize("suite", [suite for suite in SUITES if suite.package], ids=lambda suite: suite.name)
 def test_compatibility_document_names_the_pinned_version(suite) -> None:
-    """After a client is upgraded, its suite must run again, which updates the document."""
+    """After a client is upgraded, its suite must run again to update the document."""
     assert f"| {suite.package} {suite.version} |" in table()
 
 
@@ -42,7 +42,7 @@ def test_compatibility_table_has_the_results_of_a_run() -> None:
 
 
 def test_example_value_follows_its_json_schema() -> None:
-    """The fault lab's model builds an example of a JSON schema from its references, alternatives and enumerations.
+    """From a JSON schema's references, alternatives and enumerations, the fault lab's model builds an example.
 
     All other values are words and numbers from the question.
     """

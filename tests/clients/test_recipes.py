@@ -1,4 +1,4 @@
-"""docs/recipes.md names the pinned versions with which its recipes are run, each in its own suite."""
+"""docs/recipes.md names the pinned client versions. Each recipe is run with them in its own suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A coding agent's tool returns a screenshot, and then the model that reads images fails.
+"""A coding agent's tool returns a screenshot. Then the model that reads images fails.
 
 The text-only model that takes over gets a description. The vendors' own clients send what Codex and Claude Code send,
 through both APIs, complete and streamed.
@@ -68,7 +68,7 @@ def lab(server: Server) -> Lab:
 
 
 def test_codex_continues_with_a_text_only_model(server: Server, lab: Lab, streamed: bool) -> None:
-    """Headers and log report that the model gets the image's name, reference and readers instead."""
+    """Headers and log say that the model gets the image's name, its reference, and agents that can read it."""
     request, (first, second) = load("codex", "request"), load("codex", "screenshot")["turns"]
     body = {key: value for key, value in request["body"].items() if key not in (*EXTRA, "stream", "input")}
     extra = {key: request["body"][key] for key in EXTRA}

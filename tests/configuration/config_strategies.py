@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-# Some of these names are special in JavaScript or contain a dot, a space or Chinese.
+# Some of these names are special in JavaScript, or contain a dot, a space or Chinese characters.
 SEED_TASKS = ["planning", "design", "chapter_generation", "a.b", "constructor", "__proto__", "规划", "with space"]
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8).filter(
@@ -17,7 +17,7 @@ scalars = (
     st.none()
     | st.booleans()
     | st.integers(-(10**6), 10**6)
-    # -0.0 becomes 0.0, because databases return 0.0 for it.
+    # Use 0.0 instead of -0.0, because databases return 0.0 for both.
     | st.floats(-1e6, 1e6).map(lambda number: number or 0.0)
     | st.text(storable, max_size=8)
 )

@@ -1,6 +1,6 @@
 """A table of all configuration fields: each field's possible values, and the exports that cannot express it.
 
-Arbitrary configurations are built from the table's rows. A test names every spec field that has no row.
+Arbitrary configurations are built from the table's rows. If a spec field has no row, a test fails and names it.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def providers(draw: st.DrawFn) -> ProviderSpec:
 
 @st.composite
 def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
-    """Build a model service of one of the known providers, with arbitrary capabilities and capability sources."""
+    """Build a model service for one of the known providers, with arbitrary capabilities and capability sources."""
     provider = draw(st.sampled_from(known))
     cells = st.lists(st.sampled_from(["text", "vision", "audio", "自定义"]), max_size=3, unique=True)
     sides = {"input": draw(cells), "output": draw(cells)}
@@ -245,7 +245,7 @@ def services(draw: st.DrawFn, known: tuple[ProviderSpec, ...]) -> ServiceSpec:
 
 
 def unique(items: st.SearchStrategy[Any], name: str, *, minimum: int = 0, maximum: int = 2) -> st.SearchStrategy[Any]:
-    """Build a tuple of items whose attributes called `name` all differ."""
+    """Build a tuple of items with different values in the attribute `name`."""
     return st.lists(items, min_size=minimum, max_size=maximum, unique_by=lambda item: getattr(item, name)).map(tuple)
 
 

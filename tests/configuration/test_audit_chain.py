@@ -27,7 +27,7 @@ def five_entries() -> None:
 
 
 def run_without_triggers(statement: str) -> None:
-    """Run SQL without the triggers, as the owner of the database could."""
+    """Run SQL without the triggers, as the database's owner could."""
     with connection.cursor() as cursor:
         for sql in [*statements_to_allow(connection.vendor), *statement.split(";")]:
             cursor.execute(sql)
@@ -39,7 +39,7 @@ def problems(*heads: AuditHead) -> tuple[str, ...]:
 
 
 def test_audit_entries_are_numbered_without_gaps_and_chained(five_entries: None) -> None:
-    """A rolled-back transaction leaves no gap either."""
+    """Even a rolled-back transaction leaves no gap."""
     with transaction.atomic():
         write_event(ADA, AuditedAction("key.revoke"))
         transaction.set_rollback(True)
@@ -70,7 +70,7 @@ def test_changed_audit_entry_is_reported_by_its_number(five_entries: None) -> No
 
 
 def test_changed_audit_entry_with_a_recomputed_hash_is_detected(five_entries: None) -> None:
-    """The entry after the changed one still contains the old hash."""
+    """The entry that follows the changed one still contains the old hash."""
     row = AuditEvent.objects.get(number=3)
     entry = AuditEntry(3, "2026-01-01T00:00:00.000000+00:00", "person", "eve", "", "", "key.issue", "", "")
     new_digest = digest_entry(entry)
@@ -136,7 +136,7 @@ def test_truncated_audit_chain_is_detected_by_a_recorded_head(five_entries: None
 
 
 def test_rewritten_audit_chain_is_detected_by_a_recorded_head(five_entries: None) -> None:
-    """The newest hash of a completely recomputed chain differs from the recorded one."""
+    """If the whole chain was recomputed, its newest hash differs from the recorded one."""
     assert "was rewritten" in problems(AuditHead(5, "f" * 64))[0]
 
 

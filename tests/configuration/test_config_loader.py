@@ -254,7 +254,7 @@ def test_duplicate_json_field_is_an_error() -> None:
 
 
 def test_provider_repr_contains_no_key() -> None:
-    """The representation may be logged."""
+    """The provider's `repr` may be logged."""
     value = example()
     value["providers"][0]["apiKey"] = "sk-very-secret-indeed"
     assert "very-secret" not in repr(parse_value(value))
@@ -274,7 +274,7 @@ def test_provider_repr_contains_no_key() -> None:
 def test_unknown_action_in_an_error_table_is_an_error(
     table: dict[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
-    """An unknown fault in an error table has no effect and is only a warning."""
+    """An unknown fault in an error table has no effect, so it is only a warning."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"
@@ -299,7 +299,7 @@ def test_invalid_option_is_an_error_and_a_misspelled_option_a_warning() -> None:
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_empty_task_type_is_an_error(name: str) -> None:
-    """No request could select a task type without a name."""
+    """No request could select an unnamed task type."""
     value = example()
     value["routing"][name] = {"provider": "openai"}
     (problem,) = ConfigLoader.validate(value)

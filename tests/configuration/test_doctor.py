@@ -108,7 +108,7 @@ def test_undecryptable_provider_key_is_reported_without_its_content(settings: An
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # Otherwise, the old encryption key would be read from its file again.
+    settings.SECRET_FILES = {}  # Otherwise, the old encryption key would be read from its file once more.
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     lines = problems()["provider keys"]
     assert lines[0].startswith("openai: ")

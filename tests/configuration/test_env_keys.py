@@ -1,4 +1,4 @@
-"""Provider keys from the environment: only provider key variables are read, and only for their own provider."""
+"""Provider keys from the environment: only variables for provider keys are read, each only for its own provider."""
 
 from __future__ import annotations
 

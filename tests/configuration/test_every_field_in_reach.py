@@ -53,7 +53,7 @@ NOT_IN_FORM: Mapping[type, Mapping[str, str]] = {
     },
     CandidateSpec: {"extra": KEPT_UNKNOWN},
 }
-"""Maps a field to its name (or name prefix) in the form, or to the reason why it is not in the form."""
+"""Maps a field to its name (or name prefix) in the form, or to the reason why the form lacks it."""
 
 
 def form_fields(kind: type) -> set[str]:
@@ -76,7 +76,7 @@ def test_every_configuration_field_is_in_a_form_or_omitted_for_a_reason(kind: ty
 
 
 def admin_entries(kind: type, name: str) -> Iterator[Any]:
-    """Yield entries as the administrators' API returns and accepts them, with the field set to its sample value."""
+    """Yield entries in the format of the administrators' API, with the field set to its sample value."""
     for configuration in with_sample(kind, name):
         if kind is ProviderSpec:
             yield write_entry(configuration, EntryKind.PROVIDER, configuration.providers[0].name)
@@ -87,7 +87,7 @@ def admin_entries(kind: type, name: str) -> Iterator[Any]:
 
 
 def list_keys(entry: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the JSON keys of an entry and of its candidates, but not those of other nested objects."""
+    """Yield the JSON keys of an entry and its candidates, but not those of other nested objects."""
     yield from entry
     for candidate in (entry.get("primary"), *entry.get("fallback", ())):
         yield from candidate if isinstance(candidate, Mapping) else ()

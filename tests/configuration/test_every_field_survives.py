@@ -46,7 +46,7 @@ def export_texts(configuration: Configuration, mode: Mode = Mode.FULL) -> list[s
 
 
 def without_unexported(configuration: Configuration) -> Configuration:
-    """Return the configuration without what exports omit: stored keys, and the changed settings of agent keys."""
+    """Return the configuration without what exports omit: stored keys, and changed settings of agent keys."""
     agents = tuple(replace(agent, keys={}) for agent in configuration.agents)
     return replace(without_stored_keys(configuration), agents=agents)
 
@@ -192,7 +192,7 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: 
 def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
     """If a storage loses a field, that field's test fails.
 
-    For undo, the configuration without the sample value is written over the rows that contain it.
+    For undo, a configuration without the sample value is written over rows with the value.
     """
     for configuration in with_sample(kind, name):
         rows.write(configuration)
@@ -209,5 +209,5 @@ def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
 
 @EVERY
 def test_diff_detects_a_change_of_every_field(kind: type, name: str) -> None:
-    """A change of a field that the difference misses would create no revision."""
+    """If the difference missed a field, changing the field would create no revision."""
     assert all(diff(BASE, configuration) for configuration in with_sample(kind, name) if configuration != BASE)

@@ -128,7 +128,7 @@ def test_snapshot_parses_back_to_the_configuration(routing: Any, services: Any) 
 
 
 def test_strings_of_a_snapshot_become_enumeration_members() -> None:
-    """An enumeration member equals its string, so comparing values would not reveal a plain string."""
+    """An enumeration member equals its string, so a comparison would not reveal a plain string."""
     sources = {"input:vision": Source.PROBED}
     configuration = replace(EMPTY, services=(ServiceSpec("s", "s", "p", "m", sources=sources),))
     (service,) = from_json(json.loads(json.dumps(to_json(configuration)))).services

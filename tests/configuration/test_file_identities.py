@@ -34,7 +34,10 @@ def export_texts(configuration: Configuration) -> list[str]:
 
 
 def reimport(configuration: Configuration) -> list[Configuration]:
-    """Return the results of importing the export into an empty configuration, onto itself, and with pruning."""
+    """Import the export into an empty configuration, and into the exported one with and without pruning.
+
+    Return the results.
+    """
     files = export_texts(configuration)
     outcomes = [
         import_files(EMPTY, files),
@@ -114,7 +117,7 @@ def test_changed_endpoint_replaces_the_url_of_its_services() -> None:
 
 
 def test_provider_name_of_a_service_overrides_its_base_url() -> None:
-    """A provider name that contradicts the service's URL is a warning, or an error if the entry has a key as well."""
+    """A provider name that contradicts the service's URL is a warning. If the entry also has a key, it is an error."""
     configuration = Configuration(providers=(OLD, NEW))
     entry = SERVICE | {"providerName": "new", "baseURL": OLD.endpoint}
     outcome = import_values(configuration, [{"services": [entry]}])

@@ -1,4 +1,4 @@
-"""The line and column in a JSON file to which a problem's path refers."""
+"""Finding the line and column in a JSON file for the path that a problem names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key from a variable is sent only to the origin it was first used with, unless an administrator allows another."""
+"""A key from a variable is sent only to the origin of its first use, unless an administrator allows another."""
 
 from __future__ import annotations
 

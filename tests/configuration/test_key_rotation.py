@@ -1,4 +1,4 @@
-"""Rotation of `ROUTING_ADMIN_KEYS`: every key in the list can decrypt, and the first one encrypts."""
+"""Rotation of `ROUTING_ADMIN_KEYS`: every key in the list is used to decrypt, and the first one to encrypt."""
 
 from __future__ import annotations
 

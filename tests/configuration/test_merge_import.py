@@ -1,4 +1,4 @@
-"""Without pruning, a file is validated together with the stored configuration and need not repeat what is stored."""
+"""Without pruning, a file is validated together with the stored configuration, and does not have to repeat it."""
 
 from __future__ import annotations
 

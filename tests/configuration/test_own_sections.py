@@ -1,4 +1,4 @@
-"""Configuration parts that only this program has (aliases, agents, languages, budgets) in exports and imports."""
+"""Export and import of the configuration sections that only this program has: aliases, agents, languages, budgets."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ PROBED = ServiceSpec(
 
 
 def test_import_keeps_capabilities_found_by_probes_and_catalogue() -> None:
-    """Capabilities from probes or the catalogue are removed if the model changes, and replaced by declared ones."""
+    """Capabilities from probes or the catalogue are removed if the model changes, and declared ones override them."""
     configuration = replace(CONFIGURATION, services=(PROBED,))
     entry = services_value(configuration)["services"][0]
     assert entry["capabilitySources"] == {

@@ -1,4 +1,4 @@
-"""Each problem in a file is reported once with its path. A number out of range is reported with the range."""
+"""Each problem in a file is reported once, with its path. If a number is out of range, the range is reported."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_expired_sessions_and_run_time_agents_are_removed() -> None:
 
 
 def test_every_prune_is_audited() -> None:
-    """Even pruning that removes nothing is audited, because the alert for overdue pruning depends on the last time."""
+    """Even pruning that removes nothing is audited. The alert for overdue pruning needs to know when it last ran."""
     Installation.objects.get_or_create(id=1)
     request("old", 31 * DAY)
     prune(SYSTEM, NOW)

@@ -1,4 +1,4 @@
-"""After every change the directory `ROUTING_ADMIN_PUBLISH_DIR` contains both complete configuration files."""
+"""After every change, the directory `ROUTING_ADMIN_PUBLISH_DIR` contains both configuration files, complete."""
 
 from __future__ import annotations
 

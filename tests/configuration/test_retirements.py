@@ -1,4 +1,4 @@
-"""The retirement dates of all models that a configuration names, earliest first."""
+"""The retirement dates of all models in a configuration, earliest first."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_order_of_languages_is_not_a_change() -> None:
 
 
 def test_value_that_would_read_back_differently_is_rejected() -> None:
-    """For example, a number that is a key in JSON is read back as a string."""
+    """For example, a number used as a key in JSON is read back as a string."""
     unwritable: Any = {1: "x"}
     with pytest.raises(InvalidError, match="cannot be stored: provider a extra"):
         write(replace(CONFIGURATION, providers=(replace(A, extra=unwritable),)))

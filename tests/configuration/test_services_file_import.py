@@ -1,4 +1,4 @@
-"""Importing `llmservices.json`: a service gets the capabilities it declares, or only text if it declares none."""
+"""Importing `llmservices.json`: a service gets the capabilities that it declares, or only text if it declares none."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Exchanges in the form that client programs send, but with our own texts: a folder per program, a file per content.
+"""Exchanges as client programs send them, but with our own texts: one folder per program, one file per kind of content.
 
 They follow recordings of the program that `request.json` names. For LibreChat and Dify, only the package that calls the
 models was recorded.
 
-`request.json` has what all the program's requests contain. A content's file has the turns of a conversation: the added
-messages, the expected answer, and the request that the provider is expected to receive. `$call:0` is replaced by the id
-of the answer's first tool call.
+`request.json` has what all the program's requests have in common. A content file has the turns of a conversation: the
+added messages, the expected answer, and the request that the provider is expected to receive. `$call:0` is replaced by
+the id of the answer's first tool call.
 """
 
 from __future__ import annotations

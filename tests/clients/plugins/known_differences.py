@@ -48,7 +48,7 @@ class KnownDifferences:
                     self.reasons[item.nodeid] = row["reason"]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count each test once: by its call phase, or by its setup if that failed or skipped it."""
+        """Count each test once: in its call phase, or in its setup if the test failed or was skipped there."""
         if report.when != "call" and not (report.when == "setup" and not report.passed):
             return
         if report.skipped and not hasattr(report, "wasxfail"):

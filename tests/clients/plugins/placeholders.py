@@ -22,7 +22,7 @@ PLACEHOLDER = "/files/file_id"
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Replace the values from which the fixtures create clients.
 
-    The fixtures are written for a mock server, which needs neither a key nor a file.
+    The fixtures are written for a mock server that needs neither a key nor a file.
     """
     conftest: Any = sys.modules["tests.conftest"]
     conftest.api_key = KEY
@@ -32,7 +32,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def name_a_file(request: Any) -> None:
-    """Replace the placeholder in a request by httpx or httpx2 with a new file's id."""
+    """In a request that httpx or httpx2 sends, replace the placeholder with a new file's id."""
     if PLACEHOLDER in request.url.path:
         request.url = type(request.url)(str(request.url).replace(PLACEHOLDER, f"/files/{stored_file()}"))
 
