@@ -1,4 +1,4 @@
-"""A second process on the same database, which saves at a moment that the test chooses."""
+"""A second process on the same database. It saves at a moment that the test chooses."""
 
 from __future__ import annotations
 
@@ -87,8 +87,7 @@ def after_the_change(act: Callable[[], None]) -> Iterator[None]:
     waiting = [act]
     is_audited = False
 
-    # A revision writes an audit event in its own transaction. The first query outside of this transaction follows the
-    # commit.
+    # A revision and its audit event are written in one transaction. The first query outside it follows the commit.
     def watch(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         nonlocal is_audited
         if waiting and is_audited and not connection.in_atomic_block:

@@ -65,7 +65,7 @@ class Part:
 
     @property
     def link_urls(self) -> list[str]:
-        """The URLs of the links, in the order of the page."""
+        """The URLs of all links, in page order."""
         return [control.attributes.get("href") or "" for control in self.controls if control.tag == "a"]
 
     def heading(self, name: str) -> Control | None:
@@ -166,7 +166,7 @@ class Part:
 
     @property
     def status(self) -> str:
-        """The text that a screen reader announces when it is idle, such as that of a toast."""
+        """The text that a screen reader announces when it is idle, such as a toast's text."""
         return " ".join(control.text for control in self._with_role("status") if control.text)
 
     def region(self, name: str) -> Control:
@@ -191,7 +191,7 @@ class Part:
 
     @property
     def rows(self) -> list[str]:
-        """The names of all table rows except rows of column headings."""
+        """The names of all table rows except heading rows."""
         return [row.row_name for row in self.table_rows]
 
     def row(self, name: str) -> Control:
@@ -222,7 +222,7 @@ class Part:
 
     @property
     def table_rows(self) -> list[Control]:
-        """All table rows except rows of column headings."""
+        """All table rows except heading rows."""
         heads = {id(row) for head in self.controls if head.tag == "thead" for row in head.controls}
         return [control for control in self.controls if control.tag == "tr" and id(control) not in heads]
 
@@ -258,7 +258,7 @@ class Control(Part):
 
     @property
     def row_name(self) -> str:
-        """The text of the first child that has text.
+        """The text of the first child that has any.
 
         Row headings take precedence, and the contents of cells and blocks are searched.
         """
@@ -305,7 +305,7 @@ class Control(Part):
 
 
 class Page(Part):
-    """A page, given as a response or as the text of one."""
+    """A page, built from a response or from its text."""
 
     def __init__(self, answer: Any) -> None:
         reader = _Reader()

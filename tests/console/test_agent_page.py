@@ -46,7 +46,7 @@ def make_link(client: Client, agent: str = "text-agent", **fields: str) -> str:
 
 
 def call_page(address: str, pk: str = "r1") -> str:
-    """Return the URL of a call's page, which is below the agent's page."""
+    """Return a call's URL, which is below the agent's page."""
     return address.replace("/agent-page/", f"/agent-page/calls/{pk}/")
 
 
@@ -159,7 +159,7 @@ def test_call_page_shows_the_content_sent_to_each_model_but_no_internals(admin: 
 
 
 def test_client_errors_are_shown_with_the_provider_message(admin: Client) -> None:
-    """The caller must correct a parameter that the model rejects, so the provider's message is quoted."""
+    """The caller has to correct a parameter that the model rejects, so the provider's message is quoted."""
     row = log_request("r1", outcome="http_400", status=400)
     row.attempts.filter(position=0).update(outcome="http_400", status=400, error="Unknown parameter: top_q")
     address = make_link(admin)
@@ -268,13 +268,13 @@ def test_guessing_links_blocks_an_ip_address_for_links_but_not_for_sign_in(admin
 
 
 def test_cross_site_requests_do_not_count_as_guesses() -> None:
-    """Otherwise, a site whose pages request guessed links could lock out its visitors."""
+    """Otherwise, a site could request guessed links and lock its visitors out."""
     assert {guess_link(HTTP_SEC_FETCH_SITE="cross-site") for _ in range(60)} == {404}
     assert not SignInAttempt.objects.exists()
 
 
 def test_valid_link_opens_from_another_site(admin: Client) -> None:
-    """Links are often clicked in the web pages of chat services."""
+    """Links are often clicked on a chat service's web page."""
     assert Client(HTTP_SEC_FETCH_SITE="cross-site").get(make_link(admin)).status_code == 200
 
 

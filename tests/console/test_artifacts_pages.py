@@ -1,4 +1,4 @@
-"""The artifacts' pages: list, upload, details, permissions and undo."""
+"""The pages about artifacts: list, upload, details, permissions and undo."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 
 def test_scan_page_loads_previews_that_need_rendered_pages_separately(viewer: Client, demo: None) -> None:
-    """Only previews for models that receive pages as images wait until the pages are rendered, on the first visit."""
+    """On the first visit, previews for models that receive pages as images wait until the pages are rendered.
+
+    Others do not.
+    """
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context
     assert service_id_for("echo-vision") in {endpoint.name for endpoint in first["waiting"]}
@@ -339,7 +342,7 @@ def test_guessed_encoding_is_marked_as_a_guess(admin: Client) -> None:
 
 
 def test_undecodable_image_is_shown_as_an_icon_instead_of_a_broken_picture(admin: Client, viewer: Client) -> None:
-    """This holds even if the file's type was corrected to an image."""
+    """This holds even if the file's type was corrected to an image type."""
     row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])

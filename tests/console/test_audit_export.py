@@ -137,7 +137,7 @@ def test_event_details_are_listed_item_by_item_with_masked_secrets(admin: Client
 
 
 def test_file_name_of_an_event_is_visible_on_narrow_screens(admin: Client) -> None:
-    """On phones, the columns of objects, numbers and IP addresses are hidden, so the action's cell repeats them."""
+    """Phones hide the columns for object, number and IP address, so the cell with the action repeats their contents."""
     write_event(SYSTEM, AuditedAction("artifact.store", "artifact", "0a1b", {"filename": "plan.pdf"}))
     controls = Page(admin.get("/history/audit/?action=artifact.store")).controls
     (narrow,) = (control for control in controls if "narrow" in (control.attributes.get("class") or "").split())

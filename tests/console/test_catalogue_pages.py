@@ -35,7 +35,7 @@ API = {
 
 @pytest.fixture
 def flash_service() -> Service:
-    """A service that was not filled in from the catalogue, and whose model two sources describe differently."""
+    """A service that was not filled in from the catalogue. Two sources describe its model differently."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )

@@ -18,7 +18,7 @@ CONTEST = "contested: LiteLLM 1.109.1 says yes, models.dev 2026-08-18 says no. C
 
 @pytest.fixture
 def flash_service() -> Service:
-    """A service without capabilities, whose model two catalogue sources describe differently."""
+    """A service without capabilities. Two catalogue sources describe its model differently."""
     provider = Provider.objects.create(
         name="deepseek", endpoint="https://api.deepseek.com", default_model="deepseek-v4-flash", key_source="none"
     )

@@ -35,7 +35,7 @@ pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
 class EnglishTextParser(HTMLParser):
-    """Collects the visible text of a page, without code, quotations and parts marked as English."""
+    """Collects the visible text of a page, except code, quotations and parts marked as English."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -228,7 +228,7 @@ SKIPPED = [(reason.value, sentence) for reason, sentence in SKIP_SENTENCES.items
 
 @pages
 def test_failed_request_is_shown_in_chinese(admin: Client) -> None:
-    """The gateway's own log messages are translated with their values. A provider's message is quoted as it is."""
+    """The gateway's own log messages are translated with their values. A provider's message is quoted unchanged."""
     key = log_failed_request(
         translatable(EXHAUSTED, count=2, said="echo/m0: boom; echo/m1: There is no such model as that"),
         *FAULTS,

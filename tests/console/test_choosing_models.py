@@ -1,4 +1,4 @@
-"""Choosing from many models of a provider: search, select all, adjust before adding."""
+"""Choosing from a provider's many models: search, select all, adjust before adding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparing what two models receive of one artifact, with the difference and the numbers of tokens."""
+"""A comparison of what two models receive for one artifact, with the differences and token counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages show what an action changes for routes and agents before it is done."""
+"""Before an action is done, pages show what it changes for routes and agents."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_agent_created_at_run_time_is_listed_among_agents_that_lose_a_model(text
 def test_consequences_are_grouped_by_cause(admin: Client) -> None:
     """Each cause is one line with the number of affected routes or agents.
 
-    It can be expanded, so that none is hidden.
+    The line can be expanded, so that none of them stays hidden.
     """
     echo = Provider.objects.get(name="echo")
     for number in range(8):

@@ -1,4 +1,4 @@
-"""Every page is listed with its expected number of queries, in one of two tables."""
+"""Every page is in one of two tables, which state how many queries it should make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's requests, which are spread over a day, and their deletion together with the demo."""
+"""The demo's requests: they are spread over a day, and are deleted together with the demo."""
 
 from __future__ import annotations
 

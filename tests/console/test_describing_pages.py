@@ -1,4 +1,4 @@
-"""Files described by a model: previews without a call, descriptions on request, caching and the request log."""
+"""Descriptions of files by a model: previews without a call, descriptions on request, caching and the request log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def enable_description_by_models() -> None:
 
 
 ASK = "Ask seer now Asking …"
-"""The texts of the button while it is idle and while it is busy. The stylesheet shows one of them."""
+"""The button's texts while it is idle and while it is busy. The stylesheet shows one of them."""
 
 
 def get_service_card(client: Client, row: Artifact) -> Page:

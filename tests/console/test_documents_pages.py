@@ -1,4 +1,4 @@
-"""The documents of the repository as pages: links, anchors, code, search, and safe rendering of Markdown."""
+"""The repository's documents as pages: links, anchors, code, search, and safe rendering of Markdown."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_document_link_targets_an_existing_page_and_heading(url: str, docu
 
 @pytest.mark.parametrize(("url", "document"), PAGES, ids=lambda value: value if isinstance(value, str) else "")
 def test_documents_show_no_raw_markup_and_have_no_inline_style(url: str, document: Document) -> None:
-    """HTML outside of code would be shown as text, so no document may contain HTML. Comments are not shown."""
+    """HTML outside code would be shown as text, so no document may contain any. Comments are not shown."""
     prose = CODE.sub("", document.html)
     assert document.title
     assert "&lt;" not in prose
@@ -148,7 +148,7 @@ def test_runbook_page_of_every_alert_kind_exists(viewer: Client, kind: AlertKind
 
 
 def test_client_examples_use_the_url_of_this_installation(admin: Client, settings: Any) -> None:
-    """Documents for operators keep the example's address, because the server listens on that address."""
+    """Documents for operators keep the address in the example, because the server itself listens there."""
     settings.PUBLIC_URL = "https://llm.example.org"
     recipes = Page(admin.get("/docs/recipes/"))
     assert recipes.shows('base_url = "https://llm.example.org/v1"')

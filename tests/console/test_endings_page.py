@@ -1,4 +1,4 @@
-"""Models that are being retired are shown on the dashboard and the pages of services and routes, with a successor."""
+"""The dashboard and the pages about services and routes show models that are being retired, with a successor."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENDPOINT, MODEL = "https://api.anthropic.com/v1", "claude-sonnet-4-5"
 
 @pytest.fixture
 def retiring_model(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A route whose only model that reads images is retired in ten days."""
+    """A route with only one model that reads images. This model will be retired in ten days."""
     retirement = default_catalogue().retirement_at("claude", ENDPOINT, MODEL)
     assert retirement is not None
     monkeypatch.setattr(timezone, "localdate", lambda: retirement.day - timedelta(days=10))

@@ -106,7 +106,7 @@ def test_no_total_is_shown_if_a_currency_has_no_exchange_rate(admin: Client, pri
 
 
 def test_usage_groups_are_sorted_by_converted_cost(admin: Client, priced_requests: datetime) -> None:
-    """A dollar is worth more than two yuan, so its group comes first."""
+    """A dollar is worth more than two yuan, so the dollar group is first."""
     set_rate(admin)
     rows = list(csv.DictReader(io.StringIO(admin.get("/csv/usage/?by=provider").content.decode("utf-8-sig"))))
     assert [(row["provider"], row["total_cost"], row["total_currency"]) for row in rows] == [

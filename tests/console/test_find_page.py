@@ -1,4 +1,4 @@
-"""The Find dialog: what a search finds, by role and language, and how many database queries it makes."""
+"""The Find dialog: what a search finds for each role and language, and how many database queries it makes."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def test_find_queries_requests_and_artifacts_through_an_index(demo: None) -> Non
 
 
 def test_find_ignores_case_in_non_latin_scripts(demo: None) -> None:
-    """Only the database decides which letters are compared without regard to case."""
+    """Chinese names contain Latin letters too. The database decides which letters match regardless of case."""
     file = store_bytes(SYSTEM, b"x", filename="设计稿 Final.png")
     assert find_artifacts_beginning("设计稿 FINAL") == [Artifact.objects.get(pk=file.pk)]
 

@@ -1,4 +1,4 @@
-"""Fire drills, which simulate a provider's outage, in the browser: consequences, permissions, progress and result."""
+"""Fire drills (simulated outages of a provider) in the browser: consequences, permissions, progress and result."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_first_call_polling_stops_after_five_minutes(admin: Client, key: str) ->
 
 
 def issue_new_key(admin: Client) -> tuple[Any, str]:
-    """Issue a key, which is the agent's only key. Return the response and the key."""
+    """Issue the agent's only key. Return the response and the key."""
     AgentKey.objects.all().delete()
     answer = admin.post("/keys/issue/text-agent/", {"scopes": ["route"], "label": "new", "expires": ""})
     issued = Page(answer).region("Copy it now. It is shown only once.").control("issued")
@@ -147,7 +147,7 @@ def issue_new_key(admin: Client) -> tuple[Any, str]:
 def test_snippets_contain_the_key_only_right_after_issuing(admin: Client, viewer: Client) -> None:
     answer, issued = issue_new_key(admin)
     assert Page(answer).region("Use it").text.count(issued) == 7
-    assert response_text(answer).count(issued) == 8  # The key is nowhere else in the page, not even in an attribute.
+    assert response_text(answer).count(issued) == 8  # The key is nowhere else on the page, not even in an attribute.
     for client in (admin, viewer):
         answer = client.get("/agents/text-agent/")
         assert Page(answer).region("Use it").shows("$ROUTING_ADMIN_KEY")

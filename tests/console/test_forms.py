@@ -33,7 +33,7 @@ FORMS = {
 def test_required_fields_are_marked_and_the_mark_is_explained(admin: Client, address: str) -> None:
     """The attribute `required` is for screen readers.
 
-    For other users, the stylesheet adds a mark, which a sentence explains.
+    For other users, the stylesheet adds a mark, and a sentence explains it.
     """
     page = Page(admin.get(address))
     assert page.text.count(REQUIRED_NOTE) == 1
@@ -108,7 +108,7 @@ SAVED: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 def form_values(admin: Client, address: str) -> dict[str, Any]:
-    """Return the form data that the page's main form posts if nothing was changed."""
+    """Return the form data that a browser would post for the page's main form if nothing was changed."""
     form = admin.get(address).context["form"]
     data: dict[str, Any] = {}
     for bound in (*form, *(getattr(form, "price", None) or ())):

@@ -57,7 +57,7 @@ def test_history_query_count_is_the_same_for_three_and_thirty_revisions(admin: C
 
 
 def test_history_rows_share_one_form(admin: Client) -> None:
-    """If each row had its own form, the forms would take up space below the list."""
+    """If each row had its own form, those forms would take up space below the list."""
     counts = []
     for name in range(4):
         set_alias(f"alias-{name}")
@@ -188,7 +188,7 @@ def test_undo_offers_redo_and_redo_offers_undo(admin: Client, demo: None) -> Non
 def test_restoring_a_revision_names_consequences_and_keeps_newer_agents(admin: Client, demo: None) -> None:
     """Agents created since the restored revision are kept with their keys.
 
-    If an agent's route no longer exists, it is cleared.
+    If an agent's route no longer exists, the agent loses it.
     """
     before = newest_revision()
     save_route(ADA, TaskRoute(task_type="fresh"), [CandidateSpec("echo", "echo-text")])
@@ -251,7 +251,7 @@ def test_each_audit_log_filter_has_a_chip_to_remove_the_filter(admin: Client) ->
 
 
 def test_successive_sign_ins_of_a_user_are_grouped_into_one_line(admin: Client) -> None:
-    """The line shows each sign-in with its number and time.
+    """The line shows the number and time of each sign-in.
 
     After another event, or with another user, a new line begins.
     """

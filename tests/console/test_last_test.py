@@ -1,4 +1,4 @@
-"""The last test of a provider is stored with its time, and the list begins with failing providers."""
+"""A provider's last test is stored with its time, and the list begins with failing providers."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_provider_state_follows_the_last_test_on_all_pages_and_in_the_api(
 
 
 def read_state_everywhere(admin: Client, name: str) -> tuple[str, str]:
-    """Return the label and the code of a provider's state, and check that all pages and the API agree."""
+    """Return the label and code of a provider's state, after checking that all pages and the API agree."""
     snapshot.refresh()
     page, tile = Page(admin.get(f"/providers/{name}/")), Page(admin.get("/")).control(f"provider-{name}")
     lead = next(control for control in page.controls if control.attributes.get("class") == "lead").name

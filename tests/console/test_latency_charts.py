@@ -1,4 +1,4 @@
-"""Charts of response times: percentiles from histograms in roll-ups equal those computed from rows."""
+"""Charts of response times: percentiles computed from histograms in roll-ups equal those computed from rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 @pytest.fixture
 def logged_requests(now: datetime) -> None:
-    """Requests of three days with durations between a millisecond and ten minutes, most of them answered."""
+    """Requests from three days that took between a millisecond and ten minutes. Most of them were answered."""
     draw = random.Random(5)
     entries = []
     for number in range(300):

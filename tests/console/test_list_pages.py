@@ -155,7 +155,7 @@ def sorting_links(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("address", [address for address in LISTS if address not in ("/requests/", "/history/")])
 def test_list_can_be_sorted_by_each_sortable_column(admin: Client, address: str) -> None:
-    """Assistive technology is told which column is sorted. Lists of events and the matrix cannot be sorted."""
+    """Assistive technology can find out which column is sorted. Lists of events and the matrix cannot be sorted."""
     LISTS[address](FEW)
     heads = sorting_links(Page(admin.get(address)))
     assert heads or address in ("/history/audit/", "/matrix/")
@@ -281,7 +281,7 @@ def suggested_options(answer: Any) -> list[str]:
 
 
 def test_matrix_provider_filter_accepts_a_part_of_a_name_or_an_exact_name(admin: Client) -> None:
-    """If the search is a provider's whole name, only that provider is shown, even if other names contain it."""
+    """If the search is a provider's full name, only this provider is shown, even if other names contain it."""
     for name in ("azure-1", "azure-10"):
         provider = Provider.objects.create(name=name, endpoint="https://a.example/v1", default_model="m")
         Service.objects.create(service_id=f"on-{name}", name=name, provider=provider, model="m")

@@ -1,4 +1,4 @@
-"""Lists: the query string selects rows, their order and a page, and filters show how many of all rows they match."""
+"""Lists: the query string selects the rows, their order and the page, and each filter shows how many rows match it."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ CARRIERS = (
     *("Failure", "ErrorBody", "MalformedEventError", "KeyUnreadableError", "ForbiddenAddressError", "bad_shape"),
     "BadRequestError",
 )
-"""Classes and functions with a parameter for a failure's message: in `Failure` the second, in the others the first."""
+"""Classes and functions that take a failure's message: `Failure` as its second parameter, the others as their first."""
 pages = pytest.mark.django_db(databases=["default", "logs"])
 
 
@@ -70,7 +70,7 @@ def string_value(node: ast.expr) -> str | None:
 
 
 TEMPLATES = sorted({text for call in find_calls("translatable") if call.args and (text := string_value(call.args[0]))})
-"""Every message template outside the pages, and thus every message that the program itself can write to the log."""
+"""Every message template outside the pages: all the messages that the program itself can write to the log."""
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -95,7 +95,7 @@ def test_search_for_message_templates_finds_more_than_150() -> None:
 
 
 def test_failure_messages_are_translatable_or_quoted_from_providers() -> None:
-    """A plain English string would be shown as if it came from a provider."""
+    """A plain English string would be shown as if it were a provider's."""
     untranslated = {
         text for call in find_calls(*CARRIERS) for message in message_arguments(call) for text in literal_texts(message)
     }

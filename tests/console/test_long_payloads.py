@@ -1,4 +1,4 @@
-"""An artifact's page shows the beginning and end of a long text, which a model receives completely."""
+"""An artifact's page shows only the beginning and end of a long text. A model receives all of it."""
 
 from __future__ import annotations
 

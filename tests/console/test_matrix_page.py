@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.django_db(databases=["default", "logs"]), pytest.mark.
 
 
 def new_service(name: str, model: str, *, declares: bool = False) -> Service:
-    """Create a service of the echo provider with unknown capabilities."""
+    """Create a service with unknown capabilities at the echo provider."""
     row = Service(service_id=name, name=name, provider=Provider.objects.get(name="echo"), model=model)
     row.declares_capabilities = declares
     save_service(SYSTEM, row)
@@ -201,7 +201,7 @@ def test_probing_a_row_returns_the_updated_row(admin: Client) -> None:
 
 
 def test_shown_rows_are_probed_one_after_the_other(admin: Client, viewer: Client) -> None:
-    """The rows request their probes after the page has loaded. A viewer's rows request none."""
+    """After the page has loaded, each row requests its own probe. A viewer's rows request none."""
     page = Page(admin.get("/matrix/?provider=echo&probe=1"))
     assert len(page.rows) > 1
     assert all(page.row(name).attributes["hx-sync"] == "closest table:queue all" for name in page.rows)

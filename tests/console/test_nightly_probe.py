@@ -139,7 +139,7 @@ def test_due_service_is_probed_by_only_one_of_several_processes(gemini_service: 
 def test_capability_lost_in_a_nightly_probe_is_shown_on_every_related_page(
     admin: Client, gemini_service: Service, lab: Lab
 ) -> None:
-    """The loss is shown in the history with an Undo button, on the dashboard, on the service's page and in the chain.
+    """The history (with an Undo button), the dashboard, the service's page and the chain show the loss.
 
     Undo removes these messages.
     """

@@ -1,4 +1,4 @@
-"""The log's pages name the operation of a call other than chat, and show only what applies to that operation."""
+"""For a call other than chat, the log's pages name the operation and show only what applies to it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def set_limit(max_images: int) -> None:
 
 
 def send_conversation(key: str, turn_count: int, model: str = "echo-vision", **fields: Any) -> str:
-    """Send a conversation with an image in each user turn. Return the request's id."""
+    """Send a conversation with one image in each user turn. Return the request's id."""
     messages: list[dict[str, Any]] = []
     for number in range(turn_count):
         messages += [{"role": "user", "content": [{"type": "text", "text": f"turn {number}"}, image()]}]
@@ -88,7 +88,7 @@ def test_changing_the_language_breaks_the_prefix_at_the_first_message(admin: Cli
 
 
 def test_new_agent_breaks_the_prefix_at_the_message_that_lists_agents(admin: Client, key: str) -> None:
-    """The description of an image lists the agents that can read it, so a new agent changes an earlier message."""
+    """An image's description lists the agents that can read the image, so a new agent changes an earlier message."""
     send_conversation(key, 1, model="echo-text")
     save_agent(SYSTEM, Agent(agent_id="painter", service=Service.objects.get(service_id="vision-model")))
     snapshot.refresh()

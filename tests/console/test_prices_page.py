@@ -1,4 +1,4 @@
-"""Prices from price lists and administrators on a service's page, and a request's cost on its page and in the API."""
+"""A service's page shows prices from lists and administrators. A request's page and the API show the request's cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Several keys on a provider's page: they are added, named, enabled, disabled, removed and tested, but never shown."""
+"""Several keys on a provider's page: adding, naming, enabling, disabling, removing and testing.
+
+Keys are never shown.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ def test_invalid_provider_key_shows_the_reason_and_the_form(admin, pool, fields,
 
 
 def test_environment_key_variable_is_numbered_after_the_stored_keys(admin, pool):
-    """The number follows those of stored keys, since an export names an environment variable for each stored key."""
+    """Its number follows those of stored keys, because an export names an environment variable for each of them."""
     add_key(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 

@@ -70,7 +70,7 @@ def test_provider_list_query_count_is_the_same_for_three_and_thirty_providers(ad
 
 
 def test_provider_page_links_to_the_routes_using_the_provider(admin: Client) -> None:
-    """The section about fire drills is at the end of the page, so that loading it does not move other content."""
+    """The fire drill section is at the end of the page, so that no content moves when the section is loaded."""
     page = Page(admin.get("/providers/echo/"))
     routes, drills = page.region("Task routes"), page.loading("/providers/echo/drill/")
     assert "/routes/design/" in routes.link_urls
@@ -330,7 +330,7 @@ def test_key_of_a_new_provider_can_come_from_a_named_environment_variable(admin:
 
 
 def test_connection_test_of_an_unknown_host_finds_working_options(admin: Client) -> None:
-    """The test leaves out rejected options until the host answers.
+    """The test leaves out each option that the host rejects, until the host answers.
 
     The form then suggests the options that worked. Nothing is stored.
     """
@@ -352,7 +352,7 @@ def test_connection_test_of_an_unknown_host_finds_working_options(admin: Client)
 
 
 def test_preset_in_use_is_marked_with_text_and_can_be_added_again(admin: Client) -> None:
-    """Marked with a tick or a colour, the preset would look selected."""
+    """With a tick or a colour as its mark, the preset would look selected."""
     assert Page(admin.get("/new/provider/")).link("OpenAI no key")
     admin.post("/new/provider/?preset=openai", {"provider": "openai", "key_act": "set", "key": SECRET})
     page = Page(admin.get("/new/provider/"))

@@ -1,4 +1,4 @@
-"""Numbers of queries on the pages of providers, services, agents, matrix and artifacts.
+"""Query counts of the pages about providers, services, agents, the matrix and artifacts.
 
 Two queries read the session and the user. All others are in the `queries.py` of the console's folders.
 """

@@ -82,7 +82,7 @@ def test_template_without_a_permission_check_causes_no_body_query_for_a_viewer(k
 
 
 def test_viewer_sees_the_role_required_to_read_the_message(key: str, viewer: Client) -> None:
-    """A viewer's page does not say whether a message was recorded, since the message was not queried."""
+    """A viewer's page does not say whether the message was recorded, because the message is never queried."""
     page = Page(viewer.get("/requests/req_kept/"))
     assert page.shows("shown to editors and administrators only")
     assert not page.shows("not recorded")

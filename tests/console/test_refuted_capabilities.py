@@ -1,4 +1,4 @@
-"""If a model rejects content that it is declared to read, its service is flagged, with the request as evidence."""
+"""If a model rejects content that it is supposed to read, its service is flagged, with the request as evidence."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture
 def vision_service(demo: None, lab: Lab) -> Service:
-    """A service declared to read images and audio whose model reads neither."""
+    """A service that is declared to read images and audio, although its model reads neither."""
     provider = Provider(name="lab", protocol="openai", endpoint=lab.url(), default_model="x-1", key_source="none")
     save_provider(SYSTEM, provider)
     row = Service(service_id="eyes", name="eyes", provider=provider, model="x-1")
@@ -52,7 +52,10 @@ def vision_service(demo: None, lab: Lab) -> Service:
 
 
 def reject_one_image(key: str) -> str:
-    """Send a request with an image that a fallback answers. Return the request's id after the journal is written."""
+    """Send a request with an image that a fallback answers.
+
+    Return the request's id once the journal has been written.
+    """
     answer = post(key, chat_body({"type": "text", "text": "What is it?"}, image(), model="eyes"))
     assert answer.status_code == 200
     journal().flush()

@@ -1,4 +1,4 @@
-"""The pages of a call that got the stored response of an earlier call with the same idempotency key."""
+"""Pages about a call that got an earlier call's stored response, because both had the same idempotency key."""
 
 from __future__ import annotations
 

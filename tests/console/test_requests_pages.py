@@ -275,7 +275,7 @@ def test_every_search_uses_an_index(db: None, query: str, index: str) -> None:
 
 
 def test_common_id_prefix_is_searched_by_scanning_the_newest_requests(db: None) -> None:
-    """If few ids have the prefix, their rows are collected first.
+    """If only a few ids have the prefix, their rows are collected first.
 
     If many ids have it, the newest requests are scanned instead.
     """
@@ -546,7 +546,7 @@ def test_request_advice_does_not_repeat_the_attempt_table(admin: Client, demo: N
     ],
 )
 def test_request_list_shows_the_worst_file_outcome(adaptation: str, badge: str, kind: str) -> None:
-    """The outcomes from worst to best are: described, converted, native."""
+    """From worst to best, a file is replaced by a description, converted, or sent natively."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 

@@ -37,7 +37,7 @@ request_numbers: Iterator[int] = iter(range(100_000))
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Fix the current time at 14:45 of yesterday.
+    """Fix the current time at 14:45 yesterday.
 
     On each of the last 20 days, there are eight requests at 09:10 and one at 13:45.
     """
@@ -211,7 +211,7 @@ def test_pages_load_the_request_chart_before_the_forms(address: str, term: str, 
     searches = [parse_qs(urlsplit(url).query).get("q", [""])[0] for url in part.link_urls]
     assert sum(search.startswith(f"{term} since:") for search in searches) >= 3
     chosen = [control for control in part.controls if control.attributes.get("aria-current") == "true"]
-    assert len(chosen) == 2  # These are the selected time range and the selected kind of values.
+    assert len(chosen) == 2  # The selected time range and the selected kind of value.
 
 
 def test_collapsed_chart_is_one_line_with_totals_and_trend(admin: Client) -> None:
@@ -225,12 +225,12 @@ def test_collapsed_chart_is_one_line_with_totals_and_trend(admin: Client) -> Non
     strip = Page(admin.get(url, headers={"hx-target": "over-time-strip", "hx-request": "true"}))
     assert strip.text == "1 request · 0 failed (0%) · 7 days"
     assert [control for control in strip.controls if control.tag == "polyline"]
-    assert strip.link_urls == []  # The line is itself the button that shows the chart.
+    assert strip.link_urls == []  # The line itself is the button that shows the chart.
 
 
 @pytest.mark.parametrize(("address", "term"), PAGES_WITH_A_CHART[:3])
 def test_chart_of_a_rarely_called_entry_covers_a_month(address: str, term: str, admin: Client) -> None:
-    """The chart does not query the whole log to find a call.
+    """The chart for one entry covers a fixed month, so that the whole log need not be searched for a call.
 
     A page without requests reserves no space for the chart.
     """

@@ -414,7 +414,7 @@ def test_aliases_are_paginated_in_natural_order(admin: Client, demo: None) -> No
 
 
 def test_fields_suggest_the_best_matches_for_the_typed_text(admin: Client, demo: None) -> None:
-    """At most twenty options are suggested, first those that begin with the typed text.
+    """At most twenty options are suggested, starting with those that begin with the typed text.
 
     An alias can lead to a route or to a service, so both are suggested.
     """

@@ -1,4 +1,4 @@
-"""Numbers of queries, for each database, on the pages of routes, requests, history, settings and users.
+"""Query counts, for each database, of the pages about routes, requests, history, settings and users.
 
 Two queries to the database `default` read the session and the user. The others are in the `queries.py` of the console's
 folders, and in `request_log`. The configuration in use is in memory and needs no query.
@@ -63,7 +63,7 @@ QUERIES: dict[str, tuple[int, int]] = {
     "/password/": (5, 0),
     "/tokens/": (4, 0),
 }
-"""For each page, the numbers of queries to the main database and to the log."""
+"""For each page, how many queries it makes to the main database and to the log."""
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def add_everything() -> None:
 
 
 def first_revision() -> int:
-    """Return the number of the demo's revision, which depends on the number of revisions in earlier tests."""
+    """Return the number of the demo's revision, which depends on how many revisions earlier tests made."""
     return int(Revision.objects.order_by("number").values_list("number", flat=True)[0])
 
 

@@ -175,7 +175,7 @@ def test_invalid_limits_are_reported_with_the_json_path(admin: Client, text: str
 
 
 def test_content_policy_is_stored_as_one_value_or_removed_for_the_default(admin: Client) -> None:
-    """The choice "extract and convert" is stored as a single policy, and the choice "as in the settings" as none."""
+    """The choice "extract and convert" is stored as a single policy, and "as in the settings" as no policy."""
     row = Service.objects.get(service_id="vision-model")
     admin.post("/services/vision-model/", service_form(row, policy="extract+convert"))
     assert Service.objects.get(pk=row.pk).content == {"policy": "extract+convert"}
@@ -215,7 +215,7 @@ def test_deletion_error_counts_the_using_agents_and_names_five(admin: Client, de
 
 
 def test_page_of_a_service_id_with_a_slash_works(admin: Client) -> None:
-    """A service id may be any text, for example `deepseek-ai/DeepSeek-V3`."""
+    """A service id may be any text, such as `deepseek-ai/DeepSeek-V3`."""
     echo = Provider.objects.get(name="echo")
     new = {"service_id": "deepseek-ai/DeepSeek-V3", "name": "d", "provider": echo.name, "model": "m"}
     answer = admin.post("/new/service/", new)

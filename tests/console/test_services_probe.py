@@ -1,4 +1,4 @@
-"""Probing a model service from its page: results are recorded as probed, and declared capabilities are kept."""
+"""Probing a model service from its page: results are marked as probed, and declared capabilities are kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 Script = Mapping[str, str | CheckResult | None]
 """Maps MIME types to the text of an answer, to another result, or to None if the model reads the file.
 
-The key `text` stands for the plain text call.
+The key `text` means the plain text call.
 """
 
 
@@ -160,7 +160,7 @@ def test_probe_sends_no_file_if_the_plain_call_fails(admin: Client) -> None:
 
 
 def test_content_kinds_unsupported_by_the_protocol_are_not_probed(admin: Client) -> None:
-    """A probe sends no audio to Anthropic, whose protocol has no audio."""
+    """A probe sends no audio to Anthropic, because its protocol has none."""
     row = unknown_service()
     row.provider = Provider.objects.get(name="anthropic")
     save_service(SYSTEM, row)

@@ -33,7 +33,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ADDRESS_A, ADDRESS_B = "198.51.100.7", "203.0.113.9"
 
 
-# Password hashing dominates the time of a sign-in, so the tests count hashes instead of measuring the time.
+# Most of a sign-in's time is password hashing, so the tests count hashes instead of measuring the time.
 class CountingHasher(MD5PasswordHasher):
     algorithm = "counting"
     count = 0
@@ -253,7 +253,7 @@ def test_spellings_of_a_user_name_are_throttled_together(spelling: str) -> None:
 
 
 def test_changing_a_password_is_throttled_like_signing_in(alice: User) -> None:
-    """Otherwise a stolen session could guess the password faster."""
+    """Otherwise, a stolen session could be used to guess the password faster."""
     client, new = open_browser(alice), "violet umbrella quarterly sonnet"
 
     def change(old: str) -> Any:

@@ -1,4 +1,4 @@
-"""Simulating a draft or a stored route, sending a request for real, and repeating a logged request."""
+"""Simulating a draft or a stored route, sending a real request, and repeating a logged request."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_invalid_placeholder_size_shows_an_error(viewer: Client, sizes: str) -> 
 
 
 def test_placeholder_files_are_never_sent_in_a_real_call(admin: Client) -> None:
-    """A placeholder has no content that could be sent. Nothing is logged either."""
+    """A placeholder has no content to send. Nothing is logged either."""
     data = {"act": "send", "task": "design", "sim-message": "Look", "sim-image": "20"}
     assert Page(admin.post("/simulate/", data)).control("simulation").shows("A placeholder has no content")
     journal().flush()

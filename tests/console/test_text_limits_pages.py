@@ -1,6 +1,6 @@
 """Settings for how much text of a file a model receives, and for the form in which it receives web pages.
 
-They exist for the installation, a service and a route. The most specific setting applies.
+They can be set for the installation, a service and a route. The most specific setting applies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A service's page shows the token limits of its model and where they come from, in the user's language."""
+"""A service's page shows its model's token limits and their source, in the user's language."""
 
 from __future__ import annotations
 

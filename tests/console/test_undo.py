@@ -30,9 +30,9 @@ Post = tuple[str, dict[str, Any]]
 
 @pytest.fixture
 def admin(demo: None, admin: Client) -> Client:
-    """The administrator's client.
+    """A browser in which the administrator is signed in.
 
-    The demo then also has an unused alias and provider, and a service without capabilities.
+    The demo additionally has an unused alias, an unused provider, and a service without capabilities.
     """
     with ledger.exclusive():  # Hold the lock for all changes, so that the new configuration is read only once.
         save_alias(ADA, "spare", "task:default")
@@ -194,7 +194,7 @@ def test_undo_reverts_only_its_own_change(admin: Client, bob: AnotherProcess) ->
 
 @TWO_PROCESSES
 def test_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: AnotherProcess) -> None:
-    """The undo transaction checks that the revision is still the newest, so no other change can come in between."""
+    """The undo transaction checks that the revision is still the newest, so no other change can be made in between."""
     with before_the_change(lambda: bob.save_route("bobs")), pytest.raises(ConflictError):
         act_undo(ADA, newest_revision())
     assert "bobs" in list_route_names()
@@ -204,7 +204,7 @@ def test_undo_is_rejected_if_another_process_saves_first(admin: Client, bob: Ano
 def test_outdated_route_switch_is_rejected_after_another_process_saved_the_route(
     admin: Client, bob: AnotherProcess
 ) -> None:
-    """A switch that was rendered before another save is rejected, since it could overwrite newer fields."""
+    """A switch on a page that was rendered before another save is rejected, since it could overwrite newer fields."""
     with before_the_change(lambda: bob.save_route("design")):
         page = admin.post("/routes/design/enabled/", {}, follow=True)
     assert Page(page).shows("Someone else changed this in the meantime.")

@@ -144,7 +144,7 @@ def test_last_administrator_can_be_neither_demoted_nor_deactivated(admin_account
 
 @pytest.mark.parametrize("state", ["invited", "deactivated"])
 def test_administrators_unable_to_sign_in_do_not_count_as_remaining(admin_account: User, state: str) -> None:
-    """Neither an invited nor a deactivated user counts as the remaining administrator."""
+    """Neither an invited nor a deactivated user counts as a remaining administrator."""
     other_admin = User.objects.create_user("otto", password=None if state == "invited" else PASSWORD, is_staff=True)
     if state == "deactivated":
         people.set_active(SYSTEM, other_admin.pk, active=False)

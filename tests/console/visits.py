@@ -1,4 +1,4 @@
-"""Helpers for page tests: a page's number of queries, the undo that a response offers, and the newest revision."""
+"""Helpers for page tests: a page's query count, the undo that a response offers, and the newest revision."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from routing_admin.platform.databases.router import LOGS
 from tests.console.page import Page
 
 STAMP = f'FROM "{Installation._meta.db_table}"'
-"""A part of the query that checks once a second whether another process changed the configuration."""
+"""Part of a query that runs once a second, to check whether another process changed the configuration."""
 
 
 def count_queries(
     client: Client, address: str, *, using: str = DEFAULT_DB_ALIAS, post: dict[str, Any] | None = None
 ) -> int:
-    """Return the number of queries that a page makes to one database. `query_counts` explains how they are counted."""
+    """Return how many queries a page makes to one database. `query_counts` explains how they are counted."""
     return query_counts(client, address, post=post)[(DEFAULT_DB_ALIAS, LOGS).index(using)]
 
 
 def query_counts(client: Client, address: str, *, post: dict[str, Any] | None = None) -> tuple[int, int]:
-    """Return the numbers of queries that a page makes to the main database and to the log, with warm caches.
+    """With warm caches, return how many queries a page makes to the main database and how many to the log.
 
     If `post` is given, it is sent as a form. The configuration snapshot is refreshed first. Queries that contain
     `STAMP` are not counted, since they depend on the time.
