@@ -37,7 +37,7 @@ LOCKS = ["IMMEDIATE", "EXCLUSIVE"]
 
 
 def clear_uses(file: Path) -> None:
-    """Clear the time of last use of all keys, and make the server read the keys again."""
+    """Clear each key's time of last use, and make the server read the keys again."""
     with other_connection(file) as second_connection:
         second_connection.execute("UPDATE capabilities_agentkey SET last_used_at = NULL")
         second_connection.execute("UPDATE routing_admin_installation SET version = version + 1")
@@ -113,7 +113,7 @@ def test_agents_api_returns_503_in_its_own_format_while_the_database_is_locked(t
     ],
 )
 def test_only_an_unavailable_database_causes_a_503(error: Exception, unavailable: bool) -> None:
-    """A violated constraint or invalid SQL causes a 500."""
+    """A violated constraint or invalid SQL causes a 500 instead."""
     assert is_unavailable(error) is unavailable
 
 
@@ -159,7 +159,7 @@ def test_lock_timeouts_of_calls_queued_in_one_thread_do_not_add_up() -> None:
 @rows
 @pytest.mark.sqlite
 def test_failed_statement_is_closed_immediately() -> None:
-    """An open statement could be garbage-collected in another thread, which would then wait for the lock."""
+    """Another thread might garbage-collect an open statement, and would then wait for the lock."""
     with lock_timeout(0), locked(), connection.cursor() as cursor:
         with pytest.raises(OperationalError):
             cursor.execute("BEGIN IMMEDIATE")

@@ -25,7 +25,7 @@ from tests.preloaded import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 FACTS = Path(__file__).with_name("moved_facts.py")
-pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3.
+pytestmark = pytest.mark.sqlite  # This module starts its own PostgreSQL and S3 servers.
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Installation:
 
 @dataclass(frozen=True)
 class Move:
-    """An installation stored in files, a summary of its contents, and the targets of its move."""
+    """An installation stored in files, a summary of its contents, and the places to which it is moved."""
 
     home: Installation
     folder: Path
@@ -66,7 +66,7 @@ class Move:
 
 @pytest.fixture(scope="module")
 def move_case(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Move]:
-    """Create an installation with data of all kinds. The module's tests move it and depend on their order."""
+    """Create an installation with data of all kinds. The module's tests move it, so their order matters."""
     if find_programs() is None:
         pytest.skip("PostgreSQL is not installed")
     server, folder = s3_server(), tmp_path_factory.mktemp("home")
@@ -106,7 +106,7 @@ def test_unreachable_target_is_reported_in_one_line(move_case: Move) -> None:
 
 
 def test_move_to_postgresql_and_s3_keeps_everything(move_case: Move) -> None:
-    """Rows, exports and bytes are equal, keys can still be decrypted, and the source is unchanged."""
+    """Rows, exports and bytes are the same, keys can still be decrypted, and the source is unchanged."""
     result = move_case.home.move("--to", move_case.postgresql, "--artifacts", move_case.bucket)
     assert result.returncode == 0, result.stderr
     assert "Same on both sides, counted and hashed" in result.stdout

@@ -1,4 +1,4 @@
-"""No logged request is lost if a database is read-only, refuses a privilege, or has another schema version."""
+"""No log entry is lost if a database is read-only, denies a privilege, or has another schema version."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_postgresql_error_codes_are_classified_as_outage_value_or_bug(
     ],
 )
 def test_sqlite_error_codes_are_classified(code: int, text: str, fault: DatabaseFault) -> None:
-    """SQLite's extended error codes are classified as well as its primary error codes."""
+    """Both SQLite's primary and its extended error codes are classified."""
     assert classify_error(sqlite_error(code, text)) is fault
 
 
@@ -186,7 +186,7 @@ def journal(tmp_path: Path) -> Iterator[Journal]:
 def test_requests_logged_during_an_outage_are_not_lost(
     journal: Journal, outage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Entries are spooled and written after the outage, which is logged in one line without a traceback."""
+    """Entries are spooled and written after the outage. The log has one line about the outage, without a traceback."""
     if outage == "no right" and not is_postgresql():
         pytest.skip("SQLite knows no rights")
     with OUTAGES[outage]():
@@ -237,7 +237,7 @@ def test_doctor_reports_a_read_only_database(capsys: pytest.CaptureFixture[str])
 
 @rows
 def test_one_invalid_row_of_a_batch_is_found_by_bisection(journal: Journal) -> None:
-    """The valid rows are written in a few transactions, and only the invalid row is lost."""
+    """The valid rows are written in a few transactions. Only the invalid row is lost."""
     invalid_entry = build_entry(RequestFacts("bad", cast(Any, "no moment"), "v1"), ())
     for valid_or_bad in (
         *(entry(f"r{number}") for number in range(100)),

@@ -88,7 +88,7 @@ def test_partitions_of_expired_days_are_dropped(day_partitions: None) -> None:
 
 
 class Statements:
-    """A wrapper for database calls that records every SQL statement."""
+    """A wrapper around database calls that records every SQL statement."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 
 def progress_output(out: io.StringIO, seconds: list[float], total: int = 100) -> str:
-    """Return what is printed if ten more items are completed at each of the given times (in seconds)."""
+    """Return what is printed if ten more items are complete at each of the given times (in seconds)."""
     moments = iter([0.0, *seconds])
     counter = WorkProgress("Rows", total, OutputWrapper(out), lambda: next(moments))
     for _ in seconds:

@@ -1,4 +1,4 @@
-"""Every command reports an unusable database in one line, which says what to do and contains no secret."""
+"""Every command reports an unusable database in one line that says what to do and contains no secret."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_every_row_can_be_parsed_back_from_its_line(rows: list[Any]) -> None:
 
 @given(rows=st.lists(ROW, min_size=1, max_size=5))
 def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
-    """A move that is continued divides the rows into other batches than the interrupted one did."""
+    """A continued move divides the rows into different batches than the interrupted one."""
     assert format_lines(KINDS, rows) == b"".join(format_lines(KINDS, [row]) for row in rows)
 
 
@@ -85,5 +85,5 @@ def test_line_of_a_row_does_not_depend_on_its_batch(rows: list[Any]) -> None:
     ],
 )
 def test_line_equals_the_copy_text_of_postgresql(kind: str, value: Any, line: str) -> None:
-    """Therefore, tables can be compared by their COPY text."""
+    """Tables can therefore be compared by their COPY text."""
     assert format_lines([kind], [(value,)]).decode() == line + "\n"

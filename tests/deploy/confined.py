@@ -25,7 +25,7 @@ ALLOW, REFUSE, EQUAL, LAST_CAPABILITY = 0x7FFF0000, 0x00050000 | 1, 4, 40
 
 
 class RepeatedLines(dict[str, Any]):
-    """A section of a unit file that collects the lines of a repeated key."""
+    """A unit file's section, which collects all lines of a repeated key."""
 
     def __setitem__(self, key: str, value: Any) -> None:
         if isinstance(value, list) and key in self:

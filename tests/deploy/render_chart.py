@@ -1,7 +1,7 @@
 """`python tests/deploy/render_chart.py CHART < VALUES`: render, lint and validate a chart with Helm's own library.
 
-It needs the packages of `make release`. `VALUES` is JSON. The JSON output contains the objects, the findings of `helm
-lint` and of Kubernetes' schemas, and the error if the chart rejects the values.
+It needs the packages that `make release` installs. `VALUES` is JSON. The JSON output contains the objects, the findings
+of `helm lint` and of Kubernetes' schemas, and the error if the chart rejects the values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 
 OLDEST, NEWEST = "1.27", "1.35"
 RECOMMENDED = 1
-"""The severity of mere recommendations by `helm lint`, such as adding an icon."""
+"""The severity that `helm lint` gives to a mere recommendation, such as adding an icon."""
 
 
 def list_problems(manifest: Any) -> list[str]:

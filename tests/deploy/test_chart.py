@@ -1,4 +1,4 @@
-"""The Helm chart renders valid objects with few rights, whose servers stop no later than Kubernetes allows."""
+"""The Helm chart renders valid objects with few privileges. Its servers stop within the time that Kubernetes allows."""
 
 from __future__ import annotations
 
@@ -79,7 +79,10 @@ def test_chart_version_equals_the_program_version() -> None:
 
 
 def test_every_pod_runs_a_program_command_without_privileges(rendered) -> None:
-    """Containers write only to volumes. No Kubernetes Service name can set an environment variable of the program."""
+    """Containers write only to volumes.
+
+    A Kubernetes Service's name cannot set one of the program's environment variables.
+    """
     _values, objects = rendered
     for pod in list_pods(objects):
         (container,) = pod["containers"]

@@ -65,7 +65,7 @@ def variables(value: Any) -> set[str]:
 
 
 def fill_in_values(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace the addresses of services and the variables in a value from compose.yaml."""
+    """In a value from compose.yaml, replace the variables and the addresses of services."""
     for name, value in replacements.items():
         text = text.replace(name, value)
     return VARIABLE.sub(lambda match: SECRETS[match[1]], text)
@@ -179,7 +179,7 @@ def test_image_runs_without_root_on_a_read_only_file_system():
 
 
 def test_compose_probe_timeouts_exceed_the_servers_own_check_timeout():
-    """The image's health check tests liveness, and that of compose.yaml tests readiness."""
+    """The image's health check tests liveness, and the one in compose.yaml tests readiness."""
     server = SERVICES["one"]["healthcheck"]
     assert "8000/healthz', timeout=4)" in CONTAINERFILE
     assert "8000/readyz', timeout=4)" in server["test"][-1]

@@ -1,4 +1,4 @@
-"""The installed package: built from the checkout and run elsewhere, with an empty home directory."""
+"""The installed package, which is built from the checkout and run elsewhere with an empty home directory."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def call(url: str, key: str) -> Any:
 
 
 def test_first_start_answers_a_call_and_serves_every_page(installed: Installed) -> None:
-    """Data is stored in the user's folder, which the first start prints.
+    """Data is stored in the user's folder, and the first start prints its path.
 
     A call and a backup succeed, and every page of the navigation is served.
     """

@@ -50,7 +50,7 @@ VALUES: Mapping[str, set[str]] = {
     "worker": {""},
     "limit": {*Meter},
 }
-"""The values that a selector may use, by label. A dashboard's variables are always allowed.
+"""The values that a query's selector may contain, by label. A dashboard's variables are always allowed.
 
 The values of the label `kind` depend on the metric.
 """
@@ -133,7 +133,7 @@ def test_legends_and_descriptions_use_only_labels_of_their_query(demo: None) -> 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
 def test_alert_rule_has_a_severity_annotations_and_an_existing_page(rule: dict[str, Any]) -> None:
-    """An alert rule for one of the program's alert kinds has the severity and the page of that kind."""
+    """An alert rule for one of the program's alert kinds has that kind's severity and page."""
     assert rule["labels"]["severity"] in {*Severity}
     assert set(rule["annotations"]) == {"summary", "description", "page"}
     name, _, anchor = rule["annotations"]["page"].partition("#")

@@ -81,7 +81,7 @@ def test_completions_contain_every_command_and_its_options(shell: str, capsys: p
 
 
 def test_program_of_a_checkout_runs_from_any_folder(tmp_path: Path) -> None:
-    """`make` writes the program beside the virtual environment's Python, even if that belongs to another checkout."""
+    """`make` writes the program next to the virtual environment's Python, even if that belongs to another checkout."""
     checkout = tmp_path / "a checkout"
     (checkout / ".venv" / "bin").mkdir(parents=True)
     for name in ("Makefile", "routing_admin", "pyproject.toml"):

@@ -1,4 +1,4 @@
-"""A commit always results in a release with the same bytes, and a list names every package in the release."""
+"""Releases built from the same commit have the same bytes, and a list names every package in the release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation site: what `make site` changes in the documents' pages."""
+"""The documentation site: how `make site` changes the Markdown of the documents."""
 
 from __future__ import annotations
 

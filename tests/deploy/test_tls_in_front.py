@@ -1,4 +1,4 @@
-"""A TLS proxy in front of deploy/nginx.conf: pages use https, and callers' addresses are known."""
+"""With a TLS proxy in front of deploy/nginx.conf, pages use https, and callers' addresses are known."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_sign_in_through_a_tls_proxy_is_not_redirected_and_logs_the_callers_addr
 
 
 def test_only_the_outer_proxy_is_trusted(tmp_path: Path) -> None:
-    """The upstream server gets exactly one IP address and one scheme, no matter what headers were sent."""
+    """The upstream server gets exactly one IP address and one scheme, regardless of the headers that were sent."""
     with (
         echoing() as port,
         inner_proxy(tmp_path, {"one": port, "two": port}, OUTER) as inner,

@@ -35,7 +35,7 @@ def skip_or_fail(reason: str) -> None:
 
 
 def test_systemd_unit_runs_the_program():
-    """When systemd stops the program, it waits longer than draining takes.
+    """Systemd allows the program more time to stop than draining takes.
 
     Migrations are not part of the start, because they may take long.
     """
@@ -101,7 +101,7 @@ def test_daily_unit_runs_existing_commands_and_keeps_fourteen_backups(tmp_path):
     backups, data = tmp_path / "backups", tmp_path / "data"
     for number in range(14):
         (backups / f"2020-01-{number + 10}").mkdir(parents=True)
-    # An earlier version of the program left such a directory when it was killed during a backup.
+    # An earlier version of the program left such a directory if it was killed during a backup.
     (backups / "2020-02-01.part" / "artifacts").mkdir(parents=True)
     environment = {**own_environment(), "ROUTING_ADMIN_DATA_DIR": str(data)}
     subprocess.run([sys.executable, "manage.py", "bootstrap"], cwd=ROOT, env=environment, check=True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 def test_data_directory_in_use_by_another_version_is_not_served(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process of another version that has ended, even by a crash, does not prevent a start."""
+    """If a process of another version has ended, even by crashing, it does not prevent a start."""
     settings.DATA_DIR = tmp_path
     mark = draining.ProcessMarker()
     mark.place()

@@ -1,6 +1,6 @@
 """A describer is a model that describes files for models that cannot read them.
 
-A describer must read files, and has no describer itself. If it stops reading files later, that is only a warning.
+A describer must read files, and has no describer itself. If it can no longer read files later, this is only a warning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def sentences(refusal: InvalidError) -> str:
 
 
 def test_describe_route_without_a_media_reading_model_is_rejected(demo: None) -> None:
-    """If a policy describes files, the describing route needs a model that reads images, audio, video or files."""
+    """If a policy asks for file descriptions, the route for descriptions needs a model that reads media or files."""
     set_content_policy(SYSTEM, POLICY)
     with pytest.raises(InvalidError) as refusal:
         save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
@@ -43,14 +43,14 @@ def test_describe_route_without_a_media_reading_model_is_rejected(demo: None) ->
 
 
 def test_route_with_describer_policy_is_rejected_if_the_describer_reads_no_media(demo: None) -> None:
-    """The describer is checked no matter which of the two routes is saved first."""
+    """The describer is checked regardless of which of the two routes is saved first."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     with pytest.raises(InvalidError):
         save_route_as(SYSTEM, None, RouteSpec("other", (BLIND,), content={"policy": POLICY}))
 
 
 def test_route_named_describe_is_not_checked_without_a_describing_policy(demo: None) -> None:
-    """If no content policy uses descriptions, a route that is named `describe` may serve any purpose."""
+    """If no content policy uses descriptions, a route named `describe` may serve any purpose."""
     save_route_as(SYSTEM, None, RouteSpec("describe", (BLIND,)))
     save_route(SYSTEM, TaskRoute.objects.get(task_type="describe"))
 
@@ -99,7 +99,7 @@ def test_describer_is_checked_for_installation_and_service_policies(demo: None) 
 
 
 def remove_vision_from_describer() -> None:
-    """Change the describer's model so that it no longer reads images, as a capability probe may find out."""
+    """Change the describer's model so that it no longer reads images, as a capability probe might find."""
     set_content_policy(SYSTEM, POLICY)
     save_route_as(SYSTEM, None, RouteSpec(DESCRIBE_ROUTE, (SEER,)))
     set_capabilities(SYSTEM, {Service.objects.get(model="echo-vision"): {("input", "vision"): False}})

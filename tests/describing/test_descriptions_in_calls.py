@@ -1,7 +1,7 @@
-"""If a candidate cannot read a file, another model describes the file first, over real sockets.
+"""If a candidate cannot read a file, another model describes the file first. The calls use real sockets.
 
-This model is called the describer, here `seer`. A file's facts are its name, type and size, which replace it if there
-is no description.
+This model is called the describer, here `seer`. A file's facts are its name, type and size. They replace the file if
+there is no description.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_describer_and_candidate_may_use_any_protocol(key: str, protocol: str, s
 def call_with_fault(key: str, lab: Lab, scenario: str, stream: bool = False) -> tuple[Any, ...]:
     """Return a call's outcome and what its candidate received, if the describer fails as in the scenario."""
     lab.play({"seer": scenario})
-    renew(process_run_context)  # Otherwise the previous fault would keep the describer on cooldown.
+    renew(process_run_context)  # Otherwise, the previous fault would keep the describer in cooldown.
     number = (*FAULTS, *OTHERS).index(scenario)
     answer = ask(key, QUESTION, picture(f"#{number:06x}"), stream=stream)
     # The end of a request would close the database connection. Django's test client prevents this in the same way for
@@ -127,7 +127,7 @@ WITH_FACTS_ALONE = (200, "image=described:describer_failed", True, False)
     [("openai", False), ("openai", True), ("openai-responses", False), ("anthropic", True), ("gemini", False)],
 )
 def test_failing_describer_does_not_fail_the_call(key: str, protocol: str, stream: bool) -> None:
-    # Waiting for retries in one of the combinations is enough.
+    # It is enough to wait for retries in one of the combinations.
     retries = None if protocol == "openai" and not stream else 0
     with describing_lab(seer=protocol, retries=retries) as lab:
         outcomes = {scenario: call_with_fault(key, lab, scenario, stream) for scenario in FAULTS}
@@ -256,7 +256,7 @@ def test_describing_failure_applies_to_the_same_file_sent_again(key: str) -> Non
 
 
 def test_description_is_shared_between_conversations(key: str) -> None:
-    """Equal files with the same describer, prompt and language are described once."""
+    """Identical files with the same describer, prompt and language are described only once."""
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())

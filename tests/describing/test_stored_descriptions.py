@@ -53,7 +53,7 @@ def test_description_is_found_only_with_an_identical_key(change: dict[str, objec
 
 
 def test_only_recently_used_descriptions_are_kept() -> None:
-    """Descriptions are kept as long as logged requests, counted from their last use."""
+    """Descriptions are kept as long as logged requests, but the time counts from a description's last use."""
     now = datetime.now(UTC)
     for name in ("a", "b"):
         store_description(replace(KEY, describer=name), "mine", SUCCESS)
