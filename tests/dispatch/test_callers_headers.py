@@ -45,7 +45,7 @@ def test_no_caller_headers_are_forwarded_by_default(demo: None):
 
 @pytest.mark.parametrize("name", ["X-Client-Request-Id", "x-ms-client-request-id"])
 def test_request_id_is_forwarded_under_the_configured_header(demo: None, name: str):
-    """The forwarded id is the gateway's request id, as in the response and the log, not an id that the caller sent."""
+    """The forwarded id is the gateway's request id, as in the response and the log, and not the caller's."""
     sent = headers_received({"request_id_header": name})
     assert sent[name.lower()] == "my-call"
     assert "traceparent" not in sent

@@ -124,7 +124,7 @@ def test_host_accepts_three_rounds_of_its_own_tool_calls(name: str, *, stream: b
 @both_clients
 @whole_and_streamed
 def test_conversation_with_tool_calls_can_switch_to_any_other_host(*, stream: bool, keeps: bool) -> None:
-    """Two hosts alternate: each has a round of tool calls, then the first has another, and the second answers."""
+    """Two hosts alternate: each makes a round of tool calls, then the first makes another, and the second answers."""
     for first, second in permutations(PLACES, 2):
         conversation = Conversation(stream=stream, keeps=keeps)
         for name in (first, second, first):

@@ -91,7 +91,7 @@ def stream_call(arguments: str, size: int) -> tuple[str, list[Any]]:
 
 
 @given(st.text(), st.booleans(), st.integers(1, 9))
-# In ASCII JSON, this character is an escaped surrogate pair, which the test splits after every character.
+# In ASCII JSON, this character is an escaped surrogate pair. The test splits it at every position.
 @example("😀", True, 1)
 def test_streamed_custom_tool_call_has_the_same_text_regardless_of_splits(text: str, is_ascii: bool, size: int) -> None:
     arguments = json.dumps({"input": text}, ensure_ascii=is_ascii)

@@ -1,4 +1,4 @@
-"""Values that depend only on the configuration are computed once per configuration snapshot and never mixed up."""
+"""Values that depend only on the configuration are computed once per snapshot and never confused with each other."""
 
 from __future__ import annotations
 

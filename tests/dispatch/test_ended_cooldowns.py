@@ -1,4 +1,4 @@
-"""An administrator ends a provider's cooldown, in this process and in all others."""
+"""An administrator can end a provider's cooldown in all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of a provider's five keys is invalid and is skipped until it is valid again (real sockets, simulated clock)."""
+"""One of a provider's five keys is invalid, and is skipped until it is valid again (real sockets, simulated clock)."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_description_states_that_no_configured_agent_can_process_the_file(
 
 
 def test_exceeded_image_limit_replaces_half_of_the_images_at_once(demo: None) -> None:
-    """No earlier message changes in the three turns after half of the images were replaced."""
+    """In the three turns after half of the images were replaced, no earlier message changes."""
     Service.objects.filter(service_id="echo-vision").update(limits={"image": {"maxCount": 8}})
     snapshot.refresh()
     turns = [payload("echo-vision", conversation(count)) for count in range(1, 14)]

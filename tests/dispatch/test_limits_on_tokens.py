@@ -1,4 +1,4 @@
-"""A token limit is never dropped. If one parameter name is rejected, the other name is tried, over real sockets."""
+"""A token limit is never dropped. If the provider rejects one parameter name for it, the other name is tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a model generates become artifacts of the calling agent."""
+"""Files that a model generates become the calling agent's artifacts."""
 
 from __future__ import annotations
 

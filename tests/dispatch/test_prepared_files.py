@@ -1,4 +1,4 @@
-"""Files prepared for each candidate: the preview equals what is sent, and nothing is lost silently."""
+"""Files are prepared for each candidate: the preview equals what is sent, and nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_previewed_payload_equals_the_payload_sent(key, name):
 
 
 def test_preview_gives_the_reason_why_no_model_describes_a_file(key):
-    """The reason is shown only if the route's policy requires files to be described by a model."""
+    """The reason is shown only if the route's policy asks a model for descriptions of files."""
     row, state = artifact("dot.png"), snapshot.current()
     reasons = {}
     for policy in ("describe", "describer"):
@@ -119,7 +119,7 @@ def test_preview_gives_the_reason_why_no_model_describes_a_file(key):
 
 
 def test_retry_after_a_capability_mismatch_describes_the_image(key):
-    """The image is described only for this candidate. Other candidates would still receive it."""
+    """Only this candidate gets a description of the image. Other candidates would still receive the image itself."""
     state, row = snapshot.current(), artifact("dot.png")
     route = RouteSpec("draft", (CandidateSpec("echo", "echo-vision"),))
     transport = ScriptedUpstream([Failure(Fault.CAPABILITY_MISMATCH, "no images", 400, param="vision")])

@@ -1,4 +1,4 @@
-"""With `onOverflow`, the models for which a request is too long are skipped, and each attempt gives the reason."""
+"""With `onOverflow`, a model is skipped if the request is too long for it. The attempt gives the reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_model_is_skipped_if_the_request_clearly_exceeds_its_context(lab: Lab):
 
 
 def test_token_estimate_near_the_context_limit_skips_no_candidate(lab: Lab):
-    """A token estimate may be off by half."""
+    """A token estimate may be wrong by half."""
     (attempt,) = send(ROUTE, chat("many words " * 1000)).attempts
     assert (attempt.outcome, attempt.provider) == ("ok", "small")
 

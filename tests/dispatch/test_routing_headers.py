@@ -1,4 +1,4 @@
-"""The headers with which an answer or an error says how the call was routed."""
+"""The headers of an answer or error that say how the call was routed."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_draft_chain_is_simulated_without_waiting(state):
     assert f"<{len(PNG)} bytes>" in repr(simulation.stops[1].payload)
 
 
-# Maps the scripted outcome of the only candidate to the status that the caller receives, streamed or not.
+# Maps the only candidate's scripted outcome to the status that the caller receives, streamed or not.
 SEEN = {
     "200": 200,
     "cut": 200,

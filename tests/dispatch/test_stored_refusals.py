@@ -1,4 +1,4 @@
-"""Parameters that a model rejects are stored, and all processes use them until the model or the URL changes."""
+"""Parameters that a model rejects are stored, and all processes leave them out until the model or the URL changes."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def delete(row: Service) -> None:
 def test_parameter_refusals_are_deleted_when_model_or_url_changes(
     service: Service, change: Callable[[Service], None], is_running: bool
 ) -> None:
-    """Refused parameters and values are forgotten in running and in new processes, and their rows are deleted."""
+    """Running and new processes forget refused parameters and values, and their rows are deleted."""
     process = learn("temperature")
     process.memory.refuse(*MODEL_KEY, "reasoning_effort", value_only=True)
     change(service)

@@ -67,7 +67,7 @@ QUESTIONS = ("Look three times.", "And now?")
 
 
 class Chat:
-    """A client of the Chat Completions API. The methods of the other clients do the same for their APIs."""
+    """A client of the Chat Completions API. The other clients' methods do the same for their APIs."""
 
     def __init__(self) -> None:
         picture = {"type": "image_url", "image_url": {"url": PNG_URL}}

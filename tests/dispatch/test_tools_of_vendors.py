@@ -71,7 +71,10 @@ def test_adapted_tool_names_stay_distinct_and_are_restored(names: list[str]) -> 
     ],
 )
 def test_too_many_tools_are_a_capability_mismatch(sentence: str) -> None:
-    """If a model rejects the number of tools, the next candidate is called, since describing files would not help."""
+    """If a model rejects the number of tools, the next candidate is called.
+
+    Replacing files with descriptions would not help.
+    """
     body = json.dumps({"error": {"message": sentence, "type": "invalid_request_error", "param": "tools"}}).encode()
     failure = PROTOCOLS["openai"].decode(400, {}, body)
     assert isinstance(failure, Failure)

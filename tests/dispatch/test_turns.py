@@ -68,7 +68,7 @@ def _whole_turn() -> ChatRequest:
 
 
 def test_reasoning_of_an_answer_without_tool_calls_is_not_cached() -> None:
-    """A cached turn is found by the ids of its tool calls."""
+    """A cached turn can only be found by the ids of its tool calls."""
     memory = ReasoningCache()
     memory.keep("ada", build_answered_turn(Answer("yes", (), "hm", thoughts=(THOUGHT,))), ORIGIN)
     chat = history()

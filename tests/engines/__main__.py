@@ -40,7 +40,7 @@ FILES: Mapping[str, Sequence[str]] = {
         "latency_charts",
     ),
 }
-"""Tests that read, write, count or lock rows, some concurrently.
+"""Tests that read, write, count or lock rows, some of them concurrently.
 
 Most page tests are left out, because they make the same queries.
 """

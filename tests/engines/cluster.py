@@ -37,7 +37,7 @@ OPTIONS = {
 RUNUSER = find_program("runuser") or "runuser"
 
 CARELESS = ("fsync", "synchronous_commit", "full_page_writes")
-"""PostgreSQL options that, if off, let the server acknowledge a commit before it is on disk."""
+"""PostgreSQL options. If they are off, the server may acknowledge a commit before it is on disk."""
 
 
 def find_programs() -> Path | None:
@@ -70,7 +70,7 @@ class Cluster:
         self._run("pg_ctl", *arguments, "-o", f"{options} -p {self.port} -k {self.folder}", "start")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop the server. If `immediate` is true, it stops as in a power failure."""
+        """Stop the server. If `immediate` is true, it stops as if the power failed."""
         self._run("pg_ctl", "-w", "-m", mode, "-D", str(self.folder / "data"), "stop")
 
     def pause(self) -> None:
@@ -106,7 +106,7 @@ class Cluster:
             os.kill(process, number)
 
     def _run(self, program: str, *arguments: str) -> str:
-        """Run a program, as the user postgres if this process is root, since PostgreSQL rejects root."""
+        """Run a program. If this process is root, run it as the user postgres, because PostgreSQL rejects root."""
         as_user: Sequence[str] = (RUNUSER, "-u", "postgres", "--") if os.geteuid() == 0 else ()
         command = [*as_user, str(self.programs / program), *arguments]
         # Write the output to a file, because the started server would keep a pipe open.

@@ -12,7 +12,10 @@ URL = "TESTS_DATABASE_URL"
 
 
 def database_environment(directory: Path) -> dict[str, str]:
-    """Return the environment variables for the directory's database, or none on SQLite. Create it on first use."""
+    """Return the environment variables for the directory's database, or none on SQLite.
+
+    The database is created on first use.
+    """
     if URL not in os.environ:
         return {}
     name = _database_name(directory)
@@ -31,7 +34,10 @@ def database_url(name: str) -> str:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Make the target's database a copy of the source's, which must have no open connections. Do nothing on SQLite."""
+    """Replace the target's database with a copy of the source's. Do nothing on SQLite.
+
+    The source's database must have no open connections.
+    """
     if URL in os.environ:
         drop_database(target)
         with psycopg.connect(os.environ[URL], autocommit=True) as connection:

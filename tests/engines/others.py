@@ -15,7 +15,7 @@ from routing_admin.platform.databases.router import LOG_MODELS
 from tests.engines.databases import database_environment, is_postgresql
 
 MAIN, LOG = "routing_admin.sqlite3", "logs.sqlite3"
-"""The names of an installation's SQLite files. On PostgreSQL, they stand for the tables in these files."""
+"""The names of an installation's SQLite files. On PostgreSQL, they mean the tables that these files would have."""
 TABLES = (
     "SELECT relname FROM pg_class JOIN pg_namespace space ON space.oid = relnamespace"
     " WHERE nspname = 'public' AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname"
@@ -42,7 +42,7 @@ def other_connection(database: Path | str = "default") -> Iterator[Any]:
 
 @contextmanager
 def locked(database: Path | str = "default", mode: str = "EXCLUSIVE") -> Iterator[None]:
-    """Lock the database with a write transaction on another connection. `mode` is used on SQLite only."""
+    """Lock the database with a write transaction on another connection. `mode` is used only on SQLite."""
     with other_connection(database) as connection:
         if is_postgresql():
             connection.execute(f"BEGIN; LOCK TABLE {', '.join(_tables(connection, database))} IN EXCLUSIVE MODE")

@@ -1,6 +1,6 @@
 """A local S3 server, one per test process: moto in a thread, started on first use.
 
-It checks no credentials unless `checking_credentials` is used.
+It accepts any credentials unless `checking_credentials` is used.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class S3Server:
 
     @contextmanager
     def checking_credentials(self) -> Iterator[None]:
-        """Make the server reject all requests within the block: it checks credentials, but knows none."""
+        """Make the server reject all requests within the block: it then checks credentials but knows none."""
         self._call("POST", "/moto-api/reset-auth", b"0")
         try:
             yield

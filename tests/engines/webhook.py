@@ -19,7 +19,7 @@ from routing_admin.upstream import process_upstream, run_sync
 
 Reply = tuple[int, bytes]
 ACCEPTED: Reply = (200, b'{"errcode": 0, "code": 0, "errmsg": "ok"}')
-"""A reply that counts as success for every kind of chat."""
+"""A reply that counts as success for every kind of chat service."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class WebhookReceiver:
 
 
 def hmac_signature(key: str, text: str) -> str:
-    """Return the HMAC signature that DingTalk and Feishu require of a message."""
+    """Return the HMAC signature that DingTalk and Feishu require for a message."""
     return base64.b64encode(hmac.new(key.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
 

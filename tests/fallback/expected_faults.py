@@ -90,7 +90,7 @@ BYTES_DIFFER = frozenset(
 
 @dataclass(frozen=True)
 class ExpectedFault:
-    """The values of a row. Cooldowns are in seconds, or None if there is none."""
+    """A row's values. Cooldowns are in seconds, or None if there is none."""
 
     fault: str
     seed: str
@@ -111,10 +111,10 @@ class ExpectedFault:
 
 
 NAMED_WAIT = 90.0
-"""The seconds in the Retry-After header of faults that have one."""
+"""The number of seconds in the Retry-After header, for faults that have one."""
 
 REFUSED_STATUS = 418
-"""An example of a 4xx status that has no row of its own."""
+"""An example of a 4xx status without its own row."""
 
 
 def _seconds(cell: str) -> float | None:
@@ -146,4 +146,7 @@ KEY_COOLDOWNS = {
     "http_429_wait": NAMED_WAIT,
     "http_429_bad_header": 60,
 }
-"""The cooldown in seconds of one of several keys. All other faults concern the provider or the request."""
+"""Maps each fault of a single key to the key's cooldown in seconds.
+
+All other faults concern the provider or the request.
+"""

@@ -1,4 +1,7 @@
-"""A fallback run over real sockets: run, upstream session and fault lab are combined as in the gateway."""
+"""A fallback run over real sockets.
+
+The run and its upstream session are combined as in the gateway, with the fault lab as provider.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def protocol(name: str) -> WireProtocol:
 
 @dataclass
 class NetworkRun:
-    """A request's run over the network. All providers, given by URL, have the same protocol."""
+    """A request's run over the network. The providers are given by URL, and all have the same protocol."""
 
     urls: Mapping[str, str]
     wire_protocol: WireProtocol

@@ -83,7 +83,10 @@ class FakeUpstream:
 
     @property
     def called(self) -> list[str]:
-        """Return the called providers, or `provider/key` if they have several keys, in order and with every try."""
+        """Return the called providers in order, including retries.
+
+        A provider with several keys is given as `provider/key`.
+        """
         return [candidate_label(call) for call in self.calls]
 
 
@@ -93,7 +96,7 @@ def candidate_label(call: Call) -> str:
 
 @dataclass
 class Stage:
-    """The context of a fallback run: a clock, cooldowns, and a fixed random number."""
+    """A fallback run's context: a clock, cooldowns, and a fixed random number."""
 
     clock: Clock = field(default_factory=Clock)
     random: float = 0.5

@@ -53,7 +53,7 @@ def test_consecutive_cooldowns_grow_to_five_minutes_until_an_answer(cooldowns, c
 
 
 def test_exhausted_quota_starts_a_cooldown_of_at_least_ten_minutes(cooldowns):
-    """Gemini reports an exhausted daily quota with the delay of its rate limit, which is too short."""
+    """Gemini reports an exhausted daily quota with its rate limit's delay, which is too short."""
     record_failure(cooldowns, Fault.HTTP_429_QUOTA, retry_after=34)
     assert cooldowns.look("a", "m").seconds == 600
     record_failure(cooldowns, Fault.HTTP_402, retry_after=1800)
@@ -61,7 +61,7 @@ def test_exhausted_quota_starts_a_cooldown_of_at_least_ten_minutes(cooldowns):
 
 
 def test_only_one_request_probes_a_candidate_after_its_cooldown(cooldowns, clock):
-    """The first request claims the probe, and releases it if the request ends without a result."""
+    """The first request claims the right to probe, and releases it if the request ends without a result."""
     record_failure(cooldowns, Fault.TOO_LARGE)
     clock.now += 30
     assert cooldowns.enter("a", "m") is None
@@ -91,7 +91,10 @@ def test_unfinished_probe_expires(cooldowns, clock):
 
 
 def test_provider_fault_starts_a_cooldown_for_all_models_of_the_provider(cooldowns):
-    """A refused connection starts a cooldown of the whole provider, a response that is too large only of its model."""
+    """After a refused connection, the whole provider cools down.
+
+    After a response that is too large, only its model does.
+    """
     record_failure(cooldowns, Fault.TOO_LARGE, "m")
     assert cooldowns.look("a", "other") is None
     record_failure(cooldowns, Fault.CONNECT_REFUSED, "m")
@@ -101,7 +104,7 @@ def test_provider_fault_starts_a_cooldown_for_all_models_of_the_provider(cooldow
 
 @given(st.floats(0.001, 10_000))
 def test_cooldown_lasts_exactly_retry_after_up_to_an_hour(seconds):
-    # 0.999 gives the highest jitter, which must not be added to a provider's Retry-After.
+    # 0.999 gives the highest jitter. Jitter must not be added to a provider's Retry-After.
     cooldowns = LocalCooldowns(Clock(), lambda: 0.999)
     record_failure(cooldowns, Fault.HTTP_429_WAIT, retry_after=seconds)
     assert cooldowns.look("a", "m").seconds == pytest.approx(min(seconds, 3600), abs=1e-6)
@@ -124,7 +127,7 @@ def test_jitter_adds_at_most_a_tenth_to_a_cooldown(fault, failures, chance):
 
 
 def test_processes_draw_different_jitter():
-    """If all processes had equal jitter, they would call the provider again at the same moment."""
+    """With the same jitter, all processes would call the provider again at the same moment."""
     lengths = []
     for chance in (0.0, 0.5):
         cooldowns = LocalCooldowns(Clock(), lambda chance=chance: chance)

@@ -48,7 +48,7 @@ REFINED = [
 
 
 def test_strict_preset_retries_every_429_and_5xx_and_raises_like_the_seed_preset():
-    """`strict` differs from `seed` only for faults that `seed` passes on without a retry."""
+    """`strict` differs from `seed` only for faults that `seed` passes to the next candidate without a retry."""
     for fault in Fault:
         seed, strict = (Policy(preset).verdict(Failure(fault)).action for preset in (SEED, ErrorPreset.STRICT))
         if fault.value in REFINED:
@@ -75,7 +75,7 @@ def test_payment_and_quota_faults_start_a_long_cooldown_and_an_alert():
 
 @given(st.sampled_from(Fault), st.integers(400, 599), st.sampled_from(Action))
 def test_most_specific_route_override_takes_precedence(fault, status, action):
-    """A fault's own code has precedence over its status, and the status over a group."""
+    """A fault's own code takes precedence over its status, and its status over a group."""
     failure = Failure(fault, status=status)
     class_names = error_classes(failure)
     other = next(member for member in Action if member is not action)

@@ -77,7 +77,7 @@ def test_long_retry_after_falls_back_and_sets_the_exact_cooldown():
 
 @pytest.mark.parametrize("nonsense", [-1.0, 0.0, float("nan"), float("inf")])
 def test_invalid_retry_after_is_ignored(nonsense):
-    """A Retry-After that is negative, zero, NaN or infinite is invalid."""
+    """A negative, zero, NaN or infinite Retry-After is invalid."""
     stage = Stage()
     failed = Failure(Fault.HTTP_429, "", 429, retry_after=nonsense)
     assert outcomes(stage.run(Plan(chain("a")), FakeUpstream({"a": [failed, failed, "ok"]}))) == ["ok"]
@@ -152,7 +152,7 @@ def test_repeated_candidate_is_skipped_as_duplicate():
 
 
 def test_unsupported_parameter_is_dropped_for_a_retry_and_in_later_requests():
-    """The candidate is called once more without the parameter."""
+    """The candidate is called once more, without the parameter."""
     stage = Stage()
     refused = Failure(Fault.UNSUPPORTED_PARAMETER, "no temperature", 400, param="temperature")
     upstream = FakeUpstream({"a": [refused, "ok"]})

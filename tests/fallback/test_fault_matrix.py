@@ -18,7 +18,7 @@ from tests.lab.shapes import VENDORS
 COMMENTS = "comments_forever"
 """Before the first content, keep-alive comments count as activity, so only the total timeout ends such a stream."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
-"""The status and code that the agent sees for a 4xx that has no row of its own."""
+"""The status and code that the agent sees for a 4xx without its own row."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in VENDORS
@@ -103,7 +103,7 @@ async def test_every_lab_fault_ends_with_the_expected_action_and_status(lab, nam
     [Fault.CONNECT_REFUSED, Fault.CONNECT_TIMEOUT, Fault.DNS_ERROR, Fault.TLS_ERROR, Fault.TLS_CERT_ERROR],
 )
 async def test_unreachable_provider_is_classified_and_the_next_candidate_answers(lab, fault, stream):
-    """Refused, silent and unknown addresses, missing TLS and bad certificates are different faults."""
+    """A refused connection, a silent or unknown address, missing TLS and a bad certificate are different faults."""
     lab.requests.clear()
     urls = {"bad": lab.broken_url(fault.value), "good": lab.url("openai", "good")}
     network_run = NetworkRun(urls, protocol("openai"), stream)

@@ -35,7 +35,7 @@ def make_failure(expected: ExpectedFault) -> Failure:
 def make_upstream(expected: ExpectedFault) -> FakeUpstream:
     """Return an upstream in which `a` and `c` always fail and `b` answers.
 
-    For the fault `deadline`, each call takes the whole time that the request has.
+    For the fault `deadline`, each call takes all the time that the request has.
     """
     script = {"a": [make_failure(expected)], "b": ["hello"], "c": [make_failure(expected)]}
     return FakeUpstream(script, seconds=600 if expected.fault == "deadline" else 0.01)
@@ -98,7 +98,7 @@ def test_exhausted_chain_has_the_expected_status(expected: ExpectedFault) -> Non
 
 @EACH_FAULT
 def test_fault_starts_a_cooldown_of_the_expected_length(expected: ExpectedFault) -> None:
-    """The cooldown of the model or its provider is checked after the first and after the third failure in a row."""
+    """The model's or provider's cooldown is checked after the first and after the third failure in a row."""
     cooldowns, failure = LocalCooldowns(Clock(), lambda: 0.0), make_failure(expected)
     seconds: list[float | None] = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Fire drills while a chain runs: the provider counts as unavailable, without retry waits or a cooldown."""
+"""Fire drills while a chain runs: the provider counts as unavailable, but there is no retry wait and no cooldown."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def make_failure(fault: Fault) -> Failure:
 
 @pytest.mark.parametrize("code", EXPECTED)
 def test_key_cooldown_starts_only_after_faults_of_the_key(code):
-    """The expected seconds of each cooldown are in expected_faults.py."""
+    """expected_faults.py has the expected length of each cooldown."""
     clock = Clock()
     pools = pools_at(clock)
     pools.record("p", KEYS[0], make_failure(Fault(code)))
@@ -47,7 +47,7 @@ def test_key_cooldown_starts_only_after_faults_of_the_key(code):
 @pytest.mark.parametrize("code", KEY_COOLDOWNS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_next_key_is_called_within_the_same_attempt(code, stream):
-    """Both calls belong to one attempt, without a wait or a fallback."""
+    """Both calls belong to one attempt. There is no wait and no fallback."""
     stage, upstream = Stage(), FakeUpstream({"p/a": [make_failure(Fault(code))], "p/b": ["hello"]})
     result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream, stream=stream)
     assert upstream.called == ["p/a", "p/b"]
@@ -82,7 +82,7 @@ def test_invalid_key_among_rate_limited_keys_counts_as_a_rate_limit():
 
 
 def test_retry_waits_for_the_shortest_retry_after_of_all_keys():
-    # Both waits are shorter than the longest wait that a fallback run accepts.
+    # A fallback run would accept either of these two waits.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
     result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream)

@@ -1,4 +1,4 @@
-"""Parameters that a provider's model has refused, and the parameter names that it accepts, are remembered."""
+"""The gateway remembers which parameters a provider's model has refused, and which parameter names it accepts."""
 
 from __future__ import annotations
 

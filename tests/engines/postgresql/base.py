@@ -14,8 +14,8 @@ class DatabaseOperations(base.DatabaseOperations):
     def sql_flush(self, style: Any, tables: Collection[str], **options: Any) -> list[str]:
         """Delete rows, since TRUNCATE creates new files for each table and index."""
         deletions = "; ".join(f"DELETE FROM {self.quote_name(table)}" for table in tables)
-        # With the session's role `replica`, no triggers run, so neither foreign keys nor the append-only audit log
-        # prevent this.
+        # In the session role `replica`, no triggers run, so neither foreign keys nor the append-only audit log prevent
+        # this.
         return [f"SET session_replication_role = replica; {deletions}; SET session_replication_role = origin"]
 
 
