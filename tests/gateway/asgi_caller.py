@@ -1,4 +1,4 @@
-"""Call the ASGI application directly, without a server, while its providers are behind real sockets."""
+"""Call the ASGI application directly, without a server. Its providers are behind real sockets."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def loopback_providers() -> Iterator[Loopback]:
 
 
 def price_plain_provider(**price: Any) -> None:
-    """Set a dollar price for the provider `plain`, at which each of its answers costs `COST`."""
+    """Set a dollar price for the provider `plain`. Each of its answers then costs `COST`."""
     provider = Provider.objects.get(name="plain")
     service = Service(service_id="priced", name="Priced", provider=provider, model=provider.default_model)
     service.price = {"currency": "USD", "input": 10, "output": 100, **price}
@@ -120,8 +120,9 @@ def price_plain_provider(**price: Any) -> None:
 
 @dataclass
 class Call:
-    """One request, whose body is passed to the application in `pieces` as a server would pass it, and the messages
-    that the application sent.
+    """One request and the messages that the application sent.
+
+    The body is passed to the application in `pieces`, as by a server.
     """
 
     pieces: Sequence[bytes]
@@ -147,7 +148,7 @@ class Call:
         }
 
     async def receive(self) -> dict[str, Any]:
-        """Return the next piece of the body, and after the last piece wait for the disconnect."""
+        """Return the next piece of the body. After the last piece, wait for the disconnect."""
         if self.received < len(self.pieces):
             self.received += 1
             more = self.received < len(self.pieces)

@@ -1,4 +1,4 @@
-"""Fixtures that several modules share: the vendors' SDKs as clients of a module's `server`, and stored responses."""
+"""Fixtures that several modules share: the vendors' SDKs, connected to the module's `server`, and stored responses."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def reset_lab(server: Server) -> None:
 
 @pytest.fixture
 def isolated_kept_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the responses that other tests left waiting to be written, and do not wait for other processes."""
+    """Remove responses that other tests have not yet written, and do not wait for other processes."""
     from routing_admin.gateway.responses import references
     from routing_admin.request_log.kept_answers import kept_answers
 
@@ -59,5 +59,5 @@ def isolated_kept_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def within_one_minute() -> None:
-    """Wait for the next minute if less than 10 seconds remain of this one, since limits count per calendar minute."""
+    """If less than 10 seconds of this minute remain, wait for the next. Limits count per calendar minute."""
     wait_until(lambda: time.time() % 60 < 50)

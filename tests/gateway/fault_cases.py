@@ -23,7 +23,7 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 PLANTED_KEY = "planted-7f3a9c51e2d8"
-"""The key of every failing provider, which matches no vendor's key format.
+"""Every failing provider's key. It matches no vendor's key format.
 
 A provider that refuses a request repeats this key in its message.
 """
@@ -33,7 +33,7 @@ ANSWER = f"You said: {QUESTION}"
 CONCURRENCY = 24
 HEAVY = frozenset({"huge_body", "gzip_bomb", "giant_event"})
 HEAVY_CONCURRENCY = 2
-"""Limits on concurrent cases. The limit for heavy cases is lower, since their responses need much memory."""
+"""Limits on concurrent cases. The limit for heavy cases is lower, because their responses need a lot of memory."""
 PATIENT = {"connect": 20.0, "firstContent": 60.0, "between": 60.0}
 IMPATIENT = {
     "connect_timeout": {"connect": 0.3},
@@ -45,7 +45,7 @@ IMPATIENT = {
 """The timeout that each fault exceeds. Only this timeout is short, so that a busy machine causes no other timeout."""
 OUT_OF_REACH = ("connect_refused", "connect_timeout", "dns_error", "tls_error", "tls_cert_error")
 NOT_SENT = ("origin_refused", "key_missing")
-"""`OUT_OF_REACH` are connection faults, and `NOT_SENT` are faults for which no request is attempted."""
+"""`OUT_OF_REACH` are connection faults. `NOT_SENT` are faults for which no request is sent at all."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
 ENDLESS = frozenset({("comments_forever", True), ("endless", True)})
 """Faults with a stream that only the request's total deadline ends."""
@@ -70,7 +70,7 @@ class FaultCase:
 
     @property
     def fallback_protocol(self) -> str:
-        """Return the protocol of the second candidate, always a different one, so that the answer is converted."""
+        """Return the second candidate's protocol, which always differs, so that the answer is converted."""
         names = list(VENDORS)
         return names[(names.index(self.protocol) + 1) % len(names)]
 
@@ -228,7 +228,7 @@ def read_rows(directory: Path, query: str) -> Iterator[dict[str, Any]]:
 
 
 def configuration(lab: Lab, unreachable: Mapping[str, str]) -> dict[str, Any]:
-    """Return the demo's routes plus, for each case, a failing provider and a route that begins with it."""
+    """Return the demo's configuration with a failing provider, and a route that begins with it, for each case."""
     file = routing(lab)
     for protocol in VENDORS:
         good = {"providerName": f"good-{protocol}", "apiKey": "NOT_NEEDED", "protocol": protocol}
@@ -280,7 +280,7 @@ async def call_all(server: Server) -> list[CaseResult]:
 def check_cases(
     results: list[CaseResult], actual: Callable[[CaseResult], Any], expected: Callable[[FaultCase], Any]
 ) -> None:
-    """Compare one value of each result with the value that its case expects. A failure shows the cases' names."""
+    """Compare one value of each result with the value that its case expects. A failure shows the names of the cases."""
     assert results
     assert {result.case.name: actual(result) for result in results} == {
         result.case.name: expected(result.case) for result in results

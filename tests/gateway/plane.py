@@ -58,7 +58,7 @@ def execute_in_other_connection(*statements: str) -> None:
 
 @contextmanager
 def unreadable_tables(*tables: str) -> Iterator[None]:
-    """Make these tables unreadable: rename them on SQLite, lock them from another connection on PostgreSQL."""
+    """Make these tables unreadable: on SQLite, rename them; on PostgreSQL, lock them from another connection."""
     if is_postgresql():
         with other_connection() as connection:
             connection.execute(f"BEGIN; LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")

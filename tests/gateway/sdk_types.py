@@ -1,4 +1,5 @@
-"""The gateway's responses, validated by the vendors' own SDKs: their types in strict mode and stream accumulators.
+"""The gateway's responses, validated by the vendors' own SDKs: with their types in strict mode and their stream
+accumulators.
 
 The patterns below list the keys that a vendor may send as null. The SDKs' Python types do not say which keys these are,
 but their TypeScript types do. The patterns were taken from openai 6.49 (chat/completions, responses, shared) and
@@ -68,7 +69,7 @@ def events_in(stream: bytes) -> list[tuple[str, Json]]:
 
 
 def validate_strictly(kind: Any, value: Json) -> Any:
-    """Return the value as this type of an SDK. Raise pydantic's `ValidationError` if it does not fit."""
+    """Convert the value to this SDK type and return it. Raise pydantic's `ValidationError` if it does not fit."""
     return _adapter(kind).validate_json(json.dumps(value), strict=True)
 
 
@@ -78,7 +79,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def members_by_type(union: Any) -> Mapping[str, Any]:
-    """Return the members of a union of event types, by their `type`."""
+    """Map each `type` in a union of event types to its class."""
     members: dict[str, Any] = {}
     for member in typing.get_args(union):
         if isinstance(member, type) and issubclass(member, BaseModel):

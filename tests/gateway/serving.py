@@ -119,7 +119,7 @@ def manage_all(environment: dict[str, str], *commands: Sequence[str]) -> list[st
 
 
 def bootstrap(environment: dict[str, str], directory: Path) -> None:
-    """Fill a data directory as the command `bootstrap` does.
+    """Fill a data directory in the same way as the command `bootstrap`.
 
     If possible, copy a directory that was filled earlier with the same settings.
     """
@@ -144,7 +144,7 @@ def prepare(environment: dict[str, str], directory: Path, files: Iterable[Any]) 
 
 
 def has_external_storage(environment: dict[str, str], directory: Path) -> bool:
-    """Return whether the installation has a database or bytes outside its directory, which a copy would not include."""
+    """Return whether the database or stored files are outside the directory, so that a copy would lack them."""
     return (
         environment.get("DATABASE_URL") != database_environment(directory).get("DATABASE_URL")
         or "ROUTING_ADMIN_ARTIFACTS_URL" in environment
@@ -230,7 +230,7 @@ def served(
 
 
 def stable_port() -> int:
-    """Return the same port for each fault lab of this process, so that files that name the port are equal.
+    """Return the same port for every fault lab of this process, so that files that contain the port are equal.
 
     Return 0 if the port is taken. The port is below the range from which systems assign ephemeral ports.
     """
@@ -287,7 +287,10 @@ def listening(
     tries: int = 5,
     prefix: Sequence[str] = (),
 ) -> Server:
-    """Start the server and wait until it accepts its key. If another process took the free port, try another port."""
+    """Start the server and wait until it accepts its key.
+
+    If another process has taken the port meanwhile, try another one.
+    """
     for _ in range(tries):
         port = free_port()
         command = [*prefix, sys.executable, "manage.py", "serve", "--port", str(port), *options]

@@ -1,4 +1,4 @@
-"""Readers of each chat API's streams. While reading, they check the API's rules for streams."""
+"""Stream readers for each chat API. While reading, they check the API's rules for streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_gemini(stream: bytes) -> ParsedAnswer:
 
 
 def read_messages(stream: bytes) -> ParsedAnswer:
-    """Read numbered blocks, which must start and stop one after another and contain a single kind of content each."""
+    """Read numbered blocks. They must start and stop one after another, and each must have a single kind of content."""
     blocks, is_open = list[Json](), False
     fields = {"text": "text_delta", "thinking": "thinking_delta", "tool_use": "input_json_delta"}
     for event in events_in(stream):

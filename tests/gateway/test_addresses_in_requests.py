@@ -1,4 +1,4 @@
-"""URLs in a request are passed on or described. The gateway never fetches them."""
+"""A URL in a request is passed on or replaced by a description. The gateway never fetches it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Requests refused before any upstream call: keys in the URL, wrong methods, damaged files.
 
-The server also starts without the development packages.
+The server also starts if the development packages are missing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An agent's limits on routes and services apply in every API and to every name of a model."""
+"""An agent's limits on routes and services apply in every API and to every name that a model has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No matter what a provider sends, the vendors' own SDKs accept each chat API's response."""
+"""Whatever a provider sends, the vendors' own SDKs accept each chat API's response."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STREAMED: Mapping[str, Callable[[], AnswerEvents]] = {
     "responses": lambda: ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN),
 }
 FEW = settings(max_examples=max(settings().max_examples // 8, 20))
-"""Fewer generated examples than usual, since validating each one with an SDK is slow."""
+"""Generate fewer examples than usual, because validating each one with an SDK is slow."""
 KNOWN_KINDS = members_by_type(anthropic.types.ContentBlock) | members_by_type(openai.types.responses.ResponseOutputItem)
 each_api = pytest.mark.parametrize("api", SDK_APIS)
 

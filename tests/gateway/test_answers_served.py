@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(client: openai.OpenAI, model: str, *, stream: bool) -> tuple[str, list[Any]]:
-    """Return the request id and the response's chunks. A response that is not streamed is a single chunk."""
+    """Return the request id and the response's chunks. An unstreamed response is a single chunk."""
     more: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
     with client.chat.completions.with_streaming_response.create(model=model, messages=HELLO, **more) as raw:
         request_id = raw.headers["x-request-id"]
@@ -117,7 +117,7 @@ MAKERS = pytest.mark.parametrize("provider", ["one", "by-gemini"])
 
 
 def field_values(chunks: list[Any], name: str) -> list[Any]:
-    """Return the values of a field of the messages or deltas, in order."""
+    """Return a field's values in all messages or deltas, in order."""
     choices = [chunk.choices[0] for chunk in chunks if chunk.choices]
     parts = [choice.message if hasattr(choice, "message") else choice.delta for choice in choices]
     values = (json.loads(part.model_dump_json(exclude_unset=True)).get(name) for part in parts)
@@ -125,7 +125,7 @@ def field_values(chunks: list[Any], name: str) -> list[Any]:
 
 
 def check_log(server: Server, request_id: str, data: bytes, *, kind: str) -> None:
-    """Check that the request's log row describes the media, and that no log contains the bytes of the media."""
+    """Check that the request's log row describes the media, and that no log contains the media's bytes."""
     row = server.timeline(request_id)
     (media,) = row["answer"]["media"]
     assert (media["kind"], media["size"], len(row["attempts"])) == (kind, len(data), 1)

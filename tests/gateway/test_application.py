@@ -30,7 +30,7 @@ async def test_body_may_arrive_in_any_number_of_pieces(key, loopback, pieces):
 
 
 async def test_body_may_have_empty_pieces(key, loopback):
-    """A server that learns late that a body has ended sends an empty last piece."""
+    """If a server learns late that a body has ended, it sends an empty last piece."""
     call = chat_call(key, "plain")
     call.pieces = [b"", *call.pieces, b"", b""]
     assert (await run_with_providers(loopback, call)).status == 200
@@ -39,7 +39,7 @@ async def test_body_may_have_empty_pieces(key, loopback):
 # The last value is a superscript two, which `str.isdigit` accepts.
 @pytest.mark.parametrize("length", [b"1", b"0", b"99999", b"-5", b"many", b"", b"1" * 30, b"\xb2"])
 async def test_wrong_content_length_is_ignored_below_the_limit(key, loopback, length):
-    """The number of received bytes counts, not the Content-Length."""
+    """What counts is the number of received bytes, not the Content-Length."""
     assert (await run_with_providers(loopback, chat_call(key, "plain", (b"content-length", length)))).status == 200
 
 

@@ -1,4 +1,4 @@
-"""Request variants that some clients send: compressed bodies, byte order marks, other key headers, `file-` ids."""
+"""Variants of requests that some clients send: compressed bodies, byte order marks, other key headers, `file-` ids."""
 
 from __future__ import annotations
 

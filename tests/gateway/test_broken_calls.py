@@ -1,4 +1,4 @@
-"""A body with one wrong value at any path is accepted, or refused with the path of that value.
+"""A body with one wrong value, at any path, is either accepted or refused with this path.
 
 It never causes an internal error.
 """
@@ -160,7 +160,7 @@ def paths_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def broken_bodies(body: dict[str, Any], path: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    """Yield the body with each unusual value at this path, and then the body without this path."""
+    """Yield the body with each unusual value at this path, then the body without this path."""
     for value in ODD:
         changed = copy.deepcopy(body)
         find_container(changed, path)[path[-1]] = copy.deepcopy(value)

@@ -1,4 +1,4 @@
-"""Budgets of teams, projects and end users, which hold across agents and keys."""
+"""Budgets of teams, projects and end users hold across agents and keys."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Costs:
     others: list[str] = field(default_factory=list)
 
     def make_task(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **more: Any) -> Any:
-        """Create a task as the event loop does, and record it if the file of its code belongs to the project."""
+        """Create a task as the event loop does, and record it if its code is in a file of the project."""
         file = work.cr_code.co_filename
         ours = file.startswith(ROOT) and "site-packages" not in file
         (self.ours if ours else self.others).append(work.__qualname__)
@@ -76,9 +76,9 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> Costs:
 async def measure_call(key: str, provider: str, costs: Costs, **body: Any) -> Call:
     """Make a call after another call has filled the caches.
 
-    Repeat it if the configuration's version stamp was read meanwhile: the stamp is read every second, no matter which
-    call is running, so reading it is not a cost of the call. A share of a limit that arrives late is not a cost of the
-    call either.
+    Repeat it if the configuration's version stamp was read meanwhile: the stamp is read every second, whatever call is
+    running, so reading it is not a cost of the call. A share of a limit that arrives late is not a cost of the call
+    either.
     """
     loop = asyncio.get_running_loop()
     for _ in range(TRIES):
@@ -119,7 +119,7 @@ async def test_call_with_a_known_key_makes_no_queries_threads_or_tasks(
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_call_within_its_share_of_a_limit_makes_no_queries_or_threads(key, loopback, costs, monkeypatch, stream):
-    """The reservation is taken from a share of the limit that the process holds in memory.
+    """The reservation is made from a share of the limit that the process holds in memory.
 
     The `limits` thread updates the database later.
     """

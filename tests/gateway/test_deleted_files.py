@@ -119,7 +119,7 @@ def test_unknown_reference_in_the_newest_user_message_is_400(key, ref, form, pla
 
 @pytest.mark.parametrize("how", ["deleted", "expired", "pruned"])
 def test_tool_result_with_a_missing_file_is_described(key, how):
-    """A tool result may name an unknown artifact, since a program wrote it.
+    """A tool result may name an unknown artifact, because a program wrote it.
 
     The description contains the tool result's filename.
     """
@@ -167,7 +167,7 @@ def test_owner_sees_the_name_of_a_deleted_private_file(key):
 
 
 def test_deleted_file_is_not_sent_until_it_is_restored(key):
-    """A deleted file's bytes are kept so that the deletion can be undone, but no model receives them meanwhile."""
+    """A deleted file's bytes are kept so that the deletion can be undone. Meanwhile, no model receives them."""
     row = store_file()
     turn = with_later_messages([as_image(row.ref)])
     before = ask(key, *turn)

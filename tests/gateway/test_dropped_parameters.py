@@ -1,4 +1,4 @@
-"""Nested, deprecated and vendor-specific fields of a request, and how the caller learns which were dropped."""
+"""Nested, deprecated and vendor-specific request fields, and how the caller learns which were dropped."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from capabilities.core.wire import Fault
 from tests.gateway.fault_cases import ANSWER, CASES, PLANTED_KEY, CaseResult, FaultCase, check_cases, play_cases
 
 RESENT = frozenset({"reset_before_headers", "close_before_headers", "reset_before_content"})
-"""Faults that, on a kept-alive connection, look like a connection closed while idle, so the request is sent again."""
+"""On a kept-alive connection, these faults look like a connection closed while idle, so the request is sent again."""
 LIMITED = {"wait": "30", "gemini_retry": "34"}
-"""The Retry-After in seconds that the caller receives, for each scenario whose provider asks the caller to wait."""
+"""For each scenario in which the provider asks to wait: the Retry-After in seconds that the caller receives."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_only_the_first_candidate_is_called_if_the_candidate_answers(results) ->
 
 
 def test_stream_ends_with_a_finish_reason_and_done_or_with_an_error(results) -> None:
-    """A stream that broke off has neither a finish reason nor `[DONE]`, so no client takes it for a complete one."""
+    """A stream that broke off has neither a finish reason nor `[DONE]`, so no client mistakes it for a complete one."""
 
     def actual(result: CaseResult) -> Any:
         errors = [event["error"]["code"] for event in result.events if "error" in event]

@@ -64,13 +64,13 @@ def logged(server: Server, query: str, database: str = "logs") -> list[Any]:
 
 
 def drill_ends(provider: str, server: Server) -> list[Any]:
-    """Return the audit events that record the ends of a provider's drills."""
+    """Return the audit events that record the end of each of a provider's drills."""
     query = f"SELECT * FROM routing_admin_auditevent WHERE action = 'provider.drill_end' AND object_name = '{provider}'"
     return logged(server, query, "routing_admin")
 
 
 def test_provider_is_not_called_until_the_drill_expires(server: Server, script: Server) -> None:
-    """A drill applies in both workers and in the workers that replace killed ones.
+    """A drill applies in both workers, and in workers that replace killed ones.
 
     When the drill expires, the provider is called again immediately.
     """
@@ -128,7 +128,7 @@ def test_route_without_a_fallback_fails_until_a_script_ends_the_drill(server: Se
 
 
 def test_drill_that_expired_while_the_server_was_stopped_is_audited_once(server: Server) -> None:
-    """A drill that expires while no process is running has ended at the next start."""
+    """If a drill expires while no process is running, it has ended at the next start."""
     past = "from django.utils import timezone; from datetime import timedelta; now = timezone.now(); "
     past += "from routing_admin.models import FireDrill; from django.db.models import F; "
     past += "from routing_admin.models import Installation; "

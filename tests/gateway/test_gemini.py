@@ -219,7 +219,7 @@ def test_several_candidates_are_refused_unless_the_route_allows_them(key, model)
 
 
 def test_fields_without_an_equivalent_are_listed_as_dropped(key):
-    """Google's own tools, and the content parts that belong to them, are sent only to Gemini models."""
+    """Google's own tools and their content parts are sent only to Gemini models."""
     body = gemini_body("hi", {"text": "x", "videoMetadata": {"fps": 1}}, {"executableCode": {"code": "1"}})
     body |= {
         "store": True,
@@ -284,7 +284,10 @@ def test_function_calling_mode_without_functions_is_ignored():
 
 
 def test_function_response_without_an_id_matches_the_first_open_call_of_its_name():
-    """Gemini clients omit ids, so results are matched to calls by name and order. A reported failure is kept."""
+    """Gemini clients omit ids, so results are matched to calls by name and order.
+
+    If the client reports a failure, it is kept.
+    """
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [
         {"functionResponse": {"name": name, "response": {key: name}}}

@@ -136,7 +136,7 @@ def test_refusal_that_depends_only_on_the_request_is_stored(key: str) -> None:
 
 @pytest.mark.parametrize("model", ["echo/echo-503", "unknown"])
 def test_refusal_that_may_change_is_not_stored(key: str, model: str) -> None:
-    """Neither a 5xx nor a 404 for a model name, which an administrator may add later, is stored."""
+    """A 5xx is not stored. Neither is a 404 for a model name, because an administrator may add the name later."""
     for _ in range(2):
         answer = post(key, chat_body("hello", model=model), **{"idempotency-key": "k"})
         assert answer.status_code in (502, 503, 404)

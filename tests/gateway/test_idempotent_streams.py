@@ -1,4 +1,4 @@
-"""`Idempotency-Key` while calls are running: streams, disconnecting clients, concurrent calls."""
+"""`Idempotency-Key` during calls: streams, disconnecting clients, concurrent calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Media inside a request: decoded strictly, without a second copy, and read like a stored file."""
+"""Media inside a request is decoded strictly, without a second copy, and read like a stored file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
     finally:
         tracemalloc.stop()
     assert part.size == size
-    # The limit allows one copy of the file, and less than half of a second copy.
+    # The limit leaves room for one copy of the file and less than half of a second one.
     assert peak < 1.5 * size
 
 

@@ -1,4 +1,4 @@
-"""In each chat API, a stream has the same blocks no matter how the provider interleaves text, reasoning and calls."""
+"""In each chat API, a stream has the same blocks however the provider interleaves text, reasoning and calls."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ Json = dict[str, Any]
 Step = tuple[str, int, str]
 """One chunk of an answer: `text`, `reasoning`, or `call` with the number of the tool call.
 
-The first chunk of a call is empty and represents its name. Vendors send one call after another. The generated chunks
-may be mixed, but the arguments of a call begin no later than the arguments of calls that were named after it.
+The first chunk of a call is empty, because it sends only the call's name. Vendors send one call after another. The
+generated chunks may be mixed, but the arguments of a call begin no later than the arguments of calls that were named
+after it.
 """
 Call = tuple[str, Json]
 UNITS = st.lists(st.sampled_from(["a", "é", "中", "\ud83d", "\ude00", "\U0001f680"]), min_size=1, max_size=5).map(
@@ -69,7 +70,7 @@ def mixed_answers(draw: st.DrawFn) -> tuple[list[Call], list[Step]]:
         tracks.append(track)
     tracks += [[(kind, 0, words)] for kind in ("text", "reasoning") for words in draw(st.lists(WORDS, max_size=4))]
     steps: list[Step] = []
-    # Tool calls whose name has been sent without any of their arguments.
+    # Tool calls whose name has been sent, but none of their arguments.
     waiting: list[int] = []
     while tracks := [track for track in tracks if track]:
         allowed = [track for track in tracks if track[0][0] != "call" or track[0][1] not in waiting[1:]]
@@ -102,7 +103,7 @@ def openai_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def openai_late_names(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send a tool call's name in the second chunk of the call, if it has one, as some hosts do."""
+    """Like some hosts, send a tool call's name in the call's second chunk, if it has one."""
     names: Json = {}
     follows = {number for kind, number, piece in steps if kind == "call" and piece}
     for chunk in openai_chunks(calls, steps):
@@ -169,7 +170,7 @@ def response_events(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
 
 
 def gemini_chunks(calls: list[Call], steps: list[Step]) -> Iterator[Json]:
-    """Send each tool call in one chunk, in place of its first chunk, since Gemini does not split calls."""
+    """Send each tool call as a whole in place of its first chunk, because Gemini does not split calls."""
     for kind, number, piece in steps:
         if kind == "call" and piece:
             continue

@@ -75,7 +75,7 @@ def test_kept_answers_are_encrypted_and_written_with_the_log(key: str) -> None:
     # One row contains the answer's items, and one row the input that they answer.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
-        # Without the prefix `msg_` and the item's two digits, an item's id is the id of its answer.
+        # An item's id is `msg_`, the id of its answer, and a two-digit item number.
         assert item["id"][4:-2] not in row.digest
         assert b"picnic" not in bytes(row.ciphertext)
         assert row.size == len(bytes(row.ciphertext))
@@ -227,7 +227,7 @@ def test_complete_items_of_an_interrupted_stream_are_kept(how: str) -> None:
 
 
 def test_kept_image_item_has_no_image_data() -> None:
-    """A stored item of a generated image has no data, because the image is already stored as an artifact."""
+    """A generated image's stored item has no data, because the image is already stored as an artifact."""
     output = [{"id": "ig_1", "type": "image_generation_call", "result": "AAAA"}]
     assert without_images(output) == [{**output[0], "result": None}]
     assert output[0]["result"] == "AAAA"
@@ -282,7 +282,7 @@ def test_referenced_items_count_towards_the_size_limit(key: str, settings: Any) 
 def test_reference_lookup_is_retried_until_another_process_has_written_the_answer(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the client continues at once on another worker, the row may not be written yet, so the look-up is retried."""
+    """If the client continues at once on another worker, the row may not be written yet, so it is looked up again."""
     item = answered_item(key)
     tries: list[object] = []
     find = KeptAnswers.find
@@ -303,7 +303,7 @@ def test_call_without_references_makes_no_lookup(key: str, monkeypatch: pytest.M
 
 
 def test_id_older_than_kept_answers_is_refused_without_a_lookup(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The age of an answer can be read from its id, which contains the time."""
+    """An answer's age can be read from its id, which contains the time."""
     monkeypatch.setattr(references, "run_in_thread", None)
     old = f"msg_{int(time.time()) - 7200:08x}{'0' * 16}00"
     assert ask(key, {"type": "item_reference", "id": old}, MORE).status_code == 400

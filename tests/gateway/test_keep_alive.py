@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.usefixtures("patient_calls", "returned_quotas"),
 ]
 SOON = 0.001
-"""The number of seconds after which a stream on these routes begins early, before any content."""
+"""Seconds after which a stream on these routes begins early, that is, before any content."""
 ID = (b"x-request-id", b"the-call")
 HELLO = [{"role": "user", "content": "hello"}]
 BODIES: dict[str, dict[str, Any]] = {
@@ -67,7 +67,7 @@ def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/c
     data = json.dumps(request).encode()
     call = chat_call(key, "silent", *more)
     call.pieces, call.path = [data], path
-    # This header states the length of the body that was replaced.
+    # This header has the length of the body that was replaced.
     call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     return call
 
@@ -89,7 +89,7 @@ def read_comments(call: Call) -> dict[str, str]:
 
 
 def read_events(call: Call) -> list[Any]:
-    """Return the data of the events as a server-sent events parser sees them, without pings."""
+    """Return the events' data as a server-sent events parser sees it, without pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]

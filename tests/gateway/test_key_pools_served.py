@@ -1,4 +1,4 @@
-"""Several keys of one provider over real sockets. The upstream's response depends on the key that a request uses."""
+"""Several keys of one provider over real sockets. The upstream's response depends on the request's key."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_one_rejected_key_of_five_fails_no_call_and_is_logged(server, client, po
     server.lab.play({f"{pool}/{KEYS[2]}": 401})
     request_ids = [ask(client, pool, f"question {number}") for number in range(20)]
     used = Counter(keys_used(server))
-    # One key refused a call, and then the four other keys answered twenty calls.
+    # One key's call was refused, and then the four other keys answered twenty calls.
     assert (used.pop("three"), sorted(used.values())) == (1, [5, 5, 5, 5])
     attempts = [server.timeline(request_id)["attempts"] for request_id in request_ids]
     assert {len(request_attempts) for request_attempts in attempts} == {1}

@@ -1,4 +1,4 @@
-"""Limits on a single key, which narrow its agent's limits.
+"""Limits on a single key narrow its agent's limits.
 
 They are set when the key is issued, and can be changed and undone later.
 """

@@ -1,4 +1,4 @@
-"""An agent's limits in one process, over real sockets. They are reserved before a call and settled after it."""
+"""An agent's limits in one process, over real sockets. Usage is reserved before a call and settled after it."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def test_disconnect_ends_all_of_several_choices(key, loopback, provider, s
 
 @pytest.mark.parametrize(("provider", "disconnects"), [("calls", True), ("uncounted", False)])
 async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopback, provider, disconnects):
-    """Without usage from the provider, 400 characters of reasoning or of arguments are estimated at 100 tokens.
+    """Without usage from the provider, 400 characters of reasoning or arguments are estimated at 100 tokens.
 
     This holds for a complete stream and for one that was cut off.
     """
@@ -187,7 +187,7 @@ async def test_failed_call_releases_its_reservation(key, loopback, within_one_mi
     await asyncio.to_thread(limit_agent, tokensPerDay=5000, requestsPerMinute=10**6)
     call = chat_call(key, "plain")
     failing = Call([json.dumps({"model": "echo/echo-503", "messages": [{"role": "user", "content": "x"}]}).encode()])
-    # This header states the length of another body.
+    # This header has the length of another body.
     failing.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     assert (await failing.run()).status == 502
     assert await find_used() == {Meter.TOKENS_PER_DAY: 0, Meter.REQUESTS_PER_MINUTE: 1}

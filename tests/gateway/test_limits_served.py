@@ -1,4 +1,4 @@
-"""Limits across processes, over real sockets: a common ledger in the database, killed workers, a locked database."""
+"""Limits across processes, over real sockets: a shared ledger in the database, killed workers, a locked database."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_200_parallel_calls_never_exceed_a_token_budget_in_two_processes(s
 async def test_200_parallel_calls_never_exceed_a_rate_limit_in_two_processes(server: Server) -> None:
     """The number of calls answered per minute never exceeds the limit.
 
-    The limit is almost reached, since no process keeps a share that another process needs.
+    The limit is almost reached, because no process keeps a share that another process needs.
     """
     limit(server, requestsPerMinute=50)
     answers = await ask_together(server, 200)
@@ -139,7 +139,7 @@ async def test_200_parallel_calls_never_exceed_money_budgets_in_two_processes(se
         while not refusal.startswith("The team search has a daily spending limit of 0.30 USD"):
             refused = await ask_until(server, 429, max_tokens=4000, metadata={"team": "search"})
             refusal = refused.json()["error"]["message"]
-    # The other process writes its usage to the ledger and the log with a delay.
+    # The other process is slow to write its usage to the ledger and the log.
     async with asyncio.timeout(60):
         while {round((await asyncio.to_thread(amounts, server))["moneyPerDay"], 6), logged_cost(server, "search")} != {
             round(spent, 6)
@@ -198,7 +198,7 @@ async def test_share_is_extended_once_while_the_database_is_locked(server: Serve
             server.lab.play({})
             statuses = Counter(answer.status_code for answer in answers)
             assert statuses.keys() <= {200, 503}
-    # All shares together are at most the limit, and each process extends its share once, by the size of a regular draw.
+    # Together, all shares are at most the limit. Each process extends its share once, by the size of a regular draw.
     assert statuses[200] <= 2 * 20_000 / 2000
     refused = next(answer for answer in answers if answer.status_code == 503)
     assert refused.json()["error"]["code"] == "unavailable"

@@ -1,4 +1,4 @@
-"""A file of 25 MiB passes through a real server, which never holds three copies of it in memory."""
+"""A file of 25 MiB passes through a real server. The server never holds three copies of it in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 
 MIB = 1024 * 1024
 SIZE = 25 * MIB - 64 * 1024
-"""Just below the upload limit, which applies to the file together with the form around it."""
+"""Just below the upload limit. The limit includes the form around the file."""
 
 BLOCK = bytes((n * 193 + n // 7) % 256 for n in range(64 * 1024))
 EDGE = "part-of-the-form"
@@ -70,7 +70,7 @@ def upload(server: Server, length: Mapping[str, str] = MappingProxyType({})) -> 
 
 
 def read_memory(server: Server, field: str) -> int:
-    """Return the server's memory in bytes: for `VmRSS` its current size, for `VmHWM` its peak since `reset_peak`."""
+    """Return the server's memory in bytes: its current size for `VmRSS`, or its peak since `reset_peak` for `VmHWM`."""
     match = re.search(rf"^{field}:\s+(\d+) kB", Path(f"/proc/{server.process.pid}/status").read_text(), re.MULTILINE)
     assert match is not None
     return int(match[1]) * 1024
@@ -123,7 +123,7 @@ def test_answer_that_contains_a_large_file_is_sent_in_blocks(server: Server) -> 
     }
     peaks = {}
     for name, call in calls.items():
-        # Memory is measured for each call, since the previous call may have left memory to the garbage collector.
+        # Memory is measured for each call, because memory of the previous call may not have been collected yet.
         before = reset_peak(server)
         reply = ask(server, *call)
         peaks[name] = (read_memory(server, "VmHWM") - before) / MIB

@@ -1,4 +1,4 @@
-"""Content blocks of the Messages API other than text, files and calls.
+"""The Messages API's content blocks other than text, files and calls.
 
 They are search results, and blocks that only Anthropic understands.
 """
@@ -64,7 +64,7 @@ REFUSED = {"thread"}
 
 
 def test_every_parameter_of_anthropics_client_is_read_or_passed_on_or_listed():
-    """Claude Code sends parameters such as `context_management`, none of which is refused."""
+    """Claude Code sends parameters such as `context_management`. None of them is refused."""
     known = set(get_type_hints(MessageCreateParamsBase))
     assert known == (known & PARSED_FIELDS) | THROUGH | (VENDORS_OWN.keys() - {BETA_HEADER}) | {BETAS} | REFUSED
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}

@@ -263,7 +263,7 @@ def test_unknown_refusal_category_is_null():
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (8192, "medium"), (31999, "high"), ("many", None)])
 def test_thinking_budget_becomes_an_effort_for_other_vendors(budget, effort):
-    """The effort is the lowest one that covers the budget. An explicit effort takes precedence."""
+    """The effort is the lowest that covers the budget. An explicit effort takes precedence."""
     thinking = {"type": "enabled", "budget_tokens": budget}
     assert parse_call(request("x", thinking=thinking)).chat.extra.get("reasoning_effort") == effort
     explicit = request("x", thinking=thinking, output_config={"effort": "max"})

@@ -1,4 +1,4 @@
-"""/v1/models, /v1/files, URLs that resemble those of an API, and the scopes of keys."""
+"""/v1/models, /v1/files, URLs that resemble API URLs, and key scopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model's name in a response, the headers that name the provider, and the instruction to respond in a language."""
+"""The model name in a response, the headers that name the provider, and the instruction to respond in a language."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def key_with_aliases(key: str) -> str:
 
 
 async def answer(key: str, model: str, *, stream: bool, **more: Any) -> tuple[dict[str, str], set[str], str]:
-    """Return the headers, the model name in every object of the response, and the response's text."""
+    """Return the headers, the model name in each of the response's objects, and the response's text."""
     body = json.dumps(chat_body("hello", model=model, stream=stream, **more)).encode()
     call = await Call([body], headers(key, len(body))).run()
     assert call.status == 200, call.answer
@@ -68,7 +68,7 @@ async def test_model_called_by_name_gets_a_directive_only_if_the_call_names_a_la
 ) -> None:
     """A service, a `provider/model` and their aliases receive the messages unchanged, unless the call names a language.
 
-    A route adds its language directive.
+    A route adds its instruction to answer in a language.
     """
     _, _, text = await answer(key_with_aliases, model, stream=stream)
     is_route = model in (*ROUTES, "gpt-4o", "gpt-99")

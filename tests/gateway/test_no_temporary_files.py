@@ -31,7 +31,7 @@ def files(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     original_open, original_rollover = os.open, tempfile.SpooledTemporaryFile.rollover
 
     def recording_open(path: Any, flags: int, *args: Any, **more: Any) -> int:
-        # Another thread may connect to SQLite meanwhile, which creates files with their owner's permissions.
+        # Another thread may connect to SQLite meanwhile, so database files are ignored.
         if flags & creation_flags and ".sqlite3" not in str(path):
             created.append(str(path))
         return original_open(path, flags, *args, **more)

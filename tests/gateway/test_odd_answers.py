@@ -1,4 +1,4 @@
-"""Whatever values a provider sends, its response is decoded as an answer or a failure, and can be encoded."""
+"""Whatever values a provider sends, its response is decoded as an answer or a failure that can be encoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests to the APIs other than chat that are refused before any upstream call: bodies, files, keys, methods."""
+"""Requests to APIs other than chat that are refused before any upstream call: bodies, files, keys, methods."""
 
 from __future__ import annotations
 

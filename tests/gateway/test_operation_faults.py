@@ -1,6 +1,6 @@
 """The faults of the fault table in calls other than chat: embeddings as a complete response, transcripts as a stream.
 
-Each fault has its own provider, with and without a second provider of the same model. The expected results are in
+Each fault has its own provider, with and without a second provider for the same model. The expected results are in
 tests/fallback/expected_faults.py.
 """
 
@@ -32,7 +32,7 @@ CONCURRENCY = 16
 OF_CHAT = frozenset({"empty_content", "strict"})
 """Scenarios only for chat: strict hosts, and an answer that is empty in chat but complete in these calls."""
 OTHER_TRIES = {"unsupported_parameter": 1, "capability_mismatch": 1}
-"""The numbers of tries that differ from chat.
+"""Numbers of tries that differ from those in chat.
 
 A call that passes through unchanged is never repeated with fewer parameters, so these faults are tried once.
 """

@@ -1,4 +1,4 @@
-"""When a process receives more calls than it accepts, some are refused.
+"""If a process receives more calls than it can accept, some are refused.
 
 Slots are shared fairly between agents, and every reservation is released.
 """
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "logs
 
 @pytest.fixture
 def four_slots(settings: Any) -> Iterator[None]:
-    """Limit chat calls to four and other requests to four. Of each four, three run at once and one waits."""
+    """Limit chat calls to four and other requests to four. Three of each four run at once, and one waits."""
     settings.MAX_CALLS = settings.MAX_REQUESTS = 4
     for semaphore in (calls, requests, lookups):
         renew(semaphore)

@@ -1,4 +1,4 @@
-"""Parsing chat requests: every accepted form, and the path that each error reports."""
+"""Chat requests are parsed in every accepted form, and each error reports a path."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_any_json_is_parsed_or_refused(value):
 
 @given(st.text(max_size=200).filter(lambda text: text.isprintable()), st.floats(0, 2), st.integers(1, 10**6))
 def test_text_and_known_or_unknown_parameters_are_read_unchanged(text, temperature, max_tokens):
-    """A parameter that the gateway has no field for is passed on."""
+    """A parameter for which the gateway has no field is passed on."""
     call = parse_body(chat_body(text, temperature=temperature, max_tokens=max_tokens, seed=7, task_type="planning"))
     assert call.chat.messages[0].text == text
     assert (call.chat.temperature, call.chat.max_tokens, call.task_type) == (temperature, max_tokens, "planning")

@@ -52,7 +52,7 @@ PROTOCOLS = ("openai", "openai-responses", "anthropic", "gemini")
 OTHERS = ("vision", "everything")
 """Services in the protocols other than OpenAI's.
 
-For one of them, most files are converted or described, and one accepts every form.
+One of them receives most files converted or as a description, and one accepts every form.
 """
 DIRECTIVE = "请使用中文回答。"
 SIZE = re.compile(r"<(\d+) bytes>$")
@@ -111,7 +111,7 @@ Inline files of these types are sent only to the service `everything`.
 """
 
 WINDOW = {"contextTokens": 30_000}
-"""A known context window, which decides how much of the long text arrives."""
+"""A known context window, so that it is known how much of the long text arrives."""
 
 UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
@@ -149,7 +149,7 @@ class ReaderService:
         return f"{self.protocol}-{self.reader.replace('+', '-')}"
 
     def use_as_default(self) -> None:
-        """Make this service the only candidate of the default route, which has its own parameters."""
+        """Make this service the only candidate of the default route. The route has its own parameters."""
         TaskRoute.objects.filter(task_type="default").update(temperature=0.3, max_tokens=77)
         route = TaskRoute.objects.get(task_type="default")
         route.candidates.filter(position__gt=1).delete()
@@ -166,9 +166,9 @@ class PreviewedFile:
     row: Artifact
     payloads: Mapping[str, Any] = field(default_factory=dict)
     outcomes: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """The outcome of the delivery to each service, and what the service's card shows of it."""
+    """Each service's delivery outcome, and what the service's card shows about it."""
     only_converted: frozenset[str] = frozenset()
-    """The services that receive the whole file in a converted form only."""
+    """The services that receive the whole file, but only in a converted form."""
     native: frozenset[str] = frozenset()
 
     def arrives_inline(self, body: bytes, reader_service: ReaderService) -> bytes:
@@ -215,8 +215,8 @@ def put_back(shown: Any, sent: Any, data: bytes) -> Any:
 
 
 def payloads_on_page(admin: Client, artifact: str, services: Sequence[ReaderService]) -> dict[str, bytes]:
-    """Return the payload that an artifact's page shows for each service, encoded as for the provider."""
-    opened = {"fragment": "card", "language": "zh"}  # The language of calls that name none.
+    """Return the payload that an artifact's page shows for each service, in the encoding for the provider."""
+    opened = {"fragment": "card", "language": "zh"}  # The language of calls that do not specify one.
     cards = [
         admin.get(f"/artifacts/{artifact}/", {"service": reader_service.service, **opened})
         for reader_service in services
@@ -291,8 +291,8 @@ def choose_services(
 ) -> Iterator[tuple[PreviewedFile, list[ReaderService]]]:
     """Yield each file with the services whose cards are opened.
 
-    For each file, these are the next service in turn, and every service that has not yet received this kind of file in
-    this form.
+    For each file, these are the next service in rotation, and each service that has not yet received this kind of file
+    in this form.
     """
     seen = set()
     for number, artifact in enumerate(artifacts):

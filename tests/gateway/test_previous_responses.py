@@ -1,6 +1,6 @@
 """With `previous_response_id`, a call continues from an earlier answer as if it had sent the whole conversation.
 
-The answer must be to the same agent.
+It must be an answer to the same agent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def answer_text(answer: Any) -> str:
 
 @pytest.mark.parametrize("is_written", [False, True])
 def test_previous_response_id_continues_the_whole_conversation(key: str, is_written: bool) -> None:
-    """A call may continue the last answer or an earlier one, which is found in memory or in the database.
+    """A call may continue the last answer or an earlier one. It is found in memory or in the database.
 
     Instructions are not inherited.
     """
@@ -161,7 +161,7 @@ def test_installation_without_kept_answers_refuses_previous_response_id(key: str
 
 
 def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
-    """The expiry of a branch that was not continued is not extended."""
+    """If a branch was not continued, its expiry is not extended."""
     first = successful_answer(key, [FIRST])
     branch = successful_answer(key, [THIRD], first["id"])
     kept_answers().write()
@@ -169,7 +169,7 @@ def test_continuing_extends_the_expiry_of_the_conversation(key: str) -> None:
     KeptAnswer.objects.update(expires_at=soon)
     second = successful_answer(key, [SECOND], first["id"])
     kept_answers().write()
-    # These rows are two answers and the input of each.
+    # These rows are two answers and the inputs that led to them.
     assert KeptAnswer.objects.filter(expires_at__gt=soon).count() == 4
     KeptAnswer.objects.filter(expires_at=soon).delete()
     assert ask(key, [THIRD], second["id"]).status_code == 200

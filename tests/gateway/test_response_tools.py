@@ -1,6 +1,6 @@
 """Tools and items of the Responses API other than functions.
 
-They are namespaces, the shell, and those that only OpenAI understands.
+They are namespaces, the shell, and tools that only OpenAI understands.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ KINDS = {kind for param in get_args(ResponseInputItemParam) for kind in literals
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_item_type_of_openais_client_is_read_or_listed_or_refused(kind):
-    """Items are listed as dropped with their path.
+    """An item that is not read is listed as dropped, with its path.
 
     If a new version of the client adds a type, this test fails.
     """

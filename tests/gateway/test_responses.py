@@ -283,7 +283,7 @@ def test_response_fields_have_values_that_strict_clients_accept():
 
 
 def test_broken_stream_ends_with_a_failed_response():
-    """The code of the error is one of OpenAI's codes. The gateway's own code is the error's type."""
+    """The error's code is one of OpenAI's codes, and its type is the gateway's own code."""
     events = ResponseEvents(ResponseHead("m", CALL.chat), ORIGIN)
     last = read_events(
         events.write_delta(Delta("x")) + events.write_error(GatewayError(502, "stream_broken", "Broke."), "r")

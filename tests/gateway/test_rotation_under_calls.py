@@ -83,7 +83,7 @@ def rotate_and_drop(installation: Installation, server: Server, person: Person) 
 
 
 def rows_behind(installation: Installation) -> list[str]:
-    """Return the agents that have used keys which are still signed with an older secret."""
+    """Return the agents with a used key that is still signed with an older secret."""
     newest = "select signed_with from capabilities_agentkey order by id desc limit 1"
     return [
         name

@@ -215,7 +215,7 @@ def test_disconnected_call_does_not_affect_later_calls(client, server, provider,
         assert connection.getresponse().readline().startswith(b"data: ")
     connection.close()
     assert server.lab.wait_until(lambda: disconnected.done, 5)
-    # The disconnected call used the kept-alive connection.
+    # The call that disconnected used the kept-alive connection.
     assert disconnected.connection == kept_connection
     new_connection = connection_of_answered_call("after")
     assert new_connection != disconnected.connection

@@ -1,4 +1,4 @@
-"""Sending to a client that reads too slowly times out. A database that does not answer becomes an error response."""
+"""Sending to a client that reads too slowly times out. If the database does not answer, the caller gets an error."""
 
 from __future__ import annotations
 

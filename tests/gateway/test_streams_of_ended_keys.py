@@ -56,7 +56,7 @@ async def test_stream_with_a_revoked_key_ends_with_an_error_event(key: str, loop
 
 
 async def test_stream_continues_while_its_key_is_valid(key: str, loopback: Loopback):
-    """A key that was rolled stays valid until the overlap is over."""
+    """A rolled key stays valid until the overlap is over."""
     call = stalled(key)
 
     def roll() -> None:

@@ -56,7 +56,7 @@ def answer_calls(message: dict[str, Any]) -> list[dict[str, Any]]:
 def test_conversation_with_tool_calls_continues_at_the_next_host(client, name, stream):
     """Each host receives back what it sent.
 
-    The host that continues the conversation receives nothing that only the first host understands.
+    A host that continues another host's conversation receives nothing that only the other host understands.
     """
     following = next(islice(cycle(PLACES), list(PLACES).index(name) + 1, None))
     messages: list[Any] = [{"role": "user", "content": "Look three times."}]

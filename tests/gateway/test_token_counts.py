@@ -1,4 +1,7 @@
-"""A token count comes from the provider if its API has a counter. Otherwise it is an estimate, marked by a header."""
+"""The provider counts the tokens of a request if its API can.
+
+Otherwise, the count is an estimate, and a header says so.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
 PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
-"""The path that each API reports if the tool is dropped."""
+"""The path that each API reports when it drops the tool."""
 KINDS = {
     "/v1/messages": "invalid_request_error",
     "/v1/responses": "invalid_request_error",
