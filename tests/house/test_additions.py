@@ -33,7 +33,7 @@ from tests.lab.shapes import VENDORS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
-"""Protocols without a vendor, which neither the fault lab nor exports support."""
+"""Protocols without a vendor. Neither the fault lab nor exports support them."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
 """Protocols that are unknown to the programs whose seed files we export. The export lists what it omits."""
@@ -54,7 +54,7 @@ WITHOUT_NAME = {
     "image/x-xcf",
     "audio/x-dsf",
 }
-"""Media types without a common name, which are shown as their MIME type."""
+"""Media types without a common name. They are shown as their MIME type."""
 
 
 def test_every_protocol_is_in_every_protocol_table() -> None:

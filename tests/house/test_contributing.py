@@ -29,7 +29,7 @@ def read_document(document: str) -> str:
 
 
 def is_path(word: str) -> bool:
-    """Return whether a word in code style is a path in this repository, or the end of such a path."""
+    """Return whether a word in code style is a path in this repository, or the last part of one."""
     if re.search(r"[\s<>…]|NAME", word) or word.startswith("/"):
         return False
     return word.endswith(ENDINGS) or (word.split("/")[0] in TOPS and "/" in word)
@@ -40,7 +40,7 @@ def paths_in(text: str) -> list[str]:
 
 
 def missing_files(text: str) -> list[str]:
-    """Return the paths named in a text that do not exist. A path may be shortened to its last parts."""
+    """Return the paths named in a text that do not exist. A path may be given by its last parts only."""
     files = [path.relative_to(ROOT).as_posix() for top in TOPS for path in (ROOT / top).rglob("*.*")]
     return [
         path
@@ -50,13 +50,13 @@ def missing_files(text: str) -> list[str]:
 
 
 def missing_modules(text: str) -> list[str]:
-    """Return the modules that a text tells the reader to run and that cannot be run."""
+    """Return the modules that a text says to run but that cannot be run."""
     modules = [ROOT / module.replace(".", "/") for module in COMMAND.findall(text)]
     return [str(module) for module in modules if not (module.with_suffix(".py").exists() or module.is_dir())]
 
 
 def tree_in(text: str) -> str:
-    """Return the folder tree drawn in a document: the fenced block that begins with an app's folder."""
+    """Return the folder tree that a document draws: the fenced block that begins with an app's folder."""
     return next(block for block in BLOCK.findall(text) if block.startswith("capabilities/"))
 
 
@@ -105,7 +105,7 @@ def test_folders_in_the_readme_tree_exist_and_the_tree_fits_a_screen() -> None:
 
 
 def test_each_question_in_contributing_is_answered_by_at_most_three_files() -> None:
-    """If an answer needs more files, a rule is defined in too many modules."""
+    """If an answer needs more files, some rule is defined in too many modules."""
     text = read_document("CONTRIBUTING.md")
     assert len(answers_by_question(text)) == QUESTIONS
     assert badly_answered_questions(text) == []

@@ -29,7 +29,7 @@ def anchors_in(text: str) -> set[str]:
 
 
 def broken_links(text: str, document: Path) -> Iterator[str]:
-    """Yield the links in a document whose file or heading does not exist."""
+    """Yield a document's links to files or headings that do not exist."""
     for link in LINK.findall(FENCE.sub("", text)):
         name, _, anchor = link.partition("#")
         target = document.parent / name if name else document
@@ -44,7 +44,7 @@ def long_lines(text: str) -> list[str]:
 
 
 def pages_missing_from_index(index: str) -> list[str]:
-    """Return the pages in docs/ that the index does not link to. The runbook's pages have their own index."""
+    """Return the pages in docs/ to which the index does not link. The runbook's pages have their own index."""
     linked = {(INDEX.parent / link).resolve() for link in LINK.findall(index)}
     pages = [page for page in PAGES if page != INDEX and (page.parent.name != "runbook" or page.name == "README.md")]
     return [document_name(page) for page in pages if page not in linked]

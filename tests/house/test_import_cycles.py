@@ -1,4 +1,7 @@
-"""No module imports itself through other modules. The import contracts check only packages, and not the console's."""
+"""No module imports itself through other modules.
+
+The import contracts only check packages, and leave out the console's.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ APPS = ("capabilities", "artifacts", "routing_admin")
 def find_circle(imports: dict[str, set[str]]) -> list[str]:
     """Return the modules of an import cycle, with the first one repeated at the end.
 
-    Return nothing if there is no cycle.
+    The result is empty if there is no cycle.
     """
     try:
         TopologicalSorter(imports).prepare()

@@ -25,7 +25,7 @@ QUERIES = {
     *("select_related", "prefetch_related", "select_for_update", "values_list", "order_by", "annotate", "aggregate"),
     *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
 }
-"""Methods that, in this code, only model rows and querysets have."""
+"""Methods that only model rows and querysets have in this code."""
 
 
 def contract() -> dict[str, list[str]]:
@@ -62,7 +62,7 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 
 def row_accesses(source: str) -> set[str]:
-    """Return the names by which a source reads or writes rows: managers, shortcuts, queries and reverse relations."""
+    """Return the names with which a source reads or writes rows: managers, shortcuts, queries and reverse relations."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in MANAGERS | QUERIES:

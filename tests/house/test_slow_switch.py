@@ -1,4 +1,4 @@
-"""Only `pytest --slow` runs the tests that are marked slow, and it runs property tests on 2,000 examples."""
+"""Only `pytest --slow` runs tests that are marked slow, and it runs property tests with 2,000 examples."""
 
 from __future__ import annotations
 

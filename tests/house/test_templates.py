@@ -20,7 +20,7 @@ BLOCK_LEVEL = re.compile(
     "|h[1-6]|head|header|html|label|legend|li|main|nav|noscript|ol|optgroup|option|p|pre|section|select|summary|svg"
     "|table|tbody|td|template|textarea|tfoot|th|thead|title|tr|ul"
 )
-"""Elements that need a line of their own. Text and inline elements (a, b, code, span …) may share a line."""
+"""Elements that need their own line. Text and inline elements (a, b, code, span …) may share a line."""
 
 VOID = re.compile("area|base|br|circle|col|hr|img|input|line|link|meta|path|polygon|polyline|rect|source|use|wbr")
 VERBATIM = {"pre", "textarea"}
@@ -138,7 +138,7 @@ class Reader:
 
 
 def find_violations(source: str) -> list[str]:
-    """Return the violations in a template's text, each with its line."""
+    """Return each violation in a template's text, with its line."""
     lines = enumerate(source.split("\n"), 1)
     wide = [f"line {number}: {len(line)} columns" for number, line in lines if len(line) > COLUMNS]
     return wide + Reader(source).read()
@@ -219,7 +219,7 @@ ANSWERS = {"All", "Dark", "It", "Light", "System"}
 
 
 def button_verbs(source: str) -> set[str]:
-    """Return the first words of submit buttons, and of the verbs in confirmation dialogs."""
+    """Return the first word of each submit button, and of each verb shown in a confirmation dialog."""
     submits = {word for body in SUBMIT.findall(source) for word, is_busy in SENTENCE.findall(body) if not is_busy}
     return submits | set(re.findall(r'\{% translate "(\w+)[^"]*" as (?:verb|other|enable|disable) %\}', source))
 

@@ -25,7 +25,7 @@ PACED: Mapping[str, str] = {
     "bench/upstream.py": "a measurement plays a provider that takes its time",
     "bench/load.py": "a measurement asks so many times a second",
 }
-"""Files with tests that depend on the passing of time."""
+"""Files with tests that depend on time passing."""
 
 OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "bench": "what is measured",
@@ -40,7 +40,7 @@ OF_THE_WHOLE_REPOSITORY: Mapping[str, str] = {
     "ui": "every page in a real browser",
     "upgrade": "installations of earlier versions",
 }
-"""Folders of tests that concern the whole repository."""
+"""Folders with tests about the whole repository."""
 
 CLOCKS = {"monotonic", "perf_counter"}
 CONVENTIONS = {"_meta", "_replace", "_exit"}
@@ -84,7 +84,7 @@ def find_missing_imports(sources: Sources) -> list[str]:
 
 @cache
 def names_in(source: str) -> set[str]:
-    """Return the names that a file defines, assigns or imports at its top level, including under a condition."""
+    """Return the names that a file defines, assigns or imports at its top level, even under a condition."""
     found: set[str] = set()
     for node in ast.walk(parsed(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -109,7 +109,7 @@ def is_sleep(node: ast.AST) -> bool:
 
 
 def has_deadline(node: ast.AST) -> bool:
-    """Return whether a node is a `while` loop that reads a clock, which polls a condition until a deadline."""
+    """Return whether a node is a `while` loop that reads a clock, that is, polls a condition until a deadline."""
     return isinstance(node, ast.While) and any(
         isinstance(part, ast.Attribute) and part.attr in CLOCKS for part in ast.walk(node)
     )
@@ -121,7 +121,7 @@ def private_attributes(sources: Sources) -> list[str]:
 
 
 def private_names(tree: ast.AST) -> Iterator[str]:
-    """Yield the private names that are used, except `_meta`, `_replace` and `_exit`, which are documented."""
+    """Yield the private names that are used. `_meta`, `_replace` and `_exit` are documented, and thus excluded."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from (alias.name for alias in node.names if is_private(alias.name))

@@ -1,4 +1,4 @@
-"""Who may sign in with an external account, in every case, and the names that new users get."""
+"""Who may sign in with an external account, and what names new users get."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACTIVE, GONE = Owner(7, True), Owner(7, False)
 def test_invitation_linked_account_or_newcomer_rules_decide_the_admission(
     owner, claimant, newcomers, domains, admission
 ):
-    """A user with an invitation or a linked account is admitted. For all others, the rules for new users decide."""
+    """A user with an invitation or a linked account is admitted. For all others, the rules for new users apply."""
     assert decide_admission(INES, owner, claimant, newcomers=newcomers, domains=domains) is admission
 
 

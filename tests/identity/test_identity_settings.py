@@ -1,4 +1,4 @@
-"""The settings of identity providers in the environment. Incomplete settings are rejected."""
+"""Environment variables that configure identity providers. Incomplete settings are rejected."""
 
 from __future__ import annotations
 
@@ -39,10 +39,7 @@ def test_configured_identity_providers_are_offered():
     ],
 )
 def test_incomplete_settings_are_refused_with_a_one_line_error(variables, message):
-    """The error names the missing or wrong variable.
-
-    Signing in cannot create an administrator.
-    """
+    """The error names the missing or wrong variable. No setting lets a sign-in create an administrator."""
     with pytest.raises(ValueError) as refusal:
         rules(**variables)
     assert message in str(refusal.value)

@@ -14,12 +14,12 @@ from tests.identity.visitors import PASSWORD, Browser, form_fields, invite
 
 TITLES = {"feishu": "Feishu", "dingtalk": "DingTalk", "weixin": "Weixin"}
 CODES = {"dingtalk": "authCode"}
-"""The name of the code parameter for vendors that do not call it `code`."""
+"""The code parameter's name for vendors that do not call it `code`."""
 
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with all three vendors configured, whose outgoing proxy plays the vendors."""
+    """A server with all three vendors configured. Its outgoing proxy plays the vendors."""
     folder = tmp_path_factory.mktemp("vendors")
     certificate = make_certificate(folder)
     apps = {f"{vendor.upper()}_CLIENT_ID": ID for vendor in TITLES}

@@ -1,7 +1,7 @@
 """Stand-ins for Feishu, DingTalk and Weixin on the loopback interface, which exchange codes as the vendors document.
 
 They are behind a proxy that answers for the vendors' hosts itself, so that the server calls the real URLs over TLS,
-with a certificate made by the test.
+with a certificate that the test makes.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Browser:
         return self.send("/login/", "/login/", username="admin", password=PASSWORD)
 
     def start_sign_in(self, page: str = "/login/", provider: str = "oidc", **fields: str) -> str:
-        """Return the identity provider's URL that signing in redirects to."""
+        """Begin to sign in, and return the identity provider's URL to which the server redirects."""
         answer = self.send(page, f"/sign-in/{provider}/", **fields)
         assert answer.status_code == 200
         address = answer.headers["refresh"].removeprefix("0; url=")

@@ -2,7 +2,7 @@
 every fault.
 """
 
-from tests.lab import odd_answers as odd_answers  # Importing odd_answers registers its scenarios
+from tests.lab import odd_answers as odd_answers  # Importing odd_answers registers its scenarios.
 from tests.lab.malformed import MALFORMED
 from tests.lab.scenarios import SCENARIOS, Scenario
 from tests.lab.server import Lab, Received

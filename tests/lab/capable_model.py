@@ -1,4 +1,4 @@
-"""A simulated model for tests of client libraries. It calls the offered tools and returns JSON that fits the schema."""
+"""A simulated model for testing client libraries. It calls the offered tools and returns JSON that fits the schema."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.lab.shapes import ReplyText
 Schema = Mapping[str, Any]
 
 FORCED = frozenset({"required", "any", "ANY"})
-"""Values of the tool choice that force a tool call, in any vendor's API."""
+"""Values of any vendor's tool choice that force a tool call."""
 
 NO_TOOLS = frozenset({"none", "NONE"})
 
 THINKING = frozenset({"reasoning_effort", "reasoning", "thinking", "thinkingConfig"})
-"""Names of the request fields that enable reasoning, in any vendor's API."""
+"""Names of any vendor's request fields that enable reasoning."""
 
 AT_ONCE, IN_WORDS = "at once", "in words"
 """A question that contains `AT_ONCE` requests several tools in one answer. One with `IN_WORDS` requests no tool

@@ -17,8 +17,9 @@ from cryptography.x509.oid import NameOID
 
 @functools.cache
 def self_signed() -> tuple[str, str]:
-    """Create a self-signed certificate and return the paths of its file and of its key's file. Both are removed at
-    exit.
+    """Create a self-signed certificate and return the paths of the certificate and key files.
+
+    Both are removed at exit.
     """
     folder = tempfile.mkdtemp(prefix="lab-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

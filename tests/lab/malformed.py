@@ -44,7 +44,7 @@ CHUNKS: dict[str, tuple[str, bytes]] = {
     "chunk_unended": ("a chunk longer than it said", b"2\r\n{}and more\r\n"),
     "chunk_trailer": ("a trailer that is none", b"2\r\n{}\r\n0\r\nno trailer at all\r\n\r\n"),
 }
-"""Maps each scenario whose chunked body is invalid after a valid head to its description and the body's bytes."""
+"""Maps each scenario with a valid head and an invalid chunked body to its description and the body's bytes."""
 
 
 def _head(name: str, meaning: str, data: bytes, fault: Fault, row: str) -> None:

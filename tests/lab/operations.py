@@ -38,7 +38,7 @@ NEEDED |= {"completions": "prompt", "moderations": "input"}
 
 
 def operation_at(path: str) -> str:
-    """Return the operation that the path ends with, or an empty string if there is none."""
+    """Return the operation at the end of the path, or an empty string if there is none."""
     plain = path.split("?")[0]
     return next((name for end, name in PATHS.items() if plain.endswith(end) and not plain.endswith(CHAT)), "")
 

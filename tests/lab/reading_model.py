@@ -19,7 +19,7 @@ from tests.lab.received_requests import Media
 
 SIDE = 16
 PCM_BYTES, COLOUR_BYTES, TYPE_BYTES = 256, 128, 2
-"""Sizes in bytes of the parts of a macroblock of raw samples: luma, chroma, and the header before them."""
+"""Sizes in bytes of a raw macroblock's parts: luma samples, chroma samples, and the header before them."""
 
 
 def word_in(media: Media) -> str:
@@ -40,7 +40,7 @@ def _rows_of_png(data: bytes) -> list[bytes]:
 
 
 def _rows_of_film(data: bytes, width: int, height: int) -> list[bytes]:
-    """Return the pixel rows of the first frame of an MP4 file.
+    """Return the pixel rows of an MP4 file's first frame.
 
     The macroblocks are located from the end of the frame, so that the headers before them need not be parsed.
     """
@@ -68,7 +68,7 @@ def _read_grey(rows: Sequence[bytes]) -> str:
 
 
 def _letters(grid: Sequence[Sequence[bool]]) -> str:
-    """Return the letters in the grid of dots, which are separated by blank columns."""
+    """Return the letters in the grid of dots. Blank columns separate them."""
     names = {_trim(_dots(rows)): name for name, rows in LETTERS.items()}
     letters, letter = [], list[tuple[bool, ...]]()
     for column in [*zip(*grid, strict=True), (False,) * 7]:
@@ -90,7 +90,7 @@ def _trim(columns: Sequence[tuple[bool, ...]]) -> tuple[tuple[bool, ...], ...]:
 
 def _hear(data: bytes) -> str:
     with wave.open(io.BytesIO(data)) as sound:
-        samples = sound.readframes(sound.getnframes())[1::2]  # Keep only the upper byte of each sample
+        samples = sound.readframes(sound.getnframes())[1::2]  # Keep only the upper byte of each sample.
     with wave.open(str(Path(probes.__path__[0]) / "digits.wav")) as recorded:
         clips = bytes((sample - 128) % 256 for sample in recorded.readframes(recorded.getnframes()))
     length, positions = len(clips) // 10, []

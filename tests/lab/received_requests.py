@@ -57,11 +57,11 @@ class ReceivedRequest:
 
 
 COUNTS = {"/count_tokens": "", "/input_tokens": "", ":countTokens": ":generateContent"}
-"""Maps the path suffix of each token-counting endpoint to the suffix of the endpoint whose requests it counts."""
+"""Maps each token-counting endpoint's path suffix to the suffix of the endpoint whose requests it counts."""
 
 
 def counted_call(path: str) -> str:
-    """Return the path of the call whose tokens the path counts, or an empty string if the path counts no tokens."""
+    """Return the path of the call whose tokens are to be counted, or an empty string if the path counts no tokens."""
     plain = path.split("?")[0]
     return next((plain.removesuffix(end) + call for end, call in COUNTS.items() if plain.endswith(end)), "")
 
@@ -261,7 +261,7 @@ def _gemini_parts(parts: list[dict[str, Any]], request: ReceivedRequest) -> str:
 
 
 def _mime(value: dict[str, Any]) -> str:
-    """Return the MIME type. JSON for protocol buffers allows its key in camel case and in snake case."""
+    """Return the MIME type. Its key may be in camel case or in snake case, as in any JSON for protocol buffers."""
     return str(value["mimeType"] if "mimeType" in value else value["mime_type"])
 
 

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Recording:
-    """A complete answer in a vendor's format, and the same answer as stream events."""
+    """An answer in a vendor's format, both complete and as stream events."""
 
     whole: Json
     events: list[Json]

@@ -62,7 +62,7 @@ ARGUMENTS = ('{"x": "\ud83d', HALF_END)
 
 RESPONSE_RECORDINGS: dict[str, Recording] = {
     "counts": COUNTS,
-    "speech": COUNTS,  # The Responses API has no audio output
+    "speech": COUNTS,  # The Responses API has no audio output.
     "broken_image": COUNTS,
     "refused": response(
         [message({"type": "refusal", "refusal": "No."})],

@@ -1,6 +1,4 @@
-"""The fault lab's scenarios. Each simulates a fault, and states which fault a plain and a streamed call have to
-report.
-"""
+"""The fault lab's scenarios. Each simulates a fault, and states which fault plain and streamed calls must report."""
 
 from __future__ import annotations
 
@@ -97,8 +95,8 @@ Play = Callable[[ScriptedExchange], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """A named scenario: its description, its row in the fault table, and the faults that a plain and a streamed call
-    report.
+    """A named scenario: its description, its row in the fault table, and the faults that a plain call and a streamed
+    call report.
 
     A fault of None means that the call succeeds. `needs` lists the protocols that have this scenario.
     """
@@ -413,7 +411,7 @@ async def gzipped(exchange: ScriptedExchange) -> None:
 
 @scenario("redirect", "redirects with `status` (302) to `location`", Fault.REDIRECT, row="41")
 async def redirect(exchange: ScriptedExchange) -> None:
-    # This is the metadata service of cloud machines. A client must not follow a redirect to it.
+    # This is the metadata service of cloud machines. Clients must not follow a redirect to it.
     location = exchange.params.get("location", "http://169.254.169.254/latest/meta-data/")
     await exchange.connection.reply(int(exchange.number("status", 302)), b"", JSON, {"location": location})
 
@@ -658,7 +656,10 @@ async def reset_after_finish(exchange: ScriptedExchange) -> None:
 
 
 def _without_end_marker(exchange: ScriptedExchange) -> list[bytes]:
-    """Return the frames without those that end the stream (`[DONE]`, `message_stop`, usage), which some hosts omit."""
+    """Return the frames without the ones that end the stream (`[DONE]`, `message_stop`, usage).
+
+    Some hosts omit those.
+    """
     frames = exchange.frames()
     return [*frames.head, *frames.content, *frames.finish[:1]]
 

@@ -143,7 +143,7 @@ class Lab:
         port: int = closed.getsockname()[1]
         if fault == "connect_timeout":
             closed.listen(0)
-            for _ in range(3):  # These connections fill the backlog, so the next SYN gets no answer
+            for _ in range(3):  # These connections fill the backlog, so the next SYN gets no answer.
                 caller = socket.socket()
                 caller.setblocking(False)
                 caller.connect_ex((self.host, port))
@@ -151,7 +151,7 @@ class Lab:
         return port
 
     def wait_until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Return whether the condition becomes true within the time. It is checked after each event in the lab."""
+        """Return whether the condition becomes true before the timeout. It is checked after each event in the lab."""
         with self._changed:
             return self._changed.wait_for(holds, seconds)
 

@@ -49,7 +49,7 @@ def pieces(text: str, size: int = 5) -> list[str]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the value as JSON. Lone surrogates, which UTF-8 cannot encode, are escaped as vendors do."""
+    """Return the value as JSON. Lone surrogates, which UTF-8 cannot encode, are escaped, as vendors do."""
     try:
         return json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Simulated hosts that reject what real hosts are known to reject in a conversation with tools.
+"""Simulated hosts. In a conversation with tools, they reject what real hosts are known to reject.
 
 A host checks the complete history in each request. It calls its tool for three rounds, with reasoning and signatures if
 the real host uses them, and then answers with text. It accepts only the ids and signatures that it issued itself, and
@@ -44,7 +44,7 @@ def demand(holds: object, sentence: str, param: str | None = None) -> None:
 
 @dataclass
 class StrictHost:
-    """A simulated host that rejects request bodies which break its `rules`.
+    """A simulated host that rejects request bodies if they break its `rules`.
 
     `proofs` maps call ids to the signatures that the host issued. `thinks_in` is the message field with its reasoning.
     """
@@ -76,7 +76,7 @@ class StrictHost:
 
 
 def answers_every_call(host: StrictHost, body: Body) -> None:
-    """OpenAI requires the results of all tool calls directly after the message with the calls."""
+    """OpenAI requires the results of all tool calls directly after the message that contains the calls."""
     waiting: list[str] = []
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -185,9 +185,7 @@ def pairs_calls_with_results(host: StrictHost, body: Body) -> None:
 
 
 def keeps_thoughts_with_calls(host: StrictHost, body: Body) -> None:
-    """Reject a reasoning item whose encrypted content is invalid, or which is not followed by its original function
-    call.
-    """
+    """Reject a reasoning item with invalid encrypted content or without its original function call after it."""
     for item, following in zip(body["input"], [*body["input"][1:], {}], strict=True):
         if item["type"] == "reasoning":
             proof = item["encrypted_content"]
@@ -378,7 +376,7 @@ PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     **{preset.name: (preset.protocol, preset.quirks) for preset in PRESETS},
     "gemini-openai": ("openai", GEMINI_THROUGH_OPENAI),
 }
-"""The protocol and the compatibility options (quirks) of each preset and of Gemini's OpenAI-compatible endpoint."""
+"""Each preset's protocol and compatibility options (quirks), and those of Gemini's OpenAI-compatible endpoint."""
 OFFERED = {"type": "function", "function": {"name": TOOL, "parameters": {"type": "object"}}}
 """The definition of the tool that all simulated hosts call, as a client sends it."""
 

@@ -1,4 +1,4 @@
-"""Finds what a vendor would reject in a request, apart from the rules for conversations with tools (strict_hosts.py).
+"""Find what a vendor would reject in a request, apart from the rules for conversations with tools (strict_hosts.py).
 
 Fields and types come from the vendor's SDK. Limits come from its reference (2026-11) and its error messages.
 """

@@ -1,4 +1,4 @@
-"""Check by the types of a vendor's SDK whether that SDK could have produced a request."""
+"""Check with a vendor's SDK types whether its SDK could have produced a request."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def find_misfit(protocol: str, body: Any) -> str:
 
 
 def misfit(value: Any, kind: Any, at: str = "") -> str:
-    """Return why the value does not have the type, or an empty string if it does."""
+    """Return the reason why the value does not have the type, or an empty string if it does."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Required, typing.NotRequired, typing.Annotated):
         return misfit(value, inner[0], at)
@@ -108,7 +108,7 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 def _best(mismatches: Iterable[str]) -> str:
     """Return an empty string if any alternative of a union fits.
 
-    Otherwise return the mismatch at the deepest path, which most likely belongs to the alternative that was meant.
+    Otherwise, return the mismatch at the deepest path, because it most likely belongs to the intended alternative.
     """
     messages = list(mismatches)
     return "" if not all(messages) else max(messages, key=lambda sentence: sentence.partition(":")[0].count("."))

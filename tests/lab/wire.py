@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 TLS_GREETING = b"\x16"
-"""The first byte of a TLS handshake, with which no HTTP method begins."""
+"""The first byte of a TLS handshake. No HTTP method begins with it."""
 
 NAMED = frozenset(HTTPStatus)
 """The HTTP statuses that have a standard reason phrase."""
@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Connection:
-    """A connection after its request was read. Each method does one thing that the caller can observe."""
+    """A connection whose request has been read. Each method does one thing that the caller can observe."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched
@@ -130,8 +130,8 @@ class Connection:
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """Return the method, path, headers (names in lower case) and body of the next request. None if the connection
-    ended.
+    """Return the method, path, headers (names in lower case) and body of the next request. Return None if the
+    connection ended.
 
     Raise `ConnectionAbortedError` if the caller starts a TLS handshake on a plain connection.
     """

@@ -1,4 +1,4 @@
-"""Response headers with the remaining limits."""
+"""Response headers that report the remaining limits."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_lowered_limit_applies_at_once():
 
 
 def test_exchange_of_200_orders_needs_about_as_many_statements_as_one_order():
-    """A starting process sends many orders together, so the number of SQL statements must not grow with them."""
+    """A starting process sends many orders at once, so more orders must not need more SQL statements."""
     ledger, counts = RowLedger(), []
     for size in (1, 200):
         orders = [Order(f"{size}:{number}", Meter.TOKENS_PER_DAY, DAY, LIMIT, want=1) for number in range(size)]
@@ -126,7 +126,7 @@ def test_exchange_of_200_orders_needs_about_as_many_statements_as_one_order():
         assert [booking.grant for booking in bookings] == [LIMIT // 16] * size
         counts.append(len(statements))
     assert counts[0] <= 10, counts
-    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement
+    assert counts[1] <= counts[0] + 3, counts  # SQLite accepts 999 parameters per statement.
 
 
 def test_used_slots_of_a_killed_process_are_granted_again_only_once() -> None:

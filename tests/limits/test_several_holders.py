@@ -1,4 +1,4 @@
-"""A call to which several limits apply reserves from all of them or from none. The tightest limit is reported."""
+"""If several limits apply to a call, it reserves from all of them or from none. The tightest limit is reported."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_rejection_names_the_limit_that_was_reached(db: None) -> None:
 
 
 PRICE = Price("USD", (Tier(0, Rates(input=10**6, output=10**6)),))
-"""One US dollar per million tokens, which is 1,000 nano-dollars per token."""
+"""One US dollar per million tokens. This is 1,000 nano-dollars per token."""
 
 
 @pytest.mark.parametrize("answered", [True, False])

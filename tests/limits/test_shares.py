@@ -1,4 +1,4 @@
-"""Properties of shares, the parts of a limit that the ledger grants to processes. The total never exceeds the limit."""
+"""Properties of shares (parts of a limit that the ledger grants to processes). Their total never exceeds the limit."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ class Installation:
         self.shares[process] = share.book(booking.granted, booking.drawn, booking.grant)
 
     def lapse(self, process: int) -> None:
-        """Let the lease of a process expire. The part of its share that it has not reported as used returns to the
-        ledger.
-        """
+        """Let a process's lease expire. What it has not reported as used of its share returns to the ledger."""
         if process in self.held:
             self.drawn -= self.held.pop(process) - self.reported[process]
 

@@ -29,7 +29,7 @@ LIMIT, CALLS = 1000, 200
 class SlowLedger:
     """A ledger that sets `called` at each exchange and blocks until `gate` is set.
 
-    `drawn` is the total of all shares, and `held` is the share of the process.
+    `drawn` is the total of all shares, and `held` is the process's share.
     """
 
     drawn: int = 0
@@ -166,7 +166,7 @@ def test_read_only_ledger_and_its_recovery_are_logged_in_one_line_each(caplog: p
 
 @dataclass
 class RecordingLedger(SlowLedger):
-    """A ledger that records whose limits were exchanged each time."""
+    """A ledger that records, for each exchange, whose limits were exchanged."""
 
     holders: list[set[str]] = field(default_factory=list)
 

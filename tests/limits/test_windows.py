@@ -1,4 +1,4 @@
-"""The windows of limits (minutes, days, months) follow each other without gaps."""
+"""A limit's windows (minutes, days, months) follow each other without gaps."""
 
 from __future__ import annotations
 
