@@ -1,8 +1,8 @@
 """Mutation testing: `python -m tests.mutants` makes small changes to the source code and checks that a test fails.
 
-A change (mutant) that no test notices has no effect or shows that a test is missing. One process imports all tests. For
-each mutant, it forks a child that replaces the code of functions and runs the tests. A mutant that takes effect during
-imports is instead judged in a copy of the files.
+If no test notices a change (mutant), either it has no effect or a test is missing. One process imports all tests. For
+each mutant, it forks a child that replaces the code of functions and runs the tests. If a mutant takes effect during
+imports, it is judged in a copy of the files instead.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of the tracked files, which contains one mutant at a time."""
+    """A copy of the tracked files. It contains one mutant at a time."""
 
     folder: Path
 
@@ -114,7 +114,7 @@ class Copy:
         return Verdict(mutant=mutant, noticed_by=noticed, ran=ran, seconds=time.monotonic() - began)
 
     def failing(self, tests: Sequence[str]) -> list[str]:
-        """Return those of the tests that fail even without a mutant."""
+        """Return the tests that fail even without a mutant."""
         code, output = self.run(tests, 10 * SECONDS) if tests else (0, "")
         return [] if code in NOTHING_FAILED else FAILED.findall(output)
 
@@ -172,8 +172,8 @@ def _copy_bytecode(source: Path, copy: Path) -> None:
 
 
 def _write(path: Path, source: bytes) -> None:
-    """Write a module and delete its bytecode. Python would use the old bytecode if size and modification time
-    matched.
+    """Write a module and delete its bytecode. Python would use the old bytecode if the module's size and modification
+    time were unchanged.
     """
     path.write_bytes(source)
     Path(cache_from_source(str(path))).unlink(missing_ok=True)

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    from tests.conftest import NEEDS_MORE  # tests.conftest can be imported only after Django's settings
+    from tests.conftest import NEEDS_MORE  # tests.conftest can be imported only after Django's settings.
 
     items.sort(key=lambda item: bool(NEEDS_MORE & set(getattr(item, "fixturenames", ()))))
     settings.register_profile("mutants", settings.get_profile("default"), derandomize=True, database=None)
@@ -66,13 +66,13 @@ def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str,
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setsid()  # With a process group of its own, a hanging child can be killed together with its servers
+        os.setsid()  # In its own process group, a hanging child can be killed together with its servers.
         session.config.stash[DEADLINE] = began + seconds
         try:
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # No test raised this error: judge the mutant in a changed file
+        except BaseException:  # No test raised this error: judge the mutant in a changed file.
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())
@@ -116,9 +116,7 @@ def _judge(session: pytest.Session, mutant: dict[str, Any]) -> dict[str, Any]:
 
 
 def swap_functions(path: Path, source: bytes) -> bool:
-    """Replace the code of the module's functions by that of the mutated source. Return False if anything else
-    differs.
-    """
+    """Give the module's functions the code of the mutated source. Return False if anything else differs."""
     old, new = (compile(text, str(path), "exec", dont_inherit=True) for text in (path.read_bytes(), source))
     if _skeletons(old) != _skeletons(new):
         return False
@@ -151,7 +149,7 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
     for nested in _nested(code):
-        if nested.co_flags & 1:  # Bit 1 is `CO_OPTIMIZED`, which functions have and class bodies do not
+        if nested.co_flags & 1:  # Bit 1 is `CO_OPTIMIZED`. Functions have it, and class bodies do not.
             yield nested
         yield from _functions(nested)
 

@@ -1,4 +1,4 @@
-"""Choose mutants and the tests that judge them: those of the same area, nearest by imports first."""
+"""Choose mutants and the tests that judge them: tests for the same area, starting with the nearest by imports."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ AREAS = (
 )
 """Files and folders to mutate. Each file belongs to the first area that contains it."""
 FOLDERS: Mapping[str, Sequence[str]] = {"capabilities/access.py": ("permissions", "server", "api")}
-"""Test folders for modules that have no test folder with their name or the name of a package above them."""
+"""Test folders for modules if no test folder has their name or the name of a package above them."""
 Graph = Mapping[str, Sequence[str]]
-"""Maps each module of the project to the project's modules that it imports."""
+"""Maps each of the project's modules to the other ones that it imports."""
 TOPS = ("capabilities", "artifacts", "routing_admin", "tests")
 
 
@@ -91,8 +91,8 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
     """Return three groups of test files: those that import the module, those that import from its package, and the
     others.
 
-    The tests are those in the folder that is named like the module or like its innermost package. If none of them
-    imports the module, the nearest tests of other folders are added. Each group is sorted by distance in imports.
+    The tests are those in the folder with the name of the module or of its innermost package. If none of them imports
+    the module, the nearest tests of other folders are added. Each group is sorted by distance in imports.
     """
     module = path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     near = _distances(module, graph)
@@ -115,7 +115,10 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
 
 
 def _below(module: str, package: str) -> bool:
-    """Return whether the module is in the package. False for whole apps and their `core`, which are too large."""
+    """Return whether the module is in the package.
+
+    False for whole apps and their `core`, because they are too large.
+    """
     return package.count(".") > 1 and f"{module}.".startswith(f"{package}.")
 
 

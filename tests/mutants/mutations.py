@@ -1,4 +1,4 @@
-"""Find the mutations of a source file: small changes of one syntax node, which a test should notice."""
+"""Find the mutations of a source file: small changes to one syntax node that a test should notice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical"}
 TRANSLATORS = {"_", "gettext", "gettext_lazy", "ngettext", "pgettext", "message", "translatable"}
 UNTESTED_NAMES = {"__all__", "__slots__", "__version__"}
 TEXTS = (ast.JoinedStr, ast.List, ast.Tuple, ast.ListComp)
-"""Operand types that `+` concatenates. Replacing it by `-` would only raise a TypeError."""
+"""Operand types that `+` concatenates. For these, `-` instead of `+` would only raise a TypeError."""
 
 
 NUMERIC = (ast.Constant, ast.BinOp, ast.operator)
@@ -50,7 +50,7 @@ class Mutation:
 
 
 def find_mutations(source: bytes) -> list[Mutation]:
-    """Return all mutations in the order of the source. They leave the line numbers unchanged."""
+    """Return all mutations in source order. They leave the line numbers unchanged."""
     found = _Finder(source).visit(ast.parse(source), in_test=False)
     return sorted(found, key=lambda mutation: (mutation.line, mutation.kind, mutation.edits))
 
@@ -73,9 +73,7 @@ class _Finder:
         return self.starts[node.lineno - 1] + node.col_offset, self.starts[end_line - 1] + end_column
 
     def visit(self, node: ast.AST, *, in_test: bool) -> Iterator[Mutation]:
-        """Yield the mutations of a node and of its descendants. If `in_test` is true, only the node's truth value
-        matters.
-        """
+        """Yield the mutations of a node and its descendants. With `in_test`, only the node's truth value matters."""
         if _is_skipped(node):
             return
         yield from self.mutations_at(node, in_test)
@@ -163,8 +161,8 @@ def _is_name(node: ast.expr) -> bool:
 
 
 def _is_skipped(node: ast.AST) -> bool:
-    """Return whether a node is not worth mutating: imports, types, log calls, translated texts, f-strings, tuned
-    numbers.
+    """Return whether a node is not worth mutating: imports, types, log calls, translated texts, f-strings, tuning
+    constants.
     """
     match node:
         case ast.JoinedStr() | ast.Import() | ast.ImportFrom():
@@ -177,7 +175,7 @@ def _is_skipped(node: ast.AST) -> bool:
                 name.isupper() and all(isinstance(part, NUMERIC) for part in ast.walk(value))
             )
         case ast.Subscript(value=ast.Name(id=name)):
-            return name[:1].isupper() and not name.isupper()  # A generic type such as `Mapping[str, int]`
+            return name[:1].isupper() and not name.isupper()  # A generic type such as `Mapping[str, int]`.
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return method in LOG_METHODS and "log" in name.lower()
         case ast.Call(func=ast.Name(id=name)):

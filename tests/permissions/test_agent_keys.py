@@ -1,4 +1,4 @@
-"""Agent keys: which agent a key authenticates, and which request header it is read from."""
+"""Agent keys: which agent a key authenticates, and from which request header it is read."""
 
 from __future__ import annotations
 

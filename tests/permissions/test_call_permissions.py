@@ -88,7 +88,7 @@ SCOPE_OF = {
     "GET /v1/files/{ref}/content": "artifacts:read",
     "HEAD /v1/files/{ref}/content": "artifacts:read",
 }
-"""The scope that each API call of an agent requires."""
+"""The scope that each of the agents' API calls requires."""
 
 AUTHORIZED_BY_URL = {"PUT /api/v1/uploads/{token}"}
 """Calls that need no key because their URL contains a secret."""
@@ -124,7 +124,7 @@ def key_headers(*scopes: str) -> dict[str, str]:
 
 
 def error_code(answer: Any) -> str:
-    """Return the error code from the error format of the API. Empty for HEAD, whose response has no body."""
+    """Return the error code from an error in the API's format. Empty for HEAD, whose response has no body."""
     if not answer.content:
         return ""
     error = answer.json()["error"]
@@ -232,7 +232,7 @@ ADMIN_SCOPE_OF = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""The scope that each call of the administrators' API requires of a script's token."""
+"""The scope that a script's token needs for each call of the administrators' API."""
 
 
 def token_headers(account: Any, *scopes: str) -> dict[str, str]:
@@ -261,7 +261,7 @@ def test_every_administration_call_requires_a_token_with_its_scope(
 def list_api_urls(
     patterns: list[URLPattern | URLResolver], before: str = "", space: str = ""
 ) -> Iterator[tuple[str, str]]:
-    """Yield the view name and the path of every API URL, in the form in which the permission table writes them."""
+    """Yield the view name and path of every API URL, written as in the permission table."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             namespace = pattern.namespace if pattern.namespace in MACHINE_NAMESPACES else space

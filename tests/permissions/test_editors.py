@@ -1,4 +1,4 @@
-"""Editors may change routes, services and agents, and undo such changes. For other changes, pages name whom to ask."""
+"""Editors may change routes, services and agents, and undo such changes. For other changes, pages say whom to ask."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_editor_cannot_undo_a_key_change(demo: None, editor: Client, admin: Clie
 
 
 def test_every_kind_of_configuration_entry_has_an_edit_page(demo: None) -> None:
-    """Undo requires permission for the page that edits the changed kind of entry, so every kind needs such a page."""
+    """Undoing a change requires permission for the page that edits this kind of entry, so each kind needs a page."""
     assert {kind for kind, _, _ in LISTS} <= set(PAGE_OF_KIND)
     assert all(kind in changeable_kinds(UserRole.ADMINISTRATOR) for kind in PAGE_OF_KIND)
 

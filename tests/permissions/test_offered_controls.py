@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 
 
 def link_targets(page: Page) -> list[str]:
-    """Return the URLs of links and of the fragments that elements load (`hx-get`)."""
+    """Return the URLs of all links, and those from which elements load fragments (`hx-get`)."""
     offered = (
         control.attributes
         for control in page.controls
@@ -70,7 +70,7 @@ def not_allowed(role: UserRole, url: str, right: Right, page_url: str) -> bool:
 def test_pages_offer_no_control_that_the_role_may_not_use(
     role: str, demo: None, viewer: Client, editor: Client, admin: Client
 ) -> None:
-    """A role may open the pages that links lead to, and may post to the URLs of forms and buttons."""
+    """A role may open the pages to which links lead, and may post to the URLs of forms and buttons."""
     browser = {"viewer": viewer, "editor": editor, "administrator": admin}[role]
     refused = []
     for page_url in addresses(role):

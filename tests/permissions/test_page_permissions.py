@@ -1,6 +1,6 @@
 """Permissions of pages: the permission table lists every URL with the rights that this test expects.
 
-The expected rights are written in this module and not derived from the table.
+The expected rights are listed in this module and not derived from the table.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ VIEWERS = {
     },
 }
 """What viewers may do in addition to visitors who are not signed in. On a route's page, a viewer may only simulate
-requests, which stores nothing.
+requests, because this stores nothing.
 """
 
 EDITORS = {
@@ -134,7 +134,7 @@ LEAST_ROLES = tuple(zip(ROLES, (ANYBODY, VIEWERS, EDITORS, ADMINISTRATORS), stri
 
 
 def addresses(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the URL of every page. The objects in these URLs need not exist."""
+    """Yield every page's name and URL. The objects in these URLs need not exist."""
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             if pattern.namespace not in MACHINE_NAMESPACES:
@@ -239,7 +239,7 @@ def test_recorded_bodies_file_contents_exports_and_real_requests_are_denied_only
 def test_file_page_shows_no_file_content_to_viewers(
     sample: str, content: str, demo: None, admin: Client, viewer: Client
 ) -> None:
-    """No matter in which form models receive the file, its page shows a viewer none of its text."""
+    """The page of a file shows a viewer none of its text, regardless of the form in which models receive the file."""
     Service.objects.update(content={"policy": "extract"})
     snapshot.refresh()
     data = (SAMPLES / sample).read_bytes() if (SAMPLES / sample).exists() else b"<p>meet me at noon</p>"

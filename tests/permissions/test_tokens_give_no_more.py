@@ -1,4 +1,4 @@
-"""With a script's token, a caller cannot gain rights beyond the token's scopes: no role, no password link, no key."""
+"""A script's token cannot be used to gain rights beyond its scopes: no role, no password link, no key."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def test_token_cannot_demote_a_user_with_more_rights() -> None:
 
 
 def test_people_write_scope_deactivates_users_but_cannot_reactivate_them() -> None:
-    """The scope `people:write` suffices to deactivate a user, but not to reactivate one, which would grant rights.
+    """The scope `people:write` suffices to deactivate a user, but not to reactivate one, because that would grant
+    rights.
 
     No part of a rejected request is applied.
     """

@@ -1,4 +1,4 @@
-"""Problems in a fallback chain that lint finds before any provider is called."""
+"""Problems in a fallback chain that are found by lint, before any provider is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consequences of a configuration change for routes and agents, computed before the change is made."""
+"""What a configuration change means for routes and agents, computed before the change is made."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_disabling_a_provider_lists_the_consequences_of_all_its_models() -> None
 
 
 def test_model_of_a_deleted_service_becomes_text_only() -> None:
-    """Provider and model can still be called, so the candidate remains, but is no longer known to read images."""
+    """The model can still be called, so the candidate remains, but it is no longer known to read images."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(without_items(before, "service", ["qwen-vl"]), before) == [
         "design loses its last model that reads images.",
@@ -96,13 +96,13 @@ def test_candidate_that_loses_vision_is_reported_even_if_other_candidates_keep_v
 
 
 def test_disabling_a_provider_without_a_key_has_no_consequences() -> None:
-    """A provider without a key was skipped already."""
+    """A provider without a key was already skipped."""
     before = replace(HERE, agents=(), aliases=())
     assert list_consequences(switch_off(before, "provider", ["qwen"]), before, qwen="qwen has no key") == []
 
 
 def test_removing_a_route_lists_its_replacement_route_and_dangling_aliases() -> None:
-    """Agents of a removed route use the default route from then on. Aliases that name the removed route are invalid."""
+    """Agents that used a removed route then use the default route. Aliases that name the removed route are invalid."""
     assert list_consequences(without_items(HERE, "route", ["look"])) == [
         "The alias gpt-4 no longer leads anywhere.",
         "The agent painter no longer reads images.",

@@ -1,4 +1,4 @@
-"""A disabled model service is never called, under whichever of its names it is requested."""
+"""A disabled model service is never called, whichever of its names a request uses."""
 
 from __future__ import annotations
 

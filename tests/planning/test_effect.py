@@ -1,4 +1,4 @@
-"""The effect of a configuration revision, measured by comparing the requests before it with those after it."""
+"""A configuration revision's effect, measured by comparing the requests before it with those after it."""
 
 from __future__ import annotations
 

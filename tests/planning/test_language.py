@@ -1,4 +1,4 @@
-"""The language directive that is added to a request, and the position at which it is inserted."""
+"""The language directive (an instruction to answer in a language): which one a request gets, and where it goes."""
 
 from __future__ import annotations
 

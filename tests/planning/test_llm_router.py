@@ -68,7 +68,7 @@ def test_known_task_type_uses_its_route_and_the_first_provider_of_the_route(conf
 @pytest.mark.requirement("MMR-P7")
 @given(configurations(), task_types, temperatures, token_limits)
 def test_request_parameters_override_candidate_and_route_parameters(configuration, task, temperature, tokens):
-    """A request's parameter takes precedence over the candidate's and the route's, even if it is a temperature of 0."""
+    """A request's parameter takes precedence over the candidate's and the route's, even a temperature of 0."""
     plan = make_plan(configuration, RoutingQuery(task, params=Params(temperature, tokens)))
     route, _ = resolve_route(configuration, task)
     for candidate, spec in zip(plan.candidates, route.candidates, strict=True):

@@ -1,4 +1,4 @@
-"""The parameters that are in effect for a candidate."""
+"""The parameters that apply to a candidate."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ OURS = {
 
 
 def test_parameter_name_table_covers_every_vendor_name() -> None:
-    """Each vendor's name that the product knows must be in the table above."""
+    """Every vendor-specific name that the product knows must be in the table above."""
     assert sorted(OUR_NAMES) == sorted(OURS)
 
 

@@ -1,4 +1,4 @@
-"""Forecasts for models that their vendor will retire: the affected routes, their order, and when pages first show
+"""Forecasts for models that their vendors will retire: the affected routes, their order, and when pages begin to show
 them.
 """
 

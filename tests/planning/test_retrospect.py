@@ -1,4 +1,4 @@
-"""Simulation of a draft configuration with past requests. Where the log has no evidence, the result is unknown.
+"""A draft configuration is simulated with past requests. Where the log has no evidence, the result is unknown.
 
 For each logged request, the simulation follows the draft's chain, candidate by candidate.
 """
@@ -111,7 +111,7 @@ def test_attempt_without_an_outcome_from_the_model_is_unknown(outcome: str) -> N
 
 
 def test_model_in_cooldown_is_skipped_and_a_last_resort_is_unknown() -> None:
-    """A model that was on cooldown is skipped. If all models were, the log does not show which one was called as a last
+    """A model that was in cooldown is skipped. If all models were, the log does not show which one was called as a last
     resort, so the result is unknown.
     """
     cooling = PastTry(SkipReason.COOLING.value)

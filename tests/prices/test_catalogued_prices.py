@@ -48,7 +48,7 @@ def test_catalogued_price_applies_only_to_its_own_host(endpoint: str) -> None:
 
 
 def test_contested_price_is_taken_from_the_first_list_unless_two_others_agree() -> None:
-    """docs/prices.md explains the prices of these two models, about which the lists disagree."""
+    """The lists disagree about the prices of these two models. docs/prices.md explains them."""
     magistral, large = find(MISTRAL, "magistral-medium-latest"), find(MISTRAL, "mistral-large-latest")
     assert (judge_price(magistral), judge_price(large)) == (FactVerdict.CONTESTED, FactVerdict.CONTESTED)
     assert [(price.source.split()[0], price.tiers[0].rates.input) for price in (magistral, *magistral.others)] == [
@@ -64,14 +64,14 @@ def test_contested_price_is_taken_from_the_first_list_unless_two_others_agree() 
 
 
 def test_service_tier_price_is_taken_only_from_a_list_with_tiers() -> None:
-    """Other lists only have the standard price, which is half or twice the price of a service tier."""
+    """Other lists have only the standard price. A service tier costs half or twice as much."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 
 
 def test_price_that_depends_on_the_hour_is_not_compared_with_lists_without_hours() -> None:
-    """DeepSeek doubles its prices from 1 to 4 and from 6 to 10 o'clock UTC. Price lists without hours are not compared
-    with them.
+    """DeepSeek doubles its prices between 1:00 and 4:00 and between 6:00 and 10:00 UTC. Price lists without hours are
+    not compared with them.
     """
     prices = [list_price("https://api.deepseek.com", "deepseek-v4-pro", NOW.replace(hour=hour)) for hour in (2, 12)]
     assert [(price.tiers[0].rates.input, price.others) for price in prices if price] == [(1_320_000, ()), (660_000, ())]

@@ -74,7 +74,7 @@ PUBLISHED: tuple[tuple[str, str, str, int, dict[str, str]], ...] = (
     (BIGMODEL, "zhipu", "GLM-5.3", 900_000, {"input": "8", "output": "28", "cacheRead": "2"}),
     (BIGMODEL, "zhipu", "GLM-5.3-Flash", 1, {"input": "0.8", "output": "2.8", "cacheRead": "0.23"}),
 )
-"""The current price of each model, copied from the vendor's page and not from the project's price table."""
+"""Each model's current price, copied from the vendor's page and not from the project's price table."""
 
 
 def find_rows(host: str, model: str) -> Iterator[Mapping[str, Any]]:

@@ -47,7 +47,7 @@ SOUNDS = price(input="2.5", output="10", input_audio="40", output_audio="80")
         (Usage(1000, 0, cache_write_tokens=1000, cache_write_1h_tokens=400), CACHING, "0.00465", "-0.00165"),
         (Usage(1000, 1000, prompt_audio_tokens=200, completion_audio_tokens=500), SOUNDS, "0.055", "0"),
         (Usage(None, 100), PLAIN, "0.001", "0"),
-        # A count of cached tokens above the total is reduced to the total.
+        # If there are more cached tokens than tokens in total, they are reduced to the total.
         (Usage(10, 0, cached_tokens=99), CACHING, "0.000003", "0.000027"),
     ],
 )

@@ -1,4 +1,4 @@
-"""After conversion to the gateway's rates, prices from the package `genai-prices` give the same costs."""
+"""Prices from the package `genai-prices` give the same costs after their conversion to the gateway's rates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_cost_of_every_listed_model_equals_the_cost_from_genai_prices(ours: Usag
         assert cost is not None
         assert abs(Decimal(cost.nanos) / NANO - (expected.total_price - request)) <= Decimal(1) / NANO, info.id
         compared += 1
-    # If fewer models were compared, the conversion would have lost some.
+    # A smaller number would mean that the conversion has lost some models.
     assert compared > 1500
 
 

@@ -1,4 +1,4 @@
-"""A request's cost is stored in its log row and counted once in the hourly and the daily sums."""
+"""A request's cost is stored in its log row, and counted once in the hourly and once in the daily usage sums."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_request_cost_uses_the_list_price_without_an_administrator_price(priced:
 def test_request_cost_uses_the_price_list_chosen_for_a_contested_price(
     demo: None, endpoint: str, model: str, nanos: int
 ):
-    """The first price list applies unless two others agree on another price. Cached tokens without a price of their own
-    cost as much as other input tokens.
+    """The first price list applies unless two others agree on another price. Cached tokens without their own price cost
+    as much as other input tokens.
     """
     Provider.objects.create(name="listed", endpoint=endpoint, default_model=model, key_source="none")
     snapshot.refresh()
@@ -105,7 +105,7 @@ def test_embedded_provider_is_free_of_charge(demo: None):
 
 
 def test_administrator_price_applies_to_the_embedded_provider(demo: None):
-    """An administrator may price the embedded provider, for example to try out budgets."""
+    """An administrator may give the embedded provider a price, for example to try out budgets."""
     price = {"currency": "USD", "input": 1, "output": 1}
     Service.objects.filter(provider__name="echo", model="echo-text").update(price=price)
     snapshot.refresh()
@@ -161,7 +161,7 @@ def test_cost_of_a_failed_attempt_is_added_to_the_sums_of_its_provider(priced: N
 
 
 def test_attempt_cost_includes_its_failed_try(priced: None):
-    """An attempt's cost includes its failed call. The request's cost is only that of the call that answered."""
+    """An attempt's cost includes its failed call. The request's cost includes only the call that answered."""
     tries = (Try(0.0, 5.0, "empty_content", 200, usage=WASTE), Try(9.0, 5.0, "ok"))
     facts = RequestFacts("r", NOON, "v1", usage=COUNTED)
     write([build_entry(facts, (Attempt("own", "m", "ok", tries=tries),))])
@@ -171,8 +171,8 @@ def test_attempt_cost_includes_its_failed_try(priced: None):
 
 
 def test_usage_sums_include_the_attempt_costs_of_an_unanswered_request(priced: None):
-    """The row of an unanswered request has no cost, but its attempts and the sums do. Several attempts without a price
-    count as one unpriced request.
+    """An unanswered request's row has no cost, but its attempts and the sums do. Several attempts without a price count
+    as one unpriced request.
     """
     write(
         [

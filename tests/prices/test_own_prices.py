@@ -13,7 +13,7 @@ GOOD = {"currency": "CNY", "input": 2, "output": 8, "cacheRead": 0.4}
 
 
 def test_amounts_per_million_tokens_become_rates():
-    """A price per million tokens is stored as a whole number of millionths of the currency unit."""
+    """A price per million tokens is stored as an integer, in millionths of the currency unit."""
     rates = Rates(input=2_000_000, output=8_000_000, cache_read=400_000)
     assert parse_price(GOOD) == Price("CNY", (Tier(0, rates),))
     assert check_price(GOOD) == ()

@@ -1,4 +1,4 @@
-"""The prices of a model in several lists are compared, to choose one and to find prices about which lists disagree."""
+"""A model's prices in several lists are compared, to choose one and to find prices on which the lists disagree."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ PRICES = st.builds(
     st.lists(PRICES, min_size=1, max_size=4).flatmap(lambda prices: st.tuples(st.just(prices), st.permutations(prices)))
 )
 def test_price_verdict_does_not_depend_on_the_order_of_the_lists(pair: tuple[list[object], list[object]]) -> None:
-    """The order of the lists decides which of the agreeing lists is chosen, but not whether they agree."""
+    """The order decides which of the agreeing lists is chosen, but not whether lists agree."""
     chosen = [merge_prices([Price("USD", tiers, "list") for tiers in prices]) for prices in pair]  # type: ignore[arg-type]
     assert chosen[0] is not None
     assert chosen[1] is not None
@@ -180,7 +180,10 @@ def test_meaningless_list_amounts_are_ignored() -> None:
 
 
 def test_listed_prices_are_grouped_by_host_that_bills_in_dollars() -> None:
-    """Prices are stored under the host's name for the model. Names with two prices and hosts in China are left out."""
+    """Prices are stored under the host's name for the model.
+
+    Names with two prices, and hosts in China, are left out.
+    """
     first_price, second_price = (Tier(0, Rates(1, 2)),), (Tier(0, Rates(3, 4)),)
     rows = [
         ("mistral", "mistral/Open-Bear", first_price),

@@ -1,4 +1,4 @@
-"""Prices in yuan depend on the date and on the input length, and apply only at hosts in China."""
+"""Prices in yuan depend on the date and the input length, and apply only at hosts in China."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BEIJING = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 
 @pytest.mark.parametrize(("count", "yuan"), [(32_000, "0.08"), (32_001, "0.128004"), (200_000, "1.4")])
 def test_longer_request_is_charged_at_its_tier(count: int, yuan: str):
-    """Qwen3-Max costs 2.5, 4 or 7 yuan per million tokens, depending on the length of the request."""
+    """Qwen3-Max costs 2.5, 4 or 7 yuan per million tokens, depending on the request's length."""
     price = yuan_price(BEIJING, "qwen3-max", NOW)
     assert price is not None
     cost = calculate_cost(Usage(count, 0), price)
