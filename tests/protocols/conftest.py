@@ -1,4 +1,4 @@
-"""The fault lab's simulated provider, one for all tests of a module."""
+"""The fault lab's simulated provider, which all tests of a module share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call over a real socket, encoded and decoded by a protocol, without the upstream driver's timeouts and limits."""
+"""A call over a real socket that a protocol encodes and decodes, without the upstream driver's timeouts and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation of requests and responses to and from Anthropic's Messages API."""
+"""Translation of requests to Anthropic's Messages API, and of its responses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_conversation_starts_with_a_user_turn_and_roles_alternate() -> None:
 
 
 def test_tool_results_are_the_first_blocks_of_one_user_turn() -> None:
-    """The ids of calls and results are adapted to the pattern that Anthropic requires."""
+    """Call and result ids are adapted to the pattern that Anthropic requires."""
     calling = message(Role.ASSISTANT, tool_calls=(CALL, ToolCall("call_1", "look", "not json")))
     results = message(Role.TOOL, "r1", IMAGE, tool_call_id="call.1"), message(Role.TOOL, "r2", tool_call_id="call_1")
     sent_turns = turns(message(Role.USER, "hi"), calling, *results, message(Role.USER, "go on"))
@@ -169,7 +169,7 @@ def test_sampling_parameters_are_reported_as_dropped_unless_a_quirk_allows_sampl
 
 
 def test_whitespace_only_stop_sequences_are_dropped() -> None:
-    """Anthropic rejects stop sequences that consist of white space."""
+    """Anthropic rejects stop sequences that consist only of white space."""
     request = encode(stop=("END", "\n"))
     assert (request.payload["stop_sequences"], request.dropped_params) == (["END"], ("stop",))
 
@@ -428,7 +428,7 @@ def test_continuation_request_follows_only_assistant_text() -> None:
 
 
 def test_thinking_schemas_and_mistral_do_not_allow_a_prefill() -> None:
-    """In these cases, even models that accept a prefill are asked to continue by a user message."""
+    """In these cases, a user message asks even models that accept a prefill to continue."""
     schema = {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}
     assert continuation("anthropic", "claude-sonnet-4-5", response_format=schema) == (True, True)
     assert continuation("anthropic", "claude-sonnet-4-5", extra={"reasoning_effort": "low"}, max_tokens=9000) == (

@@ -1,4 +1,4 @@
-"""Tool call ids for hosts that only accept nine letters and digits."""
+"""Tool call ids for hosts that require nine letters and digits."""
 
 from __future__ import annotations
 

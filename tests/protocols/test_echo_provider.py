@@ -1,4 +1,4 @@
-"""The embedded `echo` provider, which reports exactly what it received."""
+"""The embedded `echo` provider reports exactly what it received."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The stop reasons and usage fields of all vendors are translated to common ones, in complete answers and in
-streams.
-"""
+"""All vendors' stop reasons and usage fields are translated to common ones, in complete answers and in streams."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def test_stop_reason_of_a_vendor_is_translated_to_openai(
 @WHOLE_AND_STREAMED
 @pytest.mark.parametrize("reason", ["MALFORMED_RESPONSE", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE"])
 def test_gemini_failed_generation_is_reported_as_a_failure(lab: Lab, reason: str, stream: bool) -> None:
-    """The code of the failure is Gemini's finish reason."""
+    """The failure's code is Gemini's finish reason."""
     outcome = play(lab, "gemini", f"failed_generation:reason={reason}", stream=stream)
     assert isinstance(outcome, Failure)
     assert (outcome.fault, outcome.code) == (Fault.GENERATION_FAILED, reason)

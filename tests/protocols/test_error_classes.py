@@ -86,7 +86,7 @@ CASES: list[tuple[int, Any, Fault]] = [
 
 @pytest.mark.parametrize(("status", "body", "fault"), CASES)
 def test_error_response_is_classified_by_message_and_status(status: int, body: Any, fault: Fault) -> None:
-    """The error's message determines its class if the status allows that. Otherwise, the status determines it."""
+    """The error's message determines its class if the status allows this. Otherwise, the status determines it."""
     failure = fail(status, body)
     assert failure.fault is fault
     assert failure.status == status
@@ -96,7 +96,7 @@ def test_error_response_is_classified_by_message_and_status(status: int, body: A
 FORBIDDEN = (
     "{'type': 'extra_forbidden', 'loc': ('body', 'max_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}"
 )
-"""A validation error in the format of vLLM and SGLang, which is the `repr` of a Python object."""
+"""A validation error in the format of vLLM and SGLang: the `repr` of a Python object."""
 PARAMETERS: list[tuple[int, Any, str]] = [
     (400, openai(REFUSED, code="unsupported_parameter", param="max_tokens"), "max_tokens"),
     (400, openai("Unsupported value: 'temperature'", code="unsupported_value", param="temperature"), "temperature"),
@@ -157,7 +157,7 @@ def test_all_rejected_parameters_are_named_in_the_failure(sentence: str, names: 
     ],
 )
 def test_rejected_value_is_distinguished_from_a_rejected_parameter(sentence: str, is_value_only: bool) -> None:
-    """A rejected value can be replaced by another one, while a rejected parameter must be left out."""
+    """A rejected value can be replaced with another one, whereas a rejected parameter must be left out."""
     failure = fail(400, openai(f"Unsupported value: {sentence}", code="unsupported_value", param="p"))
     assert (failure.fault, failure.refuses_value_only) == (Fault.UNSUPPORTED_PARAMETER, is_value_only)
 
@@ -200,7 +200,7 @@ def test_rejected_content_kind_names_the_capability(message: str, capability: st
 def test_rate_limits_are_classified_by_retry_after_duration(
     headers: dict[str, str], retry_after: float | None, fault: Fault
 ) -> None:
-    """A `Retry-After` of more than five seconds is not waited for. An invalid `Retry-After` has its own fault."""
+    """There is no wait for a `Retry-After` of more than five seconds. An invalid `Retry-After` has its own fault."""
     failure = fail(429, openai("slow down"), **headers)
     assert (failure.fault, failure.retry_after) == (fault, retry_after)
 

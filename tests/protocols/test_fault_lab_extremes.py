@@ -1,4 +1,4 @@
-"""Scenarios of the fault lab that exceed a client's timeouts or size limits do what their names say."""
+"""The fault lab's scenarios that exceed a client's timeouts or size limits do what their names say."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def stream(*choices: dict[str, Any]) -> list[StreamEvent]:
 
 
 def test_log_probabilities_of_a_complete_answer_are_kept() -> None:
-    """Incomplete log probabilities are completed to OpenAI's format, or dropped if no token is usable."""
+    """Incomplete log probabilities are filled in as OpenAI's format requires, or dropped if no token is usable."""
     assert decode_answer({"content": "hi"}, logprobs=PROBABLE).logprobs == PROBABLE
     assert (
         decode_answer({"content": "hi"}, logprobs={"content": [{"token": "hi", "logprob": -0.1}]}).logprobs == PROBABLE
@@ -92,7 +92,7 @@ def test_stop_sequence_reported_by_a_host_is_kept(key: str) -> None:
     ],
 )
 def test_failed_tool_result_is_marked_as_failed_in_every_protocol(protocol: str, expected: str) -> None:
-    """A field marks a failed tool result if the protocol has one. Otherwise, the text of the result says it."""
+    """If the protocol has a field for it, the field marks a failed tool result. Otherwise, the result's text does."""
     call = Message(Role.ASSISTANT, tool_calls=(ToolCall("c1", "look", "{}"),))
     failed = Message(Role.TOOL, (TextPart("no such city"),), tool_call_id="c1", is_error=True)
     chat = ChatRequest((Message(Role.USER, (TextPart("Look"),)), call, failed))

@@ -1,4 +1,4 @@
-"""Translation of requests and responses to and from Gemini's API."""
+"""Translation of requests to Gemini's API, and of its responses."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_every_file_is_encoded_as_inline_data_or_file_uri(kind: Kind, mime: str)
 
 
 def test_file_url_of_unknown_type_is_sent_without_a_type() -> None:
-    """Gemini detects the type of a file at a URL itself, and would reject `image/*`."""
+    """Gemini itself detects the type of a file at a URL, and would reject `image/*`."""
     linked = contents(message(Role.USER, NativePart(Kind.IMAGE, "image/*", url="https://h/cat")))[0][1]
     assert linked == [{"fileData": {"fileUri": "https://h/cat"}}]
 
@@ -236,7 +236,7 @@ def test_reasoning_effort_is_a_level_for_gemini_3_and_a_token_budget_for_gemini_
 
 
 def test_reasoning_effort_is_reported_as_dropped_for_a_model_without_thinking() -> None:
-    """The effort `none` is not reported as dropped, since the model does not think in any case."""
+    """The effort `none` is not reported as dropped, because the model never thinks anyway."""
     for effort, dropped in (("high", ("reasoning_effort",)), ("none", ())):
         chat = ChatRequest((Message(Role.USER, (TextPart("hi"),)),), extra={"reasoning_effort": effort})
         request = PROTOCOLS["gemini"].encode(chat, Target("p", BASE, "gemini-2.0-flash"), stream=False)

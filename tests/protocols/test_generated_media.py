@@ -107,7 +107,7 @@ def test_complete_image_response_to_a_stream_request_is_read_as_one_image() -> N
 
 
 def test_error_after_a_streamed_image_is_a_broken_stream() -> None:
-    """Once an image was sent, no other candidate may be called, so an error ends the stream."""
+    """Once an image has been sent, no other candidate may be called, so an error ends the stream."""
     chunk = '{"choices":[{"index":0,"delta":{"images":[{"image_url":"data:image/png;base64,AA=="}]}}]}'
     decoder = PROTOCOLS["openai"].decoder()
     events = decoder.feed(f'data: {chunk}\n\ndata: {{"error":{{"message":"boom","code":503}}}}\n\n'.encode())

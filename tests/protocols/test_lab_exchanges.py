@@ -34,7 +34,7 @@ NEEDS_A_DRIVER = frozenset(
         *MALFORMED,
     ]
 )
-"""Scenarios whose result depends on the upstream driver's timeouts, limits, decompression or HTTP parser."""
+"""Scenarios with results that depend on the upstream driver's timeouts, limits, decompression or HTTP parser."""
 BYTES = [
     (protocol, name, stream)
     for name, scenario in SCENARIOS.items()

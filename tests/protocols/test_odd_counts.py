@@ -77,7 +77,7 @@ def test_token_count_is_parsed_or_ignored(value: Any, expected: int | None) -> N
 
 
 def test_negative_cache_miss_count_is_ignored() -> None:
-    """DeepSeek reports cache hits and misses. Invalid counts are left out of their sum."""
+    """DeepSeek reports cache hits and misses. Invalid counts are left out of the sum."""
     usage = openai.parse_usage({"prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": -(2**70)})
     assert usage.prompt_tokens == 64
 
@@ -92,7 +92,7 @@ def test_answer_with_invalid_token_counts_is_still_an_answer() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(PROTOCOLS) - {"echo"}))
 def test_response_with_too_many_json_values_is_a_failure(name: str) -> None:
-    """Decoding stops before the many values of the response take up too much memory."""
+    """Decoding stops before the response's many values take up too much memory."""
     bomb = b'{"x":[' + b"[]," * 200_000 + b"[]]}"
     outcome = PROTOCOLS[name].decode(200, {"content-type": "application/json"}, bomb)
     # A stream breaks after `BAD_EVENTS` malformed events.

@@ -1,4 +1,4 @@
-"""Translation of requests to OpenAI's chat completions, and adaptation to compatible hosts by quirks."""
+"""Translation of requests to OpenAI's chat completions, and how quirks adapt them to compatible hosts."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_minimal_request_has_only_model_and_messages() -> None:
     ],
 )
 def test_chat_completions_path_is_appended_only_if_missing(endpoint: str, url: str) -> None:
-    """`/v1` is never inserted into the endpoint's URL, and its query string is kept."""
+    """`/v1` is never inserted into the endpoint's URL. The URL's query string is kept."""
     assert encode(endpoint=endpoint).url == url
 
 
@@ -125,7 +125,7 @@ def test_file_is_encoded_in_the_format_of_the_provider(part: Any, quirks: dict[s
 )
 def test_file_without_a_slot_is_replaced_by_a_text_note(part: Any, quirks: dict[str, Any]) -> None:
     """Normally, content that a provider cannot accept is replaced before encoding. If any is left, the encoder replaces
-    it by a text.
+    it with text.
     """
     shape = content(part, **quirks)
     assert shape["type"] == "text"

@@ -1,4 +1,4 @@
-"""Translation of requests to OpenAI's Responses API, and reading of unusual responses."""
+"""Translation of requests to OpenAI's Responses API, and of its unusual responses."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_response_without_an_answer_is_a_failure(response: dict[str, Any], fault
     assert outcome.fault is fault
     streamed = read_stream({"type": f"response.{response['status']}", "response": response})
     assert isinstance(streamed, Failure)
-    states = ("cancelled", "in_progress")  # No event at the end of a stream reports these statuses
+    states = ("cancelled", "in_progress")  # No event at the end of a stream reports these statuses.
     assert streamed.fault is {Fault.BAD_SHAPE: Fault.EMPTY_CONTENT}.get(fault, fault) or response["status"] in states
 
 

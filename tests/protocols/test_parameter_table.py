@@ -247,7 +247,7 @@ def test_each_protocol_treats_each_parameter_as_documented_in_the_table(name: st
     """A mapped or passed parameter changes the payload and is not reported. A dropped one changes nothing and is
     reported.
 
-    A refused parameter causes a 400. A returned one, which gives back to the model what it sent, is never reported.
+    A refused parameter causes a 400. A returned one gives back to the model what it sent, and is never reported.
     """
     base_body, full_body, path = SAMPLES[name]
     treatment = PARAMETERS[name].by(protocol)

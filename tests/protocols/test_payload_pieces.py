@@ -1,4 +1,4 @@
-"""The length of a request body is known before its files are read, and the body is valid JSON."""
+"""A request body's length is known before its files are read, and the body is valid JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def blob(blocks: list[bytes]) -> Blob:
 
 @given(BLOCKS)
 def test_base64_of_blocks_joins_to_base64_of_all_bytes(blocks: list[bytes]) -> None:
-    """Base64 blocks of any size join to the base64 of all bytes, and can be read more than once."""
+    """Joined, base64 blocks of any size equal the base64 of all bytes. They can be read more than once."""
     content = blob(blocks)
     expected = base64.b64encode(b"".join(blocks))
     assert b"".join(base64_blocks(content)) == expected

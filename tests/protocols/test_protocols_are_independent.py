@@ -1,4 +1,4 @@
-"""The code of each vendor's protocol can be read, changed and removed without the others."""
+"""The code for each vendor's protocol can be read, changed and removed without the others."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """JSON Schemas are translated to the subset that each vendor supports.
 
-Unsupported constraints become part of descriptions and are reported.
+Unsupported constraints are moved into descriptions and reported.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def object_schema(required: bool = True, **properties: Any) -> dict[str, Any]:
 NODE = {**object_schema(next={"$ref": "#/$defs/Node"}, required=False)}
 CYCLE = {**object_schema(head={"$ref": "#/$defs/Node"}), "$defs": {"Node": NODE}}
 RING = {**CYCLE, "$defs": {"Node": {**NODE, "required": ["next"]}}}
-"""A schema whose required property refers to the schema itself."""
+"""A schema with a required property that refers to the schema itself."""
 EITHER: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
 EITHER |= {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
 
@@ -150,7 +150,7 @@ def test_unsupported_schema_keywords_move_to_the_description(
 def test_reference_with_a_description_is_replaced_by_its_definition(dialect: Dialect) -> None:
     """A reference without other keywords is kept.
 
-    A reference with a description, as pydantic writes it, is replaced by its definition.
+    A reference with a description, as pydantic writes it, is replaced with its definition.
     """
     defs = {"City": object_schema(name={"type": "string"})}
     schema = {

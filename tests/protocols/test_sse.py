@@ -1,4 +1,4 @@
-"""Server-sent events are the same wherever the network cuts a stream."""
+"""Wherever the network splits a stream, the server-sent events are the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream is decoded to the same events wherever the network splits it, and it ends in exactly one way."""
+"""Wherever the network splits a stream, it is decoded to the same events and ends in exactly one way."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_stream_error_is_classified_before_content_and_a_broken_stream_after_con
 
 @EACH_PROTOCOL
 def test_complete_response_to_a_stream_request_is_accepted(protocol: str) -> None:
-    """Some hosts ignore `stream` and return a complete response. An error object instead of a stream is an error."""
+    """Some hosts ignore `stream` and return a complete response. An error object in place of a stream is an error."""
     vendor = VENDORS[protocol]
     body = json.dumps(vendor.plain(REPLIES[0], "m"), ensure_ascii=False).encode()
     answer = assemble(decode_blocks(protocol, [body[:20], body[20:]]))

@@ -1,6 +1,6 @@
 """A fast path for streams: it learns the constant text around the deltas (the frame) and then extracts only the deltas.
 
-The result is the same as that of parsing every event.
+The result is the same as if every event were parsed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def test_event_with_ambiguous_text_position_yields_no_frame() -> None:
 
 
 def learn_event(frame: EventTemplate, number: int, text: str) -> None:
-    """Let the frame learn from an event with this text and with random padding, which the number determines."""
+    """Let the frame learn from an event with this text and with random padding that depends on the number."""
     value: Chunk = {"pad": f"{number:040x}", "delta": {"content": text}}
     frame.learn(json.dumps(value), value, value["delta"], "content")
 

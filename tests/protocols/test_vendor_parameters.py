@@ -1,4 +1,4 @@
-"""All request fields in the vendors' SDKs are in the gateway's tables. A field that is new in an SDK fails a test.
+"""All request fields in the vendors' SDKs are in the gateway's tables. If an SDK gets a new field, a test fails.
 
 The fields are read from the types of the installed SDKs. Each field is assigned to a row of the parameter table, or
 listed with the reason why it is not sent.
@@ -38,7 +38,7 @@ def fields(kind: Any) -> set[str]:
 
 
 class NotSent(str):
-    """Why a vendor's field is not sent."""
+    """The reason why a vendor's field is not sent."""
 
 
 SERVER = NotSent("a tool that the vendor runs; it cannot be requested through chat completions")

@@ -56,7 +56,7 @@ READ_TYPES |= {
     "additional_tools",
     *("function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"),
 }
-"""Block types that all chat APIs of the gateway accept."""
+"""Block types that all of the gateway's chat APIs accept."""
 URLS = {
     "anthropic": "https://claude.example/v1",
     "openai-responses": "https://gpt.example/v1",
@@ -83,13 +83,13 @@ def literal_values(hint: Any) -> set[str]:
 
 @pytest.mark.parametrize("union", [BetaToolUnionParam, BetaContentBlockParam, ToolParam, ResponseInputItemParam])
 def test_every_tool_and_block_type_of_the_sdks_is_in_the_table(union: Any) -> None:
-    """A new type in an SDK fails this test, so that someone chooses whether it is allowed by default."""
+    """If an SDK gets a new type, this test fails, so that we decide whether it is allowed by default."""
     unknown = {
         kind: canonical_tool_name(kind)
         for kind in types_in(union) - READ_TYPES
         if canonical_tool_name(kind) not in KNOWN
     }
-    assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to
+    assert unknown in ({}, {"server_tool_use": "server"})  # This block has the type name of the tool that it refers to.
 
 
 def test_every_gemini_tool_is_in_the_table() -> None:
@@ -213,7 +213,7 @@ def test_openai_tools_tool_choice_and_include_are_sent_to_openai_unchanged() -> 
 
 
 def test_vendor_specific_function_fields_are_forwarded() -> None:
-    """A vendor's own fields of a function are passed on, whether a tool search finds the function or a program calls
+    """A vendor's own fields in a function are passed on, whether a tool search finds the function or a program calls
     it.
     """
     added = {"defer_loading": True, "allowed_callers": ["code_execution_20260120"], "input_examples": [{}]}

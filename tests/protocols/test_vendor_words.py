@@ -1,4 +1,5 @@
-"""All values and fields of answers in the vendors' SDKs are in the gateway's tables. A new one in an SDK fails a test.
+"""All values and fields of answers in the vendors' SDKs are in the gateway's tables. If an SDK gets a new one, a test
+fails.
 
 The values are read from the types of the installed SDKs.
 """
@@ -57,7 +58,7 @@ def sdk_finishes() -> list[tuple[str, set[str]]]:
 
 
 def sdk_counts() -> list[tuple[str, set[str], set[str]]]:
-    """Return, by protocol, the names of the usage fields in the SDK's types and those in the gateway's table."""
+    """Return, by protocol, the usage field names in the SDK's types and those in the gateway's table."""
     openai, anthropic, gemini = openai_usage, anthropic_usage, gemini_usage
     tokens, input_details, output_details = (
         responses_usage,
@@ -104,11 +105,11 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     "openai choice": ({"index", "message", "delta", "finish_reason", "logprobs"}, set()),
     "openai message": (
         {"content", "refusal", "tool_calls", "audio", "annotations"},
-        {"role", "function_call"},  # The gateway never sends `functions`
+        {"role", "function_call"},  # The gateway never sends `functions`.
     ),
     "response": (
         {"id", "model", "output", "usage", "status", "error", "incomplete_details", "service_tier"},
-        {  # These fields repeat those of the request
+        {  # These fields repeat those of the request.
             *("access_programs", "image", "input_transformations", "prompt_cache_diagnostics", "tool_usage"),
             *(
                 "object",
@@ -126,12 +127,12 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "response item": (
         {"message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"},
-        {  # Steps of the provider's own tools, whose results are text and citations
+        {  # Steps of the provider's own tools, whose results are text and citations.
             *("file_search_call", "web_search_call", "computer_call", "code_interpreter_call", "local_shell_call"),
             *("computer_call_output", "local_shell_call_output", "shell_call", "shell_call_output", "apply_patch_call"),
             *("apply_patch_call_output", "mcp_call", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response"),
             *("tool_search_call", "tool_search_output", "additional_tools", "program", "program_output", "compaction"),
-            *("function_call_output", "custom_tool_call_output"),  # Results of calls that a program makes
+            *("function_call_output", "custom_tool_call_output"),  # Results of calls that a program makes.
         },
     ),
     "anthropic message": (
@@ -140,7 +141,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "anthropic block": (
         {"text", "thinking", "redacted_thinking", "tool_use"},
-        {  # Steps of the provider's own tools, whose results are text and citations
+        {  # Steps of the provider's own tools, whose results are text and citations.
             *("server_tool_use", "web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result"),
             *("bash_code_execution_tool_result", "text_editor_code_execution_tool_result"),
             *("tool_search_tool_result", "container_upload"),
@@ -154,12 +155,12 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
         {"content", "finishReason", "finishMessage", "groundingMetadata", "citationMetadata"},
         {
             *("index", "tokenCount", "safetyRatings", "avgLogprobs", "logprobsResult", "urlContextMetadata"),
-            "continuationToken",  # The finish reason `CONTINUATION` is reported as a truncated answer
+            "continuationToken",  # The finish reason `CONTINUATION` is reported as a truncated answer.
         },
     ),
     "gemini part": (
         {"text", "thought", "thoughtSignature", "functionCall", "inlineData", "fileData"},
-        {  # Steps of the provider's own tools, and metadata of files in the request
+        {  # Steps of the provider's own tools, and metadata about the request's files.
             *("toolCall", "toolResponse", "executableCode", "codeExecutionResult", "functionResponse"),
             *("partMetadata", "videoMetadata", "audioMetadata", "speechMetadata", "documentMetadata"),
             *("spreadsheetMetadata", "mediaResolution", "mediaProcessing", "audioTranscription"),

@@ -1,4 +1,4 @@
-"""A Redis outage is reported in one sentence, without the Redis password. Redis is used again once it works."""
+"""A Redis outage is reported in one sentence, without the Redis password. Once Redis works, it is used again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.processes import free_port, wait_until
 
 
 def outage_message(url: str) -> str:
-    """Return the message about the outage of this Redis server, or an empty string if the server works."""
+    """Return the message about this Redis server's outage, or an empty string if the server works."""
     current = RedisLink(url, "test").look()
     return str(current.sentence) if current is not None else ""
 

@@ -59,7 +59,7 @@ def test_settings_page_does_not_show_the_redis_password(demo, admin, monkeypatch
 
 
 def test_change_hint_of_another_process_triggers_an_immediate_check(demo, redis_server: RedisServer):
-    """A process ignores its own hints, so a second connection stands in for the other process."""
+    """A process ignores its own hints, so the test uses a second connection as the other process."""
     own, remote = (News(RedisLink(redis_server.url, "test-hints"), wake=lambda: None) for _ in range(2))
     for news in (own, remote):
         news.link.beat()

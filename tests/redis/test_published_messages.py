@@ -1,4 +1,4 @@
-"""Messages between processes arrive once and in order, even after an outage or after a late subscription."""
+"""Messages between processes arrive once and in order, even after an outage or a late subscription."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of the request log are written after the response, do not delay requests, and contain no file contents."""
+"""Request log entries are written after the response, do not delay requests, and contain no file contents."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def all_kinds() -> list[Entry]:
 
 
 def rows_read() -> list[Any]:
-    """Return all columns of both tables as the ORM reads them, and all but the JSON columns also as they are stored."""
+    """Return all columns of both tables as the ORM reads them, and all except the JSON columns as they are stored."""
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
     for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):
@@ -208,7 +208,7 @@ def test_json_text_can_always_be_encoded_as_utf_8(value):
 
 
 class Content:
-    """A substitute for the content of a file, which may be several megabytes."""
+    """A substitute for a file's content, which may be several megabytes long."""
 
 
 def test_queued_entry_references_no_file_content():

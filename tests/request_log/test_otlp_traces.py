@@ -81,7 +81,7 @@ def key(loopback: Loopback) -> str:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """Start a collector, and send the spans of this process to it."""
+    """Start a collector, and send this process's spans to it."""
     server = Collector()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
@@ -96,7 +96,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 
 def spans(collector: Collector) -> tuple[Any, list[Any]]:
-    """Send the remaining spans. Return the span of the only request, and the spans of its attempts."""
+    """Send the remaining spans. Return the only request's span and its attempts' spans."""
     journal().flush()
     tracing().stop()
     (request,) = [span for span in collector.received if span.kind == SERVER]
@@ -152,7 +152,7 @@ async def test_span_of_a_streamed_call_has_the_time_to_first_chunk(loopback: Loo
 
 
 def make_chain() -> None:
-    """Create a route with three candidates: a disabled, an unreachable and a working one."""
+    """Create a route with three candidates: a disabled one, an unreachable one and a working one."""
     for name, port, enabled in (("off", 8, False), ("away", 9, True)):
         endpoint = f"http://127.0.0.1:{port}/v1"
         Provider.objects.create(

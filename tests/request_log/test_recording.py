@@ -1,4 +1,4 @@
-"""Recording of request bodies is off by default. It keeps text, but neither keys nor file contents."""
+"""Request bodies are not recorded by default. A recorded body has its text, but neither keys nor file contents."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_generated_media_are_recorded_by_metadata_and_reference_only():
 
 
 def test_long_body_loses_its_oldest_messages_first():
-    """The limit is in bytes, whatever the script of the text. The newest messages and the answer are kept."""
+    """The limit is in bytes, regardless of the text's script. The newest messages and the answer are kept."""
     long = tuple(Message(Role.USER, (TextPart(f"{number} " + "字 " * 4000),)) for number in range(60))
     body = clean_body(record_body(ChatRequest((*long, Message(Role.USER, (TextPart("last"),)))), Answer("answer")))
     assert len(json.dumps(body, ensure_ascii=False).encode()) <= BODY_BYTES

@@ -194,7 +194,7 @@ def test_recovery_is_not_logged_by_a_process_that_wrote_nothing(
 
 
 def test_backlog_start_is_the_time_of_the_first_unwritten_entry(journal: Journal) -> None:
-    """The time at which the backlog began is kept even if the spool cannot be written."""
+    """The backlog keeps its start time even if the spool cannot be written."""
     # A file in place of the spool's directory makes every write fail.
     journal.folder().write_text("no folder can be made here")
     with locked():
@@ -249,7 +249,7 @@ def counted_requests() -> float:
 
 
 def refused(name: str, route: str) -> Entry:
-    """Return the log entry of a request with a file, whose provider rejected the key."""
+    """Return the log entry of a request with a file. The provider rejected the API key."""
     attempt = Attempt("one", "m", "http_401", 401, tries=(Try(0.0, 1.0, "http_401", 401),))
     refused_entry = build_entry(RequestFacts(name, timezone.now(), "v1", task_type=route), (attempt,))
     refused_entry.sent = {1: cast("Any", ("a file",))}
