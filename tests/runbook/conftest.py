@@ -1,4 +1,4 @@
-"""Installations for the runbook's tests. Tests that only read share one, and tests that damage it get a copy."""
+"""Installations for the runbook's tests. Tests that only read share one. Tests that damage it get a copy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]
 
 @pytest.fixture(scope="package")
 def served(template: Installation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """Yield a running copy that tests share. Each of them uses a provider, key or name of its own."""
+    """Yield a running copy that tests share. Each test uses its own provider, key or name."""
     with copied(template, tmp_path_factory.mktemp("served")) as installation:
         installation.start()
         yield installation

@@ -1,4 +1,4 @@
-"""docs/runbook/all-cooling.md: if every account is exhausted, all candidates are on cooldown until an administrator
+"""docs/runbook/all-cooling.md: if every account is exhausted, all candidates are in cooldown until an administrator
 ends it.
 """
 
@@ -25,7 +25,7 @@ def test_server_can_be_inspected_without_prometheus(served: Installation) -> Non
 
 @pytest.mark.parametrize(("provider", "by_page"), [("three", False), ("by-anthropic", True)])
 def test_refilled_account_is_used_immediately(served: Installation, provider: str, by_page: bool) -> None:
-    """A 402 starts a cooldown of ten minutes, which the page's command or the dashboard's button ends."""
+    """A 402 starts a cooldown of ten minutes. The page's command or the dashboard's button ends it."""
     model = f"{provider}/lab"
     served.lab.play({provider: [402, "ok"]})
     assert served.call(model).status == 502

@@ -25,7 +25,7 @@ PATIENCE = 120
 
 @pytest.fixture
 def chat_receiver(installation: Installation) -> Iterator[WebhookReceiver]:
-    """Yield a simulated chat service, to which the installation sends alerts."""
+    """Yield a simulated chat service that receives the installation's alerts."""
     with running_receiver() as receiver:
         installation.environment |= {
             "ROUTING_ADMIN_ALERT_WEBHOOK": f"{receiver.base}/hook",
@@ -51,7 +51,7 @@ def is_fully_ready(installation: Installation) -> bool:
 def test_restarted_database_receives_every_entry_logged_during_the_outage(
     installation: Installation, chat_receiver: WebhookReceiver
 ) -> None:
-    """Of the two hosts in the database URL, the first is always down. The alert is sent while the second is stopped."""
+    """The database URL has two hosts. The first is always down, and the alert is sent while the second is stopped."""
     with running_cluster() as cluster:
         url = cluster.make_database("away").replace("@127.0.0.1", f"@127.0.0.1:{free_port()},127.0.0.1")
         installation.manage("move_data", "--to", url)

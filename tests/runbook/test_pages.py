@@ -91,7 +91,7 @@ def test_every_documented_command_exists_with_its_options() -> None:
 
 @pytest.mark.parametrize("page", ["README", *PAGES])
 def test_every_named_code_block_is_run_by_a_test(page: str) -> None:
-    """A test in this folder names the page and the block. On each page, the names of blocks are unique."""
+    """A test in this folder names the page and the block. On each page, block names are unique."""
     assert len(dict(find_blocks(page))) == len(find_blocks(page))
     for name, _commands in find_blocks(page):
         assert name

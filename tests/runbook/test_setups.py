@@ -7,7 +7,7 @@ from tests.runbook.installation import Installation
 
 
 def test_main_and_metrics_port_report_the_same_metrics(installation: Installation) -> None:
-    """The metrics of both ports count each call once."""
+    """The metrics at both ports count each call once."""
     port = free_port()
     installation.environment["ROUTING_ADMIN_METRICS_PORT"] = str(port)
     installation.start()

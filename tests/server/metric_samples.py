@@ -1,4 +1,4 @@
-"""Reads the metric samples that this process shows at `/metrics`."""
+"""Read the metric samples that this process shows at `/metrics`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds the code that may parse text from outside: all regular expressions, and all functions of one text argument."""
+"""Find the code that may parse text from outside: regular expressions, and functions whose only argument is text."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ quadratic.
 """
 TOLERANCE = 4
 ATTEMPTS = 10
-"""A slow call exceeds the budget in every attempt. On a busy machine, a fast call stays within it at least once."""
+"""The number of attempts. A slow call exceeds the budget in each. Even on a busy machine, a fast call does not."""
 MAX_STOPS = 2
-"""A call that was stopped this often at twice the tolerated time is slow. A busy machine does not explain that."""
+"""If a call was stopped this often at twice the tolerated time, it is slow. A busy machine would not explain this."""
 
 
 @cache
@@ -50,7 +50,7 @@ def sources() -> Mapping[str, ast.Module]:
 class PatternUse(dict[tuple[Any, int], tuple[re.Pattern[Any], str, set[str]]]):
     """Maps the text and flags of each pattern to the compiled pattern, its location, and the methods called on it.
 
-    The methods are `match`, `fullmatch` and `sub`, where `sub` represents all methods that search within a text.
+    The methods are `match`, `fullmatch` and `sub`, where `sub` means all methods that search within a text.
     """
 
     def note(self, where: str, value: Any, methods: set[str], depth: int = 0) -> None:
@@ -98,7 +98,7 @@ def _has_pattern(value: Any, depth: int = 0) -> bool:
 
 
 def computed_patterns() -> list[str]:
-    """Return the calls of `re` functions with a computed pattern, which `patterns` cannot return."""
+    """Return the calls of `re` functions with a computed pattern, because `patterns` cannot return those."""
     return [
         f"{module}: {ast.unparse(call)}"
         for module, call in _calls_of_re()
@@ -112,7 +112,7 @@ def _how(method: str) -> str:
 
 @cache
 def _nodes() -> list[tuple[str, ast.Attribute | ast.Call | ast.ImportFrom]]:
-    """Return the attributes, calls and imports of all modules. Each syntax tree is walked only once."""
+    """Return all modules' attributes, calls and imports. Each syntax tree is walked only once."""
     return [
         (module, node)
         for module, tree in sources().items()
@@ -133,7 +133,7 @@ def _calls_of_re() -> list[tuple[str, ast.Call]]:
 
 
 def _uses_and_imports() -> tuple[defaultdict[tuple[str, str], set[str]], defaultdict[tuple[str, str], list[str]]]:
-    """Return the methods that are called on a name of a module, and the modules that import the name."""
+    """Return the methods that are called on a name in a module, and the modules that import the name."""
     uses: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     imported: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for module, node in _nodes():

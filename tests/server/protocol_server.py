@@ -1,4 +1,4 @@
-"""Serves an ASGI application over sockets with the product's protocol class, in the test's event loop."""
+"""Serve an ASGI application over sockets with the product's protocol class, in the test's event loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GET = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
 async def listen(
     app: Any, connections: Connections, state: ServerState, protocol: type[Protocol] = Protocol, **options: Any
 ) -> AsyncIterator[int]:
-    """Serve `app` and yield its port. `options` are those of uvicorn."""
+    """Serve `app` and yield its port. `options` are uvicorn's."""
     config = uvicorn.Config(app, log_config=None, lifespan="off", **options)
     config.load()
     factory = partial(protocol, config, state, {}, connections=connections)

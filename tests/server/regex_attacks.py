@@ -1,4 +1,4 @@
-"""Generates, from a regular expression, texts on which it may be slow.
+"""From a regular expression, generate texts for which it may be slow.
 
 Such a text repeats the beginning of a match without its end, or repeats one piece of the pattern and then ends with a
 character that does not match. Both are generated for every repetition in the pattern, with several characters per

@@ -1,4 +1,4 @@
-"""Responses as ASGI messages: values of headers contain no control characters."""
+"""Responses as ASGI messages: header values contain no control characters."""
 
 from __future__ import annotations
 

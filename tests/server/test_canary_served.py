@@ -36,7 +36,7 @@ MISTYPED = "canary password in the field of the name 3390"
 LINK = re.compile(r'href="(/[^"#]*)"')
 FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 OWN_FILES = {"secret_key", "keys"}
-"""Files in the data directory whose purpose is to contain secrets. They contain none of the planted ones."""
+"""Files in the data directory that exist to hold secrets. They contain none of the planted secrets."""
 
 
 class Echo(BaseHTTPRequestHandler):
@@ -100,7 +100,7 @@ class Browser:
 
 
 def accept_invitation(admin: Browser, name: str, role: str) -> Browser:
-    """Return the browser of a new user, who has accepted an invitation and is signed in."""
+    """Return a new user's browser. The user has accepted an invitation and is signed in."""
     page = admin.post("/users/", "/users/invite/", once=True, username=name, role=role)
     link = re.search(r"/join/[^<\s]+", page)
     assert link is not None
@@ -214,7 +214,7 @@ def spellings(secret: str) -> Iterator[bytes]:
     """Yield the secret as plain text and in common encodings."""
     raw = secret.encode()
     yield from (raw, quote(secret).encode(), raw.hex().encode(), raw[::-1])
-    # The base64 of a secret depends on its offset modulo three, and its first and last characters on the text around
+    # A secret's base64 depends on its offset modulo three, and the first and last characters depend on the text around
     # it.
     for skipped in range(3):
         whole = base64.b64encode(b"\0" * skipped + raw)

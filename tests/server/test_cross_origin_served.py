@@ -1,4 +1,4 @@
-"""CORS headers of a served installation, read over a socket, including those of every kind of error."""
+"""The CORS headers that a served installation sends, also with every kind of error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSRF protection: each page that accepts a form rejects a request without the CSRF token."""
+"""CSRF protection: every page that accepts a form rejects requests without the CSRF token."""
 
 from __future__ import annotations
 

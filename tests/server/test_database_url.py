@@ -1,4 +1,4 @@
-"""`DATABASE_URL` may name another SQLite file. An unsupported engine is rejected with an error of one line."""
+"""`DATABASE_URL` may name another SQLite file. An unsupported engine is rejected with a one-line error."""
 
 from __future__ import annotations
 

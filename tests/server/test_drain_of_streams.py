@@ -38,7 +38,7 @@ async def test_streams_during_a_shutdown_complete_or_end_with_an_error_and_are_l
 
 
 def request(server: Server, name: str, step: str, *, stream: bool) -> bytes:
-    """Return a chat request whose id is `name` and for which the simulated provider performs the fault `step`."""
+    """Return a chat request with the id `name` for which the simulated provider performs the fault `step`."""
     body = {"model": f"one/fault:{step}", "messages": [{"role": "user", "content": "hello"}], "stream": stream}
     data = json.dumps(body).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {server.key}\r\n"
@@ -54,7 +54,7 @@ async def begin(server: Server, name: str, step: str) -> Connection:
 
 
 async def connect_until_refused(port: int) -> None:
-    """Connect again and again until the server refuses a connection, and then raise `ConnectionError`."""
+    """Connect repeatedly until the server refuses a connection, then raise `ConnectionError`."""
     while True:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()

@@ -1,4 +1,4 @@
-"""If a number in the environment is invalid, the server exits with an error message and without a traceback."""
+"""If a number in the environment is invalid, the server exits with an error message instead of a traceback."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ async def test_released_slot_is_granted_to_the_waiting_caller_with_the_fewest_sl
 
 
 async def test_cancelled_waiter_gets_no_slot():
-    """A cancelled waiter gets no slot, even if one is released after the call of `cancel` and before the task ends."""
+    """A cancelled waiter gets no slot, even if one is released between the call of `cancel` and the task's end."""
     semaphore = FairSemaphore(2, 4, LONG)
     assert admitted(semaphore, "ab") == "ab"
     leaving, staying = (asyncio.create_task(semaphore.wait(name)) for name in "cd")
@@ -83,7 +83,7 @@ async def test_caller_is_rejected_if_the_queue_is_full():
 
 
 async def test_slot_granted_to_a_cancelled_waiter_is_released():
-    """The slot is granted and the waiter is cancelled in the same iteration of the event loop."""
+    """The slot is granted in the same event loop iteration in which the waiter is cancelled."""
     semaphore = FairSemaphore(1, 4, LONG)
     assert semaphore.take("a")
     task = asyncio.create_task(Slot(semaphore).enter("b"))

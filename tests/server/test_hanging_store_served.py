@@ -26,7 +26,7 @@ UPLOADS = 3 * int(POOL["max_size"])
 
 @pytest.fixture
 def gate() -> Iterator[BreakableProxy]:
-    """Yield a proxy in front of the bucket service, which can let connections hang."""
+    """Yield a proxy in front of the bucket service. It can make connections hang."""
     with proxy_to(urlsplit(s3_server().url).port or 0) as proxy:
         yield proxy
 

@@ -118,9 +118,7 @@ def test_prune_removes_only_leftovers_of_killed_uploads(tmp_path: Path) -> None:
 
 
 def test_prune_removes_only_leftovers_of_killed_uploads_from_a_bucket(tmp_path: Path) -> None:
-    """A bucket never shows an incomplete upload as an object. A rule of the bucket removes its parts
-    (docs/scale.md).
-    """
+    """A bucket never lists an incomplete upload. The bucket's own rule removes the parts (docs/scale.md)."""
     s3: S3Server = s3_server()
     bucket = s3.make_bucket(f"killed-{os.getpid()}")
     url = f"s3://{bucket.name}?endpoint_url={s3.url}&allow_http=true"

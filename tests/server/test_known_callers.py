@@ -1,4 +1,4 @@
-"""An unauthenticated caller may only send a small body, large enough for a form or for a request that is rejected."""
+"""An unauthenticated caller may only send a small body: enough for a form, or for a request that is then rejected."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ CUT_BEFORE = {
     "artifacts.extract.number_formats._TOKEN": 255,  # `MAX_CODE_CHARS`
     "capabilities.core.protocols.errors.RULES": 16_384,
 }
-"""Maximum input length of patterns that are only applied to shortened text. A comment at each pattern says what
+"""Maximum input length for patterns that are only applied to shortened text. A comment at each pattern says what
 shortens it.
 """
 MADE_ON_THE_SPOT = {
@@ -141,7 +141,7 @@ def test_every_regular_expression_takes_linear_time() -> None:
 
 
 def find_attack(pattern: re.Pattern[Any], method: str, location: str = "") -> tuple[str, str, str] | None:
-    """Return the first text for which the pattern is slow, as the parts from which `build` makes it, or None."""
+    """Return the first text for which the pattern is slow, as the parts that `build` joins, or None."""
     is_bytes = isinstance(pattern.pattern, bytes)
     nothing: Any = b"" if is_bytes else ""
     search = getattr(pattern, method) if method in AT_BEGINNING else lambda text: pattern.sub(nothing, text)

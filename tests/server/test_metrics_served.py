@@ -58,7 +58,7 @@ def workers_in(numbers: Numbers) -> dict[str, float]:
 
 
 def call(server: Server, model: str = "one/lab") -> int:
-    """Make a call over a new connection. Retry if the worker process was just killed."""
+    """Make a call over a new connection. Retry if the worker process has just been killed."""
     body = {"model": model, "messages": [{"role": "user", "content": "hello"}]}
     url, headers = f"{server.url}/v1/chat/completions", {"authorization": f"Bearer {server.key}"}
     while True:

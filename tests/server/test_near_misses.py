@@ -1,4 +1,4 @@
-"""Common mistakes in the URLs of API calls are corrected. URLs of pages are left unchanged."""
+"""Common mistakes in API call URLs are corrected. Page URLs are left unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Password hashing has a limited concurrency and a fair, bounded queue. If the queue is full, callers get a 503."""
+"""Password hashing has limited concurrency and a fair, bounded queue. If the queue is full, callers get a 503."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_threads_never_hold_more_than_the_configured_slots() -> None:
 
     def work(name: str) -> None:
         nonlocal inside, peak
-        with slots.hold(name), slots.hold(name):  # A thread that already holds a slot needs no second one
+        with slots.hold(name), slots.hold(name):  # A thread that already holds a slot needs no second one.
             with lock:
                 inside += 1
                 peak = max(peak, inside)
@@ -133,7 +133,7 @@ def test_one_address_fills_at_most_three_quarters_of_the_queue() -> None:
     wait_for_waiters(slots, 4)
     with pytest.raises(OverloadedError), slots.hold("third"):
         pass
-    for holder in (holders[0], holders[-1], *holders[1:-1]):  # The threads end in the order in which they got the slot
+    for holder in (holders[0], holders[-1], *holders[1:-1]):  # The threads end in the order in which they got a slot.
         holder.end()
 
 

@@ -122,7 +122,7 @@ def test_process_is_not_ready_after_15_minutes_without_reading_its_configuration
 
 
 async def test_draining_process_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An orchestrator then sends the draining process no further requests."""
+    """An orchestrator then sends no further requests to the draining process."""
     draining = Draining()
     monkeypatch.setattr(health_checks, "draining", lambda: draining)
     assert health_checks.server_state() == "ok"

@@ -1,4 +1,4 @@
-"""A background thread that repeats its work goes on after a failure."""
+"""A background thread that repeats its work continues after a failure."""
 
 from __future__ import annotations
 

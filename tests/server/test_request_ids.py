@@ -1,4 +1,4 @@
-"""Request ids that the server generates if the caller sends none."""
+"""The server generates a request id if the caller sends none."""
 
 from __future__ import annotations
 

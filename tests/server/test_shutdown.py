@@ -36,7 +36,7 @@ def test_killed_server_keeps_logged_requests(tmp_path: Path):
         for name in names:
             assert chat(server, name).status == 200
         while len(read_rows(tmp_path)) < len(names):
-            assert server.get("/v1/models")  # This call neither writes nor reads the log
+            assert server.get("/v1/models")  # This call neither writes nor reads the log.
         server.process.kill()
         server.process.wait(timeout=30)
     assert read_rows(tmp_path) == [(name, "ok", "one") for name in names]

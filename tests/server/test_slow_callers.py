@@ -76,7 +76,7 @@ async def test_incomplete_pipelined_head_does_not_affect_the_previous_response()
 
 
 async def test_request_head_above_the_size_limit_returns_431():
-    """The limit applies to the whole request head, not to each chunk of it."""
+    """The limit applies to the whole request head, not to each of its chunks."""
     async with serve(site := Site(), ConnectionLimits(head_bytes=1000)):
         caller = await site.open(b"GET / HTTP/1.1\r\n")
         assert (await (await site.open(GET)).answer())[0] == 200

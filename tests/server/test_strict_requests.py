@@ -92,7 +92,7 @@ async def test_upgrade_request_is_answered_like_an_ordinary_request():
 
 
 async def test_http_1_0_client_gets_no_interim_response():
-    """An HTTP/1.0 client would take `100 Continue` for the response."""
+    """An HTTP/1.0 client would mistake `100 Continue` for the response."""
     async with serve(site := Site(), ConnectionLimits()):
         caller = await site.open(b"POST / HTTP/1.0\r\nexpect: 100-continue\r\ncontent-length: 3\r\n\r\nabc")
         assert (await caller.answer())[::2] == (200, b"abc")
@@ -100,7 +100,7 @@ async def test_http_1_0_client_gets_no_interim_response():
 
 @pytest.mark.parametrize("second", [b"\0\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", GET * 50], ids=["none", "host", "many"])
 async def test_invalid_pipelined_request_gets_no_error(second):
-    """The client could take the error for part of the previous response."""
+    """The client could mistake the error for part of the previous response."""
     async with serve(site := Site(), ConnectionLimits(), answers=False):
         caller = await site.open(GET + second)
         await site.called.wait()

@@ -1,4 +1,4 @@
-"""Python's thread switch interval is only shortened during long computations."""
+"""Python's thread switch interval is shortened only during long computations."""
 
 from __future__ import annotations
 

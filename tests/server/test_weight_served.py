@@ -82,7 +82,7 @@ def test_page_is_compressed_if_the_client_accepts_gzip(caller: Caller, path: str
 
 
 def test_compressed_page_length_varies(caller: Caller) -> None:
-    """Length and masked CSRF token vary, so that a page's compressed length reveals nothing about secrets in it
+    """A page's length and its masked CSRF token vary, so that its compressed length reveals nothing about secrets
     (BREACH).
     """
     pages = [caller.ask("/requests/")[1] for _ in range(8)]
@@ -99,7 +99,7 @@ def test_json_of_the_agents_api_is_compressed(caller: Caller) -> None:
 
 
 def test_responses_of_v1_are_not_compressed(caller: Caller) -> None:
-    """Compression would delay the events of a stream."""
+    """Compression would delay a stream's events."""
     body = {"model": "echo/echo-text", "stream": True, "messages": [{"role": "user", "content": "x" * 2000}]}
     for request in (body, body | {"stream": False}):
         answer, _ = caller.ask(
@@ -126,7 +126,7 @@ def test_download_is_not_compressed_and_supports_ranges(caller: Caller) -> None:
 
 
 def test_static_files_may_be_cached_for_a_year(caller: Caller) -> None:
-    """The name of a static file contains a hash of its content."""
+    """A static file's name contains a hash of its content."""
     names = static_names(caller)
     assert len(names) >= 6
     for name in names:

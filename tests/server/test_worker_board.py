@@ -1,4 +1,4 @@
-"""Metrics of a server with several processes: sums over the processes, ended processes, and leftover directories."""
+"""Metrics of a server with several processes: totals over the processes, ended processes, and leftover directories."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ def test_counters_of_a_killed_process_stay_and_its_gauges_disappear(
 
 
 def test_counter_never_decreases_while_its_file_cannot_be_written(tmp_path: Path) -> None:
-    """If a process cannot write its metrics file, it reports the counters that it wrote last."""
+    """If a process cannot write its metrics file, it reports the counters from its last write."""
     counted = [10]
     board = WorkerBoard(
         [lambda: [MetricFamily(name="calls", explanation="", values={(): counted[0]}, only_grows=True)]]
     )
     board.start(str(tmp_path))
-    (tmp_path / "0.new").mkdir()  # This makes the process unable to write its metrics file
+    (tmp_path / "0.new").mkdir()  # This makes the process unable to write its metrics file.
     counted[0] = 99
     assert collected_values(board)["calls"] == {(): 10}
     (tmp_path / "0.new").rmdir()

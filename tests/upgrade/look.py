@@ -1,4 +1,4 @@
-"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in the folder, and print as JSON what it contains."""
+"""`python -m tests.upgrade.look FOLDER`: upgrade the installation in the folder, and print its contents as JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def look(folder: Path) -> dict[str, Any]:
 
 
 def read_page(browser: Any, request_id: str) -> dict[str, Any]:
-    """Return the status and the text of the page of a logged request, including the recorded body."""
+    """Return the status and text of a logged request's page, including the recorded body."""
     answer = browser.get(f"/requests/{request_id}/")
     text = answer.content.decode()
     if answer.status_code == 200 and "?body" in text:

@@ -86,7 +86,7 @@ class Maker:
         self.browser.post("/users/invite/", {"username": "mei", "role": "viewer"})
 
     def store(self) -> dict[str, str]:
-        """Store a text file in GB18030 and an image. Return the SHA-256 of each by its artifact reference."""
+        """Store a text file in GB18030 and an image. Return each file's SHA-256 by its artifact reference."""
         from django.core.files.uploadedfile import SimpleUploadedFile
 
         files = {"笔记.txt": CHINESE.encode("gb18030"), "dot.png": PNG}
@@ -99,7 +99,7 @@ class Maker:
         return hashes
 
     def ask(self, artifact: str) -> dict[str, int]:
-        """Send requests with different results. Return the status of each by its request id."""
+        """Send requests with different results. Return each request's status by its id."""
         image = {"type": "image_url", "image_url": {"url": artifact}}
         text = {"type": "text", "text": "What is this? 这是什么"}
         bodies: tuple[dict[str, Any], ...] = (

@@ -23,7 +23,7 @@ NAMED_BY_POSTGRESQL = re.compile(r"routing_admin_auditevent_number_\w+")
 
 
 def list_statements(text: str) -> list[list[str]]:
-    """Return the statements of a schema, normalized so that the order of columns and constraints does not matter."""
+    """Return a schema's statements, normalized so that the order of columns and constraints does not matter."""
     text = NAMED_BY_POSTGRESQL.sub("unique number", text.replace('"', ""))
     return sorted(
         sorted(re.split(r"[\s(,)]*[\n(,)]\s*", statement))

@@ -1,4 +1,4 @@
-"""Usage that an earlier version counted per agent still counts now that limits belong to holders."""
+"""Usage that an earlier version counted for an agent still counts, now that limits belong to holders."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 def migrate(name: str = "") -> Any:
-    """Migrate to the named migration, or to the newest one. Return the models in their state after it."""
-    is_whole = connections[LOGS].vendor == POSTGRESQL  # On PostgreSQL, one database has all tables
+    """Migrate to the named migration, or to the newest one. Return the models as they are after it."""
+    is_whole = connections[LOGS].vendor == POSTGRESQL  # On PostgreSQL, one database has all tables.
     executor = MigrationExecutor(connections[DEFAULT_DB_ALIAS if is_whole else LOGS])
     newest = executor.loader.graph.leaf_nodes("routing_admin")
     return executor.migrate([("routing_admin", name)] if name else newest).apps

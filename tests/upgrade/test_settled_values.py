@@ -24,7 +24,7 @@ ODD = {"zero": -0.0, "large": 1e16, "larger": 1e300, "nul": "a\0b", "emoji": "\U
 
 
 def write_unchecked(table: str, key: str, name: str, **columns: str) -> None:
-    """Write values to the database unchecked, as an older version did."""
+    """Write values to the database without checks, as an older version did."""
     for column, text in columns.items():
         connection.connection.execute(f'UPDATE "{table}" SET "{column}" = ? WHERE "{key}" = ?', [text, name])
 

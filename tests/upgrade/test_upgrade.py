@@ -1,4 +1,4 @@
-"""After an upgrade from an earlier version, all data of the installation is there and usable.
+"""After an upgrade from an earlier version, all the installation's data is still there and usable.
 
 Each `installations/*.tar.gz` was created by `tests/upgrade/make.py` of the version in its name. Each test run upgrades
 all of them, so a migration that loses data fails a test.
@@ -44,9 +44,9 @@ def test_administrator_can_sign_in_and_doctor_finds_no_problem(upgraded: dict[st
 
 
 def test_configuration_and_every_revision_are_kept(upgraded: dict[str, Any]) -> None:
-    """The export contains all entries that it contained before. Every revision and the audit log can be opened."""
+    """The export has the same entries as before. Every revision and the audit log can be opened."""
     before, after = (dict(upgraded[when]["configuration"]) for when in ("was", "is"))
-    for configuration in (before, after):  # The earliest version did not export providers made from services
+    for configuration in (before, after):  # The earliest version did not export providers made from services.
         configuration["providers"] = [
             provider for provider in configuration["providers"] if "fromServices" not in provider
         ]
