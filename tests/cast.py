@@ -1,4 +1,4 @@
-"""The users and agents of the tests: users with their browsers, agents with their keys, and the demo data they share.
+"""The tests' users and agents: users with their browsers, agents with their keys, and the demo data they share.
 
 Their fixtures are in conftest.py.
 """
@@ -29,7 +29,7 @@ from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
 
 HTMX = {"HX-Request": "true"}
-"""The header that htmx sends if it requests a fragment of a page."""
+"""The header that htmx sends when it requests a fragment of a page."""
 
 PASSWORD = "correct horse battery staple"  # The password of users who exist only for one test.
 
@@ -104,7 +104,7 @@ def open_browser(account: Any = None, **options: Any) -> Client:
 
 
 def limit_agent(agent: str = "text-agent", /, **limits: Any) -> None:
-    """Set an agent's limits, which are named as in the API."""
+    """Set an agent's limits, which have the same names as in the API."""
     row = Agent.objects.get(agent_id=agent)
     row.limits = limits
     save_agent(SYSTEM, row)
@@ -122,7 +122,7 @@ def create_token(owner: Any, *scopes: str, name: str = "deploy") -> str:
 
 
 def join_pieces(answer: Any) -> Any:
-    """Join the streamed JSON of a response into one body, and return the response."""
+    """Join a response's streamed JSON into one body, and return the response."""
     joined: Any = HttpResponse(b"".join(answer.streaming_content), status=answer.status_code, headers=answer.headers)
     joined.json = lambda: json.loads(joined.content)
     return joined

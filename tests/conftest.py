@@ -1,4 +1,4 @@
-"""Shared by all tests: Hypothesis profiles, command-line options, and fixtures for users and agents (see cast.py)."""
+"""What all tests share: Hypothesis profiles, command-line options, and fixtures for users and agents (see cast.py)."""
 
 from __future__ import annotations
 
@@ -38,12 +38,15 @@ FAST = {
     *("house", "capabilities", "planning", "protocols", "dispatch", "describing", "fallback", "prices", "limits"),
     *("test_plurals.py", "test_readme.py"),
 }
-"""Tests below tests/ that `--fast` runs: repository checks and the cores.
+"""Folders and files below tests/ of which `--fast` runs every test: repository checks and the cores.
 
 Elsewhere, it runs only tests marked `smoke`.
 """
 NEEDS_MORE = {"db", "transactional_db", "live_server", "browser", "server", "served", "lab", "own_redis"}
-"""Fixtures that are too slow for `--fast`: in the folders of `FAST` too, tests with them run only if marked `smoke`."""
+"""Fixtures that are too slow for `--fast`.
+
+Even in the folders of `FAST`, it runs tests with them only if marked `smoke`.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
-    """Exclude all imported modules and collected tests from garbage collection, since they exist until the run ends."""
+    """Exclude imported modules and collected tests from garbage collection, because they exist until the run ends."""
     gc.disable()
     try:
         return (yield)
@@ -64,7 +67,7 @@ def pytest_collection() -> Generator[None, Any, Any]:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With `--fast`, do not import files without any selected test."""
+    """With `--fast`, do not import files that contain no selected test."""
     if not config.getoption("--fast") or collection_path.suffix != ".py" or is_fast(collection_path):
         return None
     return "mark.smoke" not in collection_path.read_text("utf-8") or None

@@ -1,4 +1,5 @@
-"""Start Python programs in processes that have already imported libraries and cores, for half the CPU time of a start.
+"""Start Python programs in processes that have already imported libraries and cores, which halves the CPU time of a
+start.
 
 A helper process imports once what reads neither settings nor the environment, and is forked for each program. The
 program then runs as usual, with its own environment, arguments and files, imports everything else, and is a child of
@@ -43,17 +44,17 @@ PACKAGES = (
 READ_BY_THE_INTERPRETER = ("COVERAGE", "LANG", "LC_", "LD_", "MALLOC_", "PYTHON", "SSL_", "TZ")
 """Prefixes of environment variables that take effect only when an interpreter starts."""
 READERS = ROOT / "artifacts" / "extract" / "__main__.py"
-"""The program of the extraction process."""
+"""The program that the extraction process runs."""
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class ForkedProcess(subprocess.Popen[Any]):
     """A `Popen` of a process that is forked from a helper process. The command is `sys.executable` and its arguments.
 
-    Options of the interpreter are not supported.
+    Interpreter options are not supported.
     """
 
-    # `Popen` passes these parameters by position. The omitted ones belong to options that `start_program` does not
+    # `Popen` passes these parameters by position. The omitted ones are for options that `start_program` does not
     # accept.
     def _execute_child(self, args: Any, *options: Any) -> None:
         environment, ends = options[5], options[9:15]
@@ -183,7 +184,7 @@ def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | 
         reading, writing = os.pipe()
         if child := os.fork():
             os.waitpid(child, 0)
-            requests.sendall(os.read(reading, 4))  # The answer is sent only after the program was adopted.
+            requests.sendall(os.read(reading, 4))  # The answer is sent only after the program has been adopted.
             for file in (*files, reading, writing):
                 os.close(file)
             continue
@@ -200,7 +201,7 @@ def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | 
 
 
 def run(arguments: list[str]) -> None:
-    """Run what Python would run if it were given these arguments."""
+    """Run what Python would run if given these arguments."""
     first, *others = arguments
     if first == "-c":
         sys.argv = [first, *others[1:]]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RELEASED = os.environ.get("RELEASED", "")
-"""The program that `make release` has installed into a virtual environment of its own."""
+"""The program that `make release` has installed into a separate virtual environment."""
 NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """The TLS context of HTTP clients that only call this machine.
 
@@ -43,7 +43,7 @@ def is_listening(port: int) -> bool:
 
 
 def wait_for_success(url: str, seconds: float = 60) -> None:
-    """Wait until a GET of the URL succeeds."""
+    """Wait until a GET request to the URL succeeds."""
 
     def succeeds() -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The product's settings, with a data directory for this test run that is removed at its end."""
+"""The product's settings, with a data directory that is removed at the end of the test run."""
 
 import atexit
 import os

@@ -26,7 +26,7 @@ def overwrite(store: ByteStore, sha256: str, data: bytes) -> None:
 
 
 def list_places(store: ByteStore) -> list[str]:
-    """Return the paths of everything in the store, complete or not, relative to its root."""
+    """Return the paths of everything in the store, complete or not, relative to the store's root."""
     if isinstance(store, BucketStore):
         return s3_server().keys(store.bucket)
     assert isinstance(store, FileStore)

@@ -44,7 +44,7 @@ FIELDS = (
     forms.URLField,
     forms.DateField,
 )
-"""The classes of form fields that the pages use."""
+"""The form field classes that the pages use."""
 
 BOUNDS = (validators.MaxValueValidator, validators.MinValueValidator)
 PASSWORDS = (

@@ -1,4 +1,4 @@
-"""Every requirement of the specification is covered by at least one test."""
+"""At least one test covers each of the specification's requirements."""
 
 from __future__ import annotations
 

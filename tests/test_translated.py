@@ -67,7 +67,7 @@ def literal_texts(node: ast.expr) -> Iterator[str]:
 
 
 def untranslated(source: str) -> list[str]:
-    """Return the untranslated texts of a file."""
+    """Return a file's untranslated texts."""
     return [text for expression in sentences_for_people(ast.parse(source)) for text in literal_texts(expression)]
 
 
@@ -122,7 +122,7 @@ HOUSE_WORDS = re.compile(
     r"|[Ss]tands? (?:here|there|in|for|at|beside|twice|already|alone|only)\b"
     r"|All 1 |\bis told\b|\bare told\b|\bnobody else\b|\bwas asked in vain\b|\bgoes on with\b|\bledger\b"
 )
-"""Idioms that readers outside this project do not know, and a plural that does not fit the number one."""
+"""Idioms that readers outside this project do not know, and a plural that is wrong after the number one."""
 
 
 def messages() -> list[str]:

@@ -1,4 +1,4 @@
-"""Finds boxes on a page that overlap, are cut off, or lie outside of their container or of the window."""
+"""Find boxes on a page that overlap, are cut off, or lie outside their container or the window."""
 
 from __future__ import annotations
 
@@ -110,6 +110,6 @@ BOXES = """() => {
 
 
 def measure(page: Any, width: int) -> list[str]:
-    """Set the window to the width, and return the layout faults of the loaded page."""
+    """Set the window to the width, and return the loaded page's layout faults."""
     page.set_viewport_size({"width": width, "height": 900})
     return [f"{width}: {fault}" for fault in page.evaluate(BOXES)]

@@ -16,7 +16,7 @@ from tests.cast import load_demo, open_browser
 FOLDER = Path(__file__).parent
 SHOTS = FOLDER / "shots"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
-"""Browser programs in order of preference. The first one opens no windows, and needs a fifth less CPU time per page."""
+"""Browser programs in order of preference. The first opens no windows, and needs a fifth less CPU time per page."""
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 REASON = "Chromium is missing; on Debian: apt-get install chromium-headless-shell fonts-noto-core fonts-wqy-microhei"
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--font-render-hinting=none"]
@@ -62,7 +62,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             locale=language,
-            permissions=["clipboard-write"],  # The headless shell does not grant this by itself
+            permissions=["clipboard-write"],  # The headless shell does not grant this by itself.
             reduced_motion="reduce",
             **options,
         )
@@ -80,7 +80,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
     allowed = (*REPLACED, *(text for context in contexts for page in context.pages for text in _allowed(page)))
     unexpected = [text for text in complaints if not any(part in text for part in allowed)]
     for context in contexts:
-        context.close()  # Closing aborts pending requests, which htmx logs as errors
+        context.close()  # Closing aborts pending requests, which htmx logs as errors.
     assert unexpected == []
 
 
@@ -96,7 +96,7 @@ def page(new_page: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 def sign_in(admin_account: Any, live_server: Any) -> Callable[[Any], Any]:
-    """Return a function that gives a page the session of the administrator."""
+    """Return a function that gives a page the administrator's session."""
 
     def sign_in_page(page: Any) -> Any:
         client = open_browser(admin_account)

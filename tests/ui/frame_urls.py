@@ -1,5 +1,6 @@
-"""A small site without any page of the product, which shows the parts of the frame (the layout that all pages
-share).
+"""A small site without any of the product's pages.
+
+It shows the parts of the frame (the layout that all pages share).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PAYLOAD = {"model": "deepseek-chat", "messages": [{"role": "user", "content": "ä
 
 
 class ServiceForm(forms.Form):
-    """A form with a control of each kind."""
+    """A form with one control of each kind."""
 
     url = forms.URLField(label="Base URL", assume_scheme="https")
     protocol = forms.ChoiceField(choices=[("openai", "openai"), ("anthropic", "anthropic")])

@@ -42,7 +42,7 @@ CALLS = (
     ("task:one_shot_generation", "A haiku on routing."),
     ("task:design", "Is the second draft better?"),
 )
-"""Models and messages of the requests that the log shows in the pictures, besides those of the demo."""
+"""Models and messages of the additional requests that the pictures of the log show."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ ALL = (
 
 @contextmanager
 def product() -> Iterator[str]:
-    """Serve the demo, and yield the URL. The environment of this process is set to the server's data directory."""
+    """Serve the demo, and yield the URL. This process's environment is set to the server's data directory."""
     with tempfile.TemporaryDirectory(prefix="routing-admin-pictures-") as folder:
         for name in [name for name in os.environ if name.startswith(("ROUTING_ADMIN_", "LLM_"))]:
             del os.environ[name]
         os.environ |= {
             "ROUTING_ADMIN_DATA_DIR": folder,
             "ROUTING_ADMIN_ADMIN_PASSWORD": PASSWORD,
-            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # The URL that pages show, whichever port is free
+            "ROUTING_ADMIN_PUBLIC_URL": "http://127.0.0.1:8000",  # The URL that pages show, whichever port is free.
             "DJANGO_SETTINGS_MODULE": "routing_admin.settings",
         }
         command = [sys.executable, str(ROOT / "manage.py")]
@@ -124,7 +124,7 @@ def is_logged(address: str, key: str) -> bool:
 
 
 def addresses() -> dict[str, str]:
-    """Return the URL of each page by name. Objects in URLs are those of the demo."""
+    """Return the URL of each page by name. The objects in the URLs are the demo's."""
     import django
 
     django.setup()
@@ -159,7 +159,7 @@ def signed_in(browser: Any, url: str) -> Any:
 
 
 def browse(browser: Any, url: str, picture: Picture, state: Any) -> Any:
-    """Open a page in a new window with the size and theme of the picture, using the given session."""
+    """Open a page in a new window with the picture's size and theme, using the given session."""
     context = browser.new_context(
         base_url=url,
         viewport={"width": picture.width, "height": picture.height},

@@ -1,4 +1,4 @@
-"""The shared page of an agent: an administrator creates its link, it is used without an account, and it is revoked."""
+"""An agent's shared page: an administrator creates its link, it is used without an account, and it is revoked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"
 
 
 def log_call() -> None:
-    """Log a call of the agent in which a description replaced the image."""
+    """Log a call by the agent in which a description replaced the image."""
     started_at = timezone.now() + timedelta(minutes=1)
     chain = [{"name": "echo/echo-text", "code": 200, "tone": "ok"}]
     facts = {"surface": "v1", "outcome": "ok", "task_type": "design", "chain": chain, "model": "echo-text"}

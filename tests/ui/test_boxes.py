@@ -1,4 +1,4 @@
-"""Tests of `measure`: it finds each kind of layout fault, and finds none on a page without faults."""
+"""Tests of `measure`: it finds each kind of layout fault, and finds nothing on a page without faults."""
 
 from __future__ import annotations
 

@@ -57,9 +57,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Serv
 
 @pytest.fixture
 def page_at(browser: Any, port: int) -> Iterator[Any]:
-    """Yield a function that opens the empty page under a host name of this machine. Each name is an origin of its
-    own.
-    """
+    """Yield a function that opens the empty page under a host name of this machine. Each name is a separate origin."""
     context = browser.new_context()
 
     def open_page(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The pages of providers, services and agents in a browser. test_every_page.py checks their accessibility."""
+"""The pages about providers, services and agents in a browser. test_every_page.py checks their accessibility."""
 
 from __future__ import annotations
 

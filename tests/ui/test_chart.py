@@ -95,7 +95,7 @@ def test_buckets_begin_at_local_times_of_the_installation() -> None:
 
 
 def test_time_axis_is_labelled_at_round_hours_and_mondays() -> None:
-    """A day is labelled every four hours, with the date at midnight. A month is labelled at each Monday."""
+    """A day is labelled every four hours, with the date at midnight. A month is labelled on each Monday."""
     hours = buckets(Step.HOUR, NOON - timedelta(hours=24), NOON)
     assert [text for _, text in label_times(hours, Step.HOUR)] == [
         *("12:00", "16:00", "20:00", "11-26", "04:00", "08:00", "12:00"),

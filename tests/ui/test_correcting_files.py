@@ -1,4 +1,4 @@
-"""Correcting the type and encoding of a file in a browser: with the keyboard, on the same page, and accessibly."""
+"""Correcting a file's type and encoding in a browser: with the keyboard, on the same page, and accessibly."""
 
 from __future__ import annotations
 

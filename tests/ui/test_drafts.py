@@ -32,7 +32,7 @@ def type_into(page: Any, field: str, text: str) -> None:
 
 @pytest.fixture
 def dialogs(admin_page: Any) -> list[str]:
-    """Return a list to which the kind of each dialog is added when it opens. All dialogs are accepted."""
+    """Return a list that receives the kind of each dialog when it opens. All dialogs are accepted."""
     kinds: list[str] = []
 
     def accept(dialog: Any) -> None:
@@ -40,7 +40,7 @@ def dialogs(admin_page: Any) -> list[str]:
         dialog.accept()
 
     admin_page.on("dialog", accept)
-    admin_page.expected_complaints.append("never had a user gesture")  # Logged if nothing was typed before leaving
+    admin_page.expected_complaints.append("never had a user gesture")  # Logged if nothing was typed before leaving.
     return kinds
 
 
@@ -68,7 +68,7 @@ def test_route_draft_can_be_restored_after_leaving_the_page(admin_page: Any, dia
 
 
 def test_leaving_a_page_with_unsaved_input_requires_confirmation(admin_page: Any, dialogs: list[str]) -> None:
-    """A new candidate, a pasted error and the input of the simulation are not part of a draft."""
+    """A new candidate, a pasted error and the simulation's input are not part of a draft."""
     admin_page.goto("/routes/design/")
     admin_page.fill("#pick", "text-model")
     type_into(admin_page, "#error", "Error: 429 for sk-mine")
@@ -115,7 +115,7 @@ def test_draft_is_preserved_if_the_session_ends_while_saving(admin_page: Any, si
         admin_page.goto("/routes/design/")
     type_into(admin_page, "#id_temperature", "0.2")
     admin_page.context.clear_cookies(name=settings.SESSION_COOKIE_NAME)
-    admin_page.locator("#save").dispatch_event("click")  # A real click would move the focus and send another request
+    admin_page.locator("#save").dispatch_event("click")  # A real click would move the focus and send another request.
     expect(admin_page).to_have_title("Sign in · routing_admin")
     sign_in(admin_page).goto("/routes/design/")
     expect(admin_page.locator(".draft-bar")).to_be_visible()

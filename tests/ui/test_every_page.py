@@ -1,4 +1,4 @@
-"""Checks every page in both languages, widths and themes, with one server, one browser and one sign-in."""
+"""Check every page in both languages, widths and themes, with one server, one browser and one sign-in."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ from tests.ui.large import OFFERED, PASSWORD, WIDE, object_name
 
 ROOT = Path(__file__).parents[2]
 LARGE = os.environ.get("LARGE_INSTALLATION", "")
-"""The folder of an installation of full size, which `make crawl` sets. If it is empty, a small installation is made."""
+"""The folder of a full-size installation, set by `make crawl`. If it is empty, a small installation is made."""
 LANGUAGES = {"en": "en", "zh-hans": "zh-Hans"}
 WIDTH_AND_THEME = {"en": (1280, "light"), "zh-hans": (390, "dark")}
-"""The window's width and the theme in which a page is loaded in each language. For other widths, the window is
-resized.
+"""The window width and the theme with which a page is loaded in each language.
+
+For other widths, the window is resized.
 """
 NARROW_AND_WIDE = (390, 1280)
-"""Widths at which a page is loaded and at which the test focuses each of its controls."""
+"""The widths at which a page is loaded. At each, the test focuses all of the page's controls."""
 
 CALM = 0.02
 """The maximum sum of layout shifts while a page loads. On the web, up to 0.1 counts as good."""
 HEAVIEST, TALLEST = 100_000, 10_000
 """Maximum size of a page in bytes before compression, and maximum height in pixels at any width.
 
-Both apply however much data the installation contains.
+Both apply, however much data the installation contains.
 """
 HEAVIER = {"matrix": 103_000}
 """Pages that may be larger. The matrix has a switch in each of its 225 cells."""
 GAP = re.compile(r".{,9}[。，；：] [\u4e00-\u9fff].{,9}")
-"""Matches a superfluous space after Chinese punctuation, whose characters include their own space."""
+"""Matches a superfluous space after Chinese punctuation. Its characters already include the space."""
 
 MACHINES = {"agents-api", "gateway", "probes", "admin"}
 """URL namespaces that contain no pages: their responses are JSON or text, and are tested elsewhere."""
@@ -62,7 +63,7 @@ UNCONFIGURED = {"openid_connect_callback", "feishu_callback", "dingtalk_callback
 FRAGMENTS = {
     *("drill_banner", "first_call", "matrix_row", "matrix_column", "options", "requests_newer", "requests_words"),
 }
-"""URLs of parts of pages, which are tested with their pages."""
+"""URLs that return part of a page. Each is tested with its page."""
 
 PAGES: dict[str, str] = {
     "agent": "/agents/vision-agent/",
@@ -113,7 +114,7 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Maps each page to its URL. It is empty if the page's name suffices.
+"""Maps each page to its URL. It is empty if the page's name is enough.
 
 `list → beginning` means the first link on the list's page that begins like this, and `+ suffix` is appended to it.
 """
@@ -176,7 +177,7 @@ AXE = """async () => {
     runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] } });
   return violations.flatMap((rule) => rule.nodes.map((node) => rule.id + ": " + node.html.slice(0, 160)));
 }"""
-"""Of long lists, only the first twelve rows are checked, since the others look alike.
+"""Of long lists, only the first twelve rows are checked, because the others look the same.
 
 The other rows are removed first, because excluding them from axe's report would still take half of its time.
 """
@@ -198,14 +199,12 @@ class Visitor:
     axe: str
 
     def first_call(self) -> str:
-        """Return the link to the first call on the page of the agent."""
+        """Return the link to the first call on the agent's page."""
         self.page.goto(self.own_page)
         return str(self.page.locator("#main table a").first.get_attribute("href"))
 
     def address(self, name: str) -> str:
-        """Return the URL of a page in this installation. For pages of objects, it is that of the first object in the
-        list.
-        """
+        """Return the URL of a page in this installation. For pages about objects, it is the first object's page."""
         url = EXTRA.get(name) or PAGES[name] or reverse(name)
         if name == "join":
             return self.invitation
@@ -261,7 +260,7 @@ def visitor(browser: Any, installation: str) -> Iterator[Visitor]:
     page.wait_for_selector("#main")
     page.goto("/users/")
     page.click("button[popovertarget=invite]")
-    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different invitation for each visitor
+    page.fill("#main [name=username]", f"invited-{free_port()}")  # A different invitation for each visitor.
     page.locator("#main form", has=page.locator("[name=username]")).locator("button").last.click()
     invitation = page.locator("text=/join/").first
     invitation.wait_for()
@@ -322,7 +321,7 @@ def test_page_passes_all_checks_in_each_language_theme_and_width(
     page, faults = visitor.page, []
     address = visitor.address(name)
     cookies = page.context.cookies()
-    page.goto("about:blank")  # Stop loading the previous page
+    page.goto("about:blank")  # Stop loading the previous page.
     if name in OUTSIDE:
         page.context.clear_cookies()
     for language, (width, theme) in WIDTH_AND_THEME.items():
@@ -345,7 +344,7 @@ def test_page_passes_all_checks_in_each_language_theme_and_width(
                 page_faults += [f"{measured}: {fault}" for fault in page.evaluate(COVERED)]
         page.set_viewport_size({"width": width, "height": 900})
         page.evaluate(visitor.axe)
-        page_faults += page.evaluate(AXE)  # This check is last, since it removes rows
+        page_faults += page.evaluate(AXE)  # This check is last, because it removes rows.
         faults += [f"{language}: {fault}" for fault in page_faults]
         faults += [text for text in visitor.complaints if "404" not in text or name != "not found"]
     page.context.clear_cookies()
@@ -371,7 +370,7 @@ def test_no_page_makes_more_than_twelve_queries(visitor: Visitor, folder: str) -
 
 
 def _offer_models(page: Any) -> None:
-    """Enter the names of 340 models, so that the page lists all of them."""
+    """Enter 340 model names, so that the page lists all of them."""
     page.locator("summary", has=page.locator(".chev")).first.click()
     page.fill("#names", "\n".join(OFFERED))
     page.locator("button[value=write]").click()

@@ -61,7 +61,7 @@ def test_scan_page_adds_converted_previews_once_the_pages_are_rendered(
 ) -> None:
     page, held = admin_page, list[Any]()
     row = store_bytes(SYSTEM, pdf("", ""), filename="scan.pdf", declared="application/pdf")
-    # Playwright needs a function that has attributes, which the built-in `append` lacks.
+    # Playwright needs a function that has attributes. The built-in `append` has none.
     page.route("**/artifacts/**draw=1*", lambda route: held.append(route))
     page.goto(f"/artifacts/{row.pk}/?language=en")
     expect(page.locator("#lead")).to_contain_text("Drawing the pages for")
@@ -163,7 +163,7 @@ def test_rejected_upload_keeps_its_row_with_the_reason(admin_page: Any, demo: st
 
 
 def test_file_search_waits_until_input_method_composition_ends(admin_page: Any, demo: str) -> None:
-    """A search for Chinese text only starts when the word is chosen, not at each letter that is typed before."""
+    """A search for Chinese text starts only when a word is chosen, not at each letter typed before that."""
     page = admin_page
     # The search waits after each letter. With a simulated clock, this takes no time.
     page.clock.install()

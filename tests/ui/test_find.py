@@ -76,7 +76,7 @@ def test_arrow_keys_select_a_find_result_and_enter_opens_the_page(admin_page: An
 
 
 def test_enter_waits_for_the_results_of_the_complete_query(admin_page: Any) -> None:
-    """Otherwise, Enter could open a result for the first few letters of a query that is typed fast."""
+    """Otherwise, if a query is typed fast, Enter could open a result for its first few letters."""
     RequestLog.objects.create(id="req_abcdef0123456789", started_at=timezone.now(), surface="v1", outcome="ok")
     admin_page.goto("/settings/")
     admin_page.keyboard.press("Control+k")

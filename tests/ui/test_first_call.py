@@ -1,4 +1,4 @@
-"""From a new agent key to its first call in a browser, on a single page."""
+"""From a new agent key to its first call, on a single page in a browser."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def test_first_call_with_a_new_key_appears_without_a_reload(admin_page: Any, liv
     assert send_call(live_server.url, key, "task:planning") == 200
     panel.get_by_text("The first call arrived and was answered").wait_for()
     assert "echo/echo-text" in panel.inner_text()
-    assert page.locator("#issued").inner_text().strip() == key  # The page still shows the key
+    assert page.locator("#issued").inner_text().strip() == key  # The page still shows the key.
     public = key.split("_")[1]
     page.locator("#agent-keys tr", has_text=public).get_by_text(
         "Working", exact=True
-    ).wait_for()  # The key's state is no longer “Never used”
+    ).wait_for()  # The key's state is no longer “Never used”.

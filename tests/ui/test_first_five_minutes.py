@@ -58,7 +58,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
 
 @pytest.fixture
 def visitor(browser: Any, product: Product) -> Iterator[Any]:
-    """Open a page of the server. A console error fails the test."""
+    """Open one of the server's pages. A console error fails the test."""
     context = browser.new_context(base_url=product.url, locale="en", accept_downloads=True, reduced_motion="reduce")
     context.set_default_timeout(10_000)
     page = context.new_page()

@@ -75,7 +75,7 @@ def test_keyboard_shortcuts_open_search_help_and_pages_except_while_typing(admin
     admin_page.keyboard.type("g r?")
     expect(admin_page.locator("#help")).to_be_hidden()
     admin_page.keyboard.press("Escape")
-    # Wait for the focus, which moves in the animation frame after hiding.
+    # Wait for the focus. It moves in the animation frame after hiding.
     admin_page.wait_for_function("() => document.activeElement === document.body")
     admin_page.keyboard.press("g")
     admin_page.keyboard.press("r")

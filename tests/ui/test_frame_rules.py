@@ -52,7 +52,7 @@ def test_templates_comply_with_the_content_security_policy(path: Path) -> None:
 
 
 def find_untranslated(source: str) -> set[str]:
-    """Return the words of a template that are visible and not within a translation tag."""
+    """Return a template's visible words that are not within a translation tag."""
     markup = TAG.sub("", TRANSLATED.sub("", COMMENT.sub("", source)))
     attribute_texts = " ".join(TEXT_ATTRIBUTES.findall(markup))
     texts = re.sub(r"<[^>]*>", " ", CODE_ELEMENT.sub("<", markup))
@@ -86,7 +86,7 @@ def test_our_script_has_no_eval_and_no_external_url() -> None:
         )
 
 
-# Contrast: each text colour on each background on which it may occur, in both themes.
+# Contrast: each text colour on each background that it may have, in both themes.
 
 TOKENS = (ROOT / "static" / "css" / "tokens.css").read_text(encoding="utf-8")
 PAIRS = {name: (light, dark) for name, light, dark in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", TOKENS)}
@@ -119,17 +119,17 @@ def contrast(first: str, second: str) -> float:
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_text_contrast_is_sufficient_on_every_background(theme: int) -> None:
-    """WCAG 1.4.3 requires a contrast of 4.5 : 1 or more."""
+    """WCAG 1.4.3 requires a contrast of at least 4.5 : 1."""
     assert [(a, b) for a, b in TEXT if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 4.5] == []
 
 
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_contrast_of_control_edges_and_chart_fills_is_sufficient(theme: int) -> None:
-    """WCAG 1.4.11 requires a contrast of 3 : 1 or more for the edges of controls and the fills of charts."""
+    """WCAG 1.4.11 requires a contrast of at least 3 : 1 for control edges and chart fills."""
     assert [(a, b) for a, b in SHAPES if contrast(PAIRS[a][theme], PAIRS[b][theme]) < 3] == []
 
 
-# Translations: all texts in code and templates have one.
+# Every text in code and templates has a translation.
 
 CALLS = {
     "gettext": 0,
@@ -189,7 +189,7 @@ def read_translations() -> tuple[dict[tuple[str | None, str], str], list[str]]:
 
 
 def read_plurals() -> dict[str, str]:
-    """Return a mapping from each message that has a plural to its plural form."""
+    """Map each message that has a plural to its plural form."""
     source = (LOCALE / "django.po").read_text(encoding="utf-8")
     pairs = re.findall(r'^msgid (".*")\nmsgid_plural (".*")$', source, re.MULTILINE)
     return {ast.literal_eval(singular): ast.literal_eval(plural) for singular, plural in pairs}

@@ -1,6 +1,4 @@
-"""The plan for the large installation depends only on the seed. It contains every state and every reason for
-failure.
-"""
+"""The plan for the large installation depends only on the seed. It includes all states and all reasons for failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and version comparisons on a phone, which shows the columns of a wide page as lines."""
+"""Lists and version comparisons on a phone, where a wide page's columns become lines."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_history_marks_a_harmful_revision_and_offers_undo(admin_page: Any, axe: 
     row = Revision.objects.latest("number")
     moment = timezone.now() - timedelta(hours=1)
     Revision.objects.filter(number=row.number).update(created_at=moment)
-    # All 40 requests before the revision were answered, and all 40 since then have failed.
+    # All 40 requests before the revision were answered, and all 40 requests since then have failed.
     for number in range(80):
         outcome, started_at = ("ok", moment - timedelta(minutes=1)) if number < 40 else ("http_503", moment)
         values = {"task_type": "design", "surface": "v1", "duration_ms": 100, "revision": row.number - (number < 40)}

@@ -35,7 +35,7 @@ PLAY = """async ([address, moments]) => {
 
 
 def test_probe_video_plays_in_a_browser_and_shows_the_word_in_every_frame(browser: Any) -> None:
-    """The product writes the video without an encoder, so browsers must show that it can be decoded."""
+    """The product writes the video without an encoder, so a browser has to prove that it can be decoded."""
     page = browser.new_page()
     address = "data:video/mp4;base64," + base64.b64encode(draw_video("UMBRELLA")).decode()
     seconds, pictures = page.evaluate(PLAY, [address, [0.1, 1.5, 2.9]])

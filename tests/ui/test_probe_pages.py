@@ -1,4 +1,4 @@
-"""Doubts about a model's capabilities and transcripts of probes in a browser: accessibility, and resolving a doubt."""
+"""Doubts about a model's capabilities, and probe transcripts, in a browser: accessibility, and resolving a doubt."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The key of a provider in a browser: the source of the key is chosen, and only the fields for this source are
-shown.
-"""
+"""A provider's key in a browser: only the fields for the chosen source of the key are shown."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ def visible_fields(page: Any) -> list[str]:
 def test_each_key_source_shows_only_the_required_field(admin_page: Any) -> None:
     admin_page.goto("/providers/openai/")
     assert visible_fields(admin_page) == []
-    choices = admin_page.locator("form[data-draft]")  # Another form on the page has the same labels
+    choices = admin_page.locator("form[data-draft]")  # Another form on the page has the same labels.
     choices.get_by_label("Store a new key, encrypted").check()
     assert visible_fields(admin_page) == ["key"]
     choices.get_by_label("Read it from the environment").check()

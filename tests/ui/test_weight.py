@@ -1,4 +1,4 @@
-"""The files that a page loads, and how the page is printed."""
+"""Which files a page loads, and how the page is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each exception of aiohttp is classified as one fault. Exceptions of the project's own code are raised unchanged."""
+"""Each aiohttp exception is classified as one fault. Exceptions of the project's own code are raised unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.lab import Lab
 
 # The gateway only uses aiohttp's client, and these modules are for servers.
 SERVER_SIDE = ("aiohttp.web", "aiohttp.worker", "aiohttp.pytest_plugin", "aiohttp.test_utils")
-# No provider can cause these exceptions of aiohttp. The reason is given with each.
+# No provider can cause these aiohttp exceptions. The reason is given with each.
 NEVER = {
     "aiohttp.client_exceptions.WSMessageTypeError": "WebSockets are not used",
     "aiohttp._websocket.models.WebSocketError": "WebSockets are not used",
@@ -74,7 +74,7 @@ def bare_exception(kind: type[BaseException]) -> BaseException:
 
 @pytest.mark.parametrize("kind", KINDS, ids=exception_name)
 def test_every_aiohttp_exception_is_classified_as_a_fault_with_a_message(kind: type[BaseException]) -> None:
-    """An exception that is new in aiohttp has a known base class, or fails this test until it is classified."""
+    """A new aiohttp exception must have a known base class. Otherwise, this test fails until it is classified."""
     if exception_name(kind) in NEVER:
         assert not issubclass(kind, CLIENT_ERRORS)
         return
@@ -164,7 +164,10 @@ class BuggyProtocol:
 async def test_bug_in_decoding_fails_the_candidate_and_blames_the_gateway(
     stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The message and the log blame the gateway, not the provider. The next candidate's response may be readable."""
+    """The message and the log blame the gateway, not the provider.
+
+    The next candidate is called, since its response may be readable.
+    """
     upstream = Upstream(OriginPolicy(everything=True))
     with Lab() as lab:
         request = protocol("openai").encode(HELLO, Target("lab", lab.url(), "m"), stream=stream)
@@ -199,7 +202,7 @@ async def test_bug_after_content_is_raised_from_the_stream() -> None:
 
 
 async def test_bug_while_reading_a_file_is_raised_from_the_call() -> None:
-    """The original exception is raised, although aiohttp wraps it as a broken connection."""
+    """The original exception is raised, although aiohttp wraps it in an exception for a broken connection."""
 
     def blocks() -> Iterator[bytes]:
         yield b"abc"

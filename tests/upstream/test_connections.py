@@ -66,7 +66,7 @@ class Host:
 
 
 def respond_with(*blocks: bytes) -> Converse:
-    """Return a handler that reads a body of two bytes and then writes `blocks`."""
+    """Return a handler that reads a two-byte body and then writes `blocks`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(2)
@@ -139,14 +139,14 @@ async def narrow_pool() -> AsyncIterator[Pool]:
 
 
 def narrow_socket(address: tuple[Any, ...]) -> socket.socket:
-    """Create a socket with a small send buffer, which fills up as if the peer were slow and distant."""
+    """Create a socket with a small send buffer. It fills up as if the peer were slow and distant."""
     client_socket = socket.socket(*address[:3])
     client_socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
     return client_socket
 
 
 async def test_connection_with_unsent_data_is_not_reused() -> None:
-    """The host would take the rest of the data for the beginning of the next request."""
+    """The host would mistake the rest of the data for the beginning of the next request."""
     finished = asyncio.Event()
 
     async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -205,7 +205,7 @@ async def test_paused_body_resumes_when_read(pools: Pools, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("value", ["k\r\nx-more: 1", "k\nx", "k\x00"])
 async def test_header_value_with_a_line_break_is_never_sent(pools: Pools, value: str) -> None:
-    """For example, a key that was pasted with a line break cannot inject a header."""
+    """For example, a key pasted with a line break cannot inject a header."""
     async with Host(respond_with(FINE)).serve() as host:
         outcome = await ask(pools, host, authorization=f"Bearer {value}")
         assert isinstance(outcome, Failure)

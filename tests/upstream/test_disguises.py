@@ -80,7 +80,7 @@ async def call(upstream: Upstream, endpoint: str, proxy: str = "default", model:
 
 
 def test_table_of_disguised_private_addresses_is_large() -> None:
-    """The other tests would check less if this list became shorter by mistake."""
+    """If this list became shorter by mistake, the other tests would check less."""
     assert len(disguised_urls()) >= 500
     assert len({*RESOLVED, *ZONES}) >= 150
 
@@ -132,7 +132,7 @@ async def test_public_name_that_resolves_to_a_private_address_is_refused(name: s
 
 @pytest.mark.parametrize("host", ["xn--0.example", "xn--a.example", "api.xn--0.example", "xn--.example.com"])
 async def test_international_name_is_looked_up_even_if_it_cannot_be_displayed(host: str) -> None:
-    """Whether such a name exists is decided by DNS alone."""
+    """Only DNS decides whether such a name exists."""
     name_server = NameServer("10.0.0.1")
     assert refuse_url(f"https://{host}/v1", CLOSED) is None
     async with guarded_upstream(name_server) as upstream:

@@ -24,7 +24,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 
 
 @dataclass
 class ImpatientHost:
-    """A server that answers `answers` requests per connection. At the next request, it closes the connection silently.
+    """A server that answers `answers` requests per connection. At the next request, it silently closes the connection.
 
     If `crashes` is set, it closes the connection at every request.
     """
@@ -85,7 +85,7 @@ async def test_request_on_a_closed_connection_is_retried_on_a_new_connection(ups
     async with ImpatientHost(answers=1).serve() as host:
         for _ in range(3):
             assert isinstance(await call(upstream, host), Answer)
-    # The connection of each request: each connection answers once, and is closed when it receives its second request.
+    # The connection that each request uses. A connection answers once, and is closed at its second request.
     assert host.received == [1, 1, 2, 2, 3]
 
 
@@ -106,7 +106,7 @@ async def test_new_connection_closed_without_a_response_is_a_failure(upstream: U
 
 
 async def test_request_that_crashes_its_host_is_sent_at_most_twice(upstream: Upstream) -> None:
-    """The host may read the request and then crash because of it, so it is only repeated once."""
+    """The request may be what made the host crash, so it is repeated only once."""
     async with ImpatientHost(answers=2).serve() as host:
         await asyncio.gather(*(call(upstream, host) for _ in range(20)))
         host.received.clear()

@@ -30,7 +30,7 @@ ADDRESS = "Check the base URL: host, port, and whether it should begin with http
 
 FORMS = ("plain", "stream")
 CASES = [(name, form) for name in MALFORMED for form in FORMS]
-# Each case has a provider of its own, so that a cooldown only affects this case.
+# Each case has its own provider, so that a cooldown affects only this case.
 SCRIPT = {f"{name}-{form}": name for name, form in CASES} | {"two": "say:from two"}
 
 
@@ -132,7 +132,7 @@ def provider(endpoint: str) -> Provider:
 
 @contextmanager
 def serve_banner(data: bytes) -> Iterator[str]:
-    """Accept one connection and send bytes that do not belong to HTTP."""
+    """Accept one connection and send bytes that are not HTTP."""
 
     def serve() -> None:
         caller, _ = listening.accept()

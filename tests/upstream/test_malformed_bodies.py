@@ -121,7 +121,7 @@ async def test_error_status_determines_the_fault_despite_a_broken_body(upstream:
 
 
 class CountedEnd(asyncio.Future[None]):
-    """The future for the end of a connection, which records the callbacks that are added to it."""
+    """The future that represents the end of a connection. It records the callbacks that are added to it."""
 
     def __init__(self) -> None:
         super().__init__()

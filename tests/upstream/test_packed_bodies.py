@@ -46,7 +46,7 @@ def build_response(blocks: list[bytes], status: int = 200, encoding: str = "gzip
 
 @pytest.mark.parametrize("size", [1, 7, len(PACKED)])
 def test_every_gzip_member_is_read_for_any_block_size(size: int) -> None:
-    """Without this, all members but the first would be lost silently."""
+    """Otherwise, all members but the first would be lost silently."""
     decompressor = Decompressor("gzip", 10)
     text = b"".join(decompressor.feed(PACKED[at : at + size]) for at in range(0, len(PACKED), size))
     decompressor.end()
@@ -85,9 +85,7 @@ def test_truncated_or_extended_compressed_body_is_rejected(encoding: str, pack) 
 
 @pytest.mark.parametrize("cut", [1, 8])
 async def test_response_with_truncated_gzip_is_reported_as_truncated(cut: int) -> None:
-    """HTTP reports no error, since the connection is closed properly. Of an error response, the readable part is
-    kept.
-    """
+    """HTTP reports no error, because the connection is closed properly. An error response's readable part is kept."""
     packed = gzip.compress(b'{"choices": []}')[:-cut]
     body = await read_body(build_response([packed]), TIMES, PhaseTimer(600))
     assert isinstance(body, Failure)
@@ -134,7 +132,7 @@ def test_stream_line_up_to_the_length_limit_is_accepted_in_any_blocks(
     ],
 )
 async def test_body_that_stalls_after_its_first_bytes_times_out(begin: bytes, times: Timeouts, fault: Fault) -> None:
-    """A little white space counts as a keep-alive. After it, the content has as much time as without it."""
+    """A little white space counts as a keep-alive, so the content has as much time after it as without it."""
     protocol_of_connection = BaseProtocol(loop := asyncio.get_running_loop())
     protocol_of_connection.connection_made(asyncio.Transport())
     content = aiohttp.StreamReader(protocol_of_connection, 2**20, loop=loop)

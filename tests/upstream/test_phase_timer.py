@@ -1,4 +1,4 @@
-"""The timer that limits all waits of an upstream call, tested with an event loop whose clock is simulated."""
+"""The timer that limits all waits of an upstream call, tested in an event loop with a simulated clock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SimulatedSelector(selectors.SelectSelector):
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose simulated clock starts at zero."""
+    """An event loop with a simulated clock that starts at zero."""
 
     def __init__(self) -> None:
         self.simulated_selector = SimulatedSelector()

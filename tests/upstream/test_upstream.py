@@ -85,7 +85,7 @@ async def test_file_is_sent_in_blocks_with_constant_memory(lab, upstream):
     body = sum(len(piece) for piece in media_blocks(blob))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    # Since the size is divisible by 3, its base64 needs no padding.
+    # The size is divisible by 3, so its base64 needs no padding.
     assert body == 4 * (size // 3)
     assert peak < 4 * 1024 * 1024
     assert isinstance(await upstream.call(request, protocol("openai"), replace(QUICK, first_content=5)), Answer)
@@ -224,7 +224,7 @@ async def test_broken_handshake_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
-    # The other scenarios exist only as streams, so `drip` takes their place, which sends a plain body slowly.
+    # The other scenarios exist only as streams. `drip` takes their place and sends a plain body slowly.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()
@@ -266,7 +266,7 @@ async def test_cancelled_run_records_the_attempt_in_progress(lab, upstream):
 
 
 async def test_finished_response_does_not_wait_for_the_end_of_its_stream(lab, upstream):
-    """After the finish reason, the stream has only a few seconds to send its usage, and not the stall timeout."""
+    """After the finish reason, the stream gets only a few seconds to send its usage, not the whole stall timeout."""
     patient = Timeouts(first_content=30, between=30, total=60)
     request = request_to(lab, "fault:held_open:text=all of it", stream=True)
     started = time.monotonic()
@@ -369,7 +369,7 @@ async def test_model_list_request_obeys_the_origin_policy(lab, upstream):
 
 
 async def test_unresponsive_name_server_is_a_dns_error():
-    """DNS has a timeout of its own, so a look-up cannot use up the time for the first content."""
+    """DNS has its own timeout, so a look-up cannot use up the time for the first content."""
 
     class Silent(AbstractResolver):
         async def resolve(self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET):

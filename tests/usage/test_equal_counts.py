@@ -1,4 +1,4 @@
-"""Each count is the same on all pages and in all files, APIs and metrics that are based on the request log."""
+"""Each count is the same on all pages, and in all files, APIs and metrics, that are based on the request log."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ OUTCOMES = {
     "client_cancelled": 2,
 }
 REQUESTS, FAILED, REFUSED, CANCELLED, ATTEMPTS = 19, 4, 4, 2, 20
-"""Sums over `OUTCOMES`. One answer came from a fallback, so there is one more attempt than there are requests."""
+"""Sums over `OUTCOMES`. One answer is from a fallback, so there is one more attempt than requests."""
 NAMES = ("failed", "refused", "cancelled")
 
 
 @pytest.fixture
 def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Set the current time to 14:45 of yesterday."""
+    """Set the current time to 14:45 yesterday."""
     moment = timezone.localtime().replace(hour=14, minute=45, second=0, microsecond=0) - timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -66,7 +66,7 @@ def entry(name: str, at: datetime, outcome: str, *, fell_back: bool = False) -> 
 
 
 def log_requests(now: datetime) -> list[Entry]:
-    """Log requests with every kind of ending, just within and just outside of the time window."""
+    """Log requests with every kind of ending, just inside and just outside the time window."""
     start = now.replace(minute=0) - timedelta(hours=24)
     outcomes = [outcome for outcome, count in OUTCOMES.items() for _ in range(count)]
     hours = [start, now - timedelta(hours=24), now - timedelta(minutes=1), *[now - timedelta(hours=3)] * 99]
@@ -82,7 +82,7 @@ def count_found(q: str, now: datetime) -> int:
 
 
 def linked_searches(page: Page) -> dict[str, str]:
-    """Return the search behind each link to the request log, by the text of the link."""
+    """Return the search behind each link to the request log, by the link's text."""
     urls = {control.text: control.attributes.get("href") or "" for control in page.controls if control.tag == "a"}
     return {
         text: parse_qs(urlsplit(url).query)["q"][0] for text, url in urls.items() if url.startswith("/requests/?q=")
@@ -171,7 +171,7 @@ PRICE = {"currency": "CNY", "input": 2, "output": 8}
 
 
 def priced(outcome: str, at: datetime, *, fell_back: bool, is_streamed: bool) -> Entry:
-    """Return a request with the tokens of its answer and of a failed call that was billed."""
+    """Return a request with token counts for its answer and for a failed call that was billed."""
     facts = RequestFacts(f"o-{outcome}", at, "v1", agent="text-agent", task_type="planning", stream=is_streamed)
     facts.outcome = outcome
     facts.first_content_ms = 30.0 if is_streamed else None
@@ -218,7 +218,7 @@ def test_number_on_a_page_links_to_a_search_with_the_same_count(
     admin: Client, now: datetime, address: str, query: dict[str, str], numbers: dict[str, int]
 ) -> None:
     log_requests(now)
-    if query.get("by") == "day":  # All rows must lie within one day
+    if query.get("by") == "day":  # All rows must lie within one day.
         RequestLog.objects.all().delete()
         UsageSum.objects.all().delete()
         write(

@@ -1,4 +1,4 @@
-"""Labels of calls (team, project, user) are taken from the key or the request, and limited in number and length.
+"""A call's labels (team, project, user) are taken from the key or the request, and limited in number and length.
 
 The log stores them, and costs are added up by label.
 """

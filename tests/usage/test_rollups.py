@@ -1,4 +1,4 @@
-"""Usage reports read roll-ups, and give exactly the same numbers as the sums below them.
+"""Usage reports read roll-ups, and give exactly the same numbers as the sums from which these were made.
 
 A roll-up is a set of rows for an hour or a day that has ended.
 """
@@ -29,7 +29,7 @@ from routing_admin.request_log.usage_sums import COUNTS, day_start
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
 HOURS = 8
-"""Only one in this many hours has any usage, since each of these hours takes a separate roll-up."""
+"""Only one in this many hours has any usage, because each hour with usage needs a separate roll-up."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
 
 
 def reports(now: datetime, **only: Any) -> list[UsageReport]:
-    """Return reports with every grouping, for a short and a long period until now and for one that ended earlier."""
+    """Return reports with every grouping: for a short and a long period until now, and for one that ended earlier."""
     times: list[tuple[timedelta, datetime | None]] = [
         (timedelta(days=1), None),
         (timedelta(days=DAYS), None),
@@ -97,7 +97,7 @@ def test_reports_from_roll_ups_equal_reports_from_sums_for_every_group_and_perio
 
 
 def test_ended_days_are_read_only_from_roll_ups(now: datetime) -> None:
-    """However many sums there are, a report on a month only reads roll-ups, and sums of the current hour and day."""
+    """However many sums there are, a report about a month reads only roll-ups and the current hour's and day's sums."""
     fill(now)
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)

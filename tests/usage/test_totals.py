@@ -1,4 +1,4 @@
-"""The totals above the list of requests are exact, whether they come from log rows or from hourly and daily sums."""
+"""The totals above the list of requests are exact, whether they are from log rows or from hourly and daily sums."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ OUTCOMES = ["ok", "ok", "ok", "http_503", "invalid_json", "client_cancelled"]
 
 @pytest.fixture(params=["UTC", "Asia/Kolkata", "America/New_York"])
 def now(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[datetime]:
-    """Set the current time, in time zones whose days begin at a full hour of UTC, at half past the hour, or have
-    different lengths.
+    """Set the current time.
+
+    In the three time zones, days begin at a full UTC hour, begin at half past, or have different lengths.
     """
     with timezone.override(request.param):
         moment = timezone.localtime().replace(hour=15, minute=45, second=0, microsecond=0) - timedelta(days=1)
@@ -71,13 +72,13 @@ def log_requests(now: datetime) -> list[Entry]:
     rollups = UsageRollups()
     for _ in range(FOLDS):
         assert rollups.fold_next(now)
-    prune_usage(now)  # This deletes hourly sums older than a week
+    prune_usage(now)  # This deletes hourly sums older than a week.
     return entries
 
 
 def test_totals_equal_a_count_of_the_matching_log_rows(now: datetime) -> None:
-    """In every range, the totals equal a count of the log rows, even without hourly sums or if days begin at half past
-    an hour.
+    """In every range, the totals equal a count of the log rows, even without hourly sums, or if days begin at half
+    past.
     """
     log = log_requests(now)
     for text in (f"{terms} {times}" for terms in TERMS for times in TIMES):

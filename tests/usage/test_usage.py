@@ -33,7 +33,7 @@ MONTH = 28
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Set the current time to the last noon, far from midnight.
+    """Set the current time to the most recent noon, far from midnight.
 
     There is a model with a price in yuan, one with a price in dollars, and one without a price.
     """
@@ -43,7 +43,7 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # A login session created now would have expired by noon
+    if moment > now:  # A login session created now would have expired by noon.
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
@@ -139,7 +139,7 @@ def test_usage_page_states_that_there_are_no_requests(viewer: Client):
 
 
 def test_usage_csv_has_exact_costs_and_escapes_formulas(viewer: Client, noon: datetime):
-    """A spreadsheet would run a name that begins like a formula."""
+    """A spreadsheet would execute a name that begins like a formula."""
     write([entry("a", noon, agent="=cmd()"), entry("b", noon, "dollars", agent="=cmd()")])
     answer = viewer.get("/csv/usage/", {"by": "agent", "days": "7"})
     assert answer["Content-Type"] == "text/csv; charset=utf-8"
@@ -149,7 +149,7 @@ def test_usage_csv_has_exact_costs_and_escapes_formulas(viewer: Client, noon: da
         ("'=cmd()", "CNY", "0.0022"),
         ("'=cmd()", "USD", "0.0045"),
     ]
-    assert [row["requests"] for row in rows] == ["2", ""]  # Only the first row of a group counts its requests
+    assert [row["requests"] for row in rows] == ["2", ""]  # Only the first row of a group counts its requests.
 
 
 def test_agent_usage_rows_have_costs_by_currency_and_respect_until(text_agent: AgentProgram, noon: datetime):

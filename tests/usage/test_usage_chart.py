@@ -1,4 +1,4 @@
-"""The chart of the usage page: its series, its numbers, and the comparison with the previous period."""
+"""The usage page's chart: its series, its numbers, and the comparison with the previous period."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
-    """Set the current time to the last noon. Each token costs one cent, of a dollar with one model and of a yuan with
-    the other.
+    """Set the current time to the most recent noon. A token costs a hundredth of a dollar with one model, and of a yuan
+    with the other.
     """
     for name, currency in (("dollars", "USD"), ("yuan", "CNY")):
         row = Provider.objects.create(name=name, endpoint="http://127.0.0.1:9/v1", default_model="m", key_source="none")
@@ -62,7 +62,7 @@ def entries(count: int, at: datetime, agent: str, provider: str = "dollars", out
 
 
 def read_legend(page: Page) -> list[tuple[str, str]]:
-    """Return the name and the total of each series in the legend."""
+    """Return the name and total of each series in the legend."""
     return [
         (name.text, total.text)
         for colour, name, total in zip(page.controls, page.controls[1:], page.controls[2:], strict=False)

@@ -1,8 +1,8 @@
 """A large, realistic installation, to test pages or to look at: `python -m tests.ui.large --help`.
 
-The same seed and time always give the same configuration. All data is created by the product's own functions, at points
-in two simulated months: users invite others, import and change the configuration, agents store files, and requests run
-along fallback chains while providers fail.
+The same seed and time always give the same configuration. All data is created by the product's own functions, at times
+spread over two simulated months: users invite others, import and change the configuration, agents store files, and
+requests run along fallback chains while providers fail.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ WIDE = "wide" * 30
 OFFERED = [f"vendor/model-{number}" for number in range(339)] + [f"vendor/{WIDE}"]
 """Names of the 340 models that a provider lists."""
 KEY_NAMES = (WIDE[:60], "spare")
-"""Names of additional keys of the provider with the long name. The first one has the maximum length."""
+"""Names of the additional keys that belong to the provider with the long name. The first has the maximum length."""
 
 
 def object_name(prefix: str, number: int) -> str:
-    """Return a name of 120 characters for the first object of a kind, and a short name for the others."""
+    """Return a name of 120 characters for the first object of a kind, and a short name for any other."""
     return f"{prefix}{WIDE}"[:120] if number == 0 else f"{prefix}-{number}"
 
 
@@ -60,4 +60,4 @@ SMALL = Size(
     route_files=1,
     roll_ups=False,
 )
-"""The size for tests of pages: every list is longer than one page."""
+"""The size for page tests: every list is longer than one page."""

@@ -30,7 +30,7 @@ STATE_FILE = "large.json"
 
 
 def build_environment(planned: Planned, folder: Path, port: int) -> dict[str, str]:
-    """Return the environment of this process, with the variables of this installation instead of those of others."""
+    """Return this process's environment, with this installation's variables instead of any other's."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(OWN_VARIABLES)}
     return {
         **inherited,
@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _is_prepared(folder: Path, wanted: Mapping[str, object], *, fresh: bool) -> bool:
-    """Return whether the folder already contains the wanted installation. If it does not, empty the folder.
+    """Return whether the folder already contains the wanted installation. If not, empty it.
 
     Exit if the folder contains other files or another installation.
     """

@@ -52,7 +52,7 @@ def picture(width: int, height: int, seed: int) -> bytes:
 
 
 def generate_files(rng: Random) -> Iterator[FileToStore]:
-    """Yield realistic files without end. The first twelve contain every kind of file."""
+    """Yield an endless sequence of realistic files. The first twelve include every kind of file."""
     number = 0
     while True:
         number += 1
@@ -89,7 +89,7 @@ def generate_large_files() -> Iterator[FileToStore]:
 
 
 def generate_wide_files() -> Iterator[FileToStore]:
-    """Yield files of several kinds whose names offer no place for a line break. The last one is a long and wide
+    """Yield files of several kinds with names that offer no place for a line break. The last one is a long and wide
     table.
     """
     yield FileToStore(f"{WIDE}.png", picture(1200, 800, 2))
@@ -102,7 +102,7 @@ def generate_wide_files() -> Iterator[FileToStore]:
 
 
 class Library:
-    """The artifacts of the installation, which agents store during the simulated time."""
+    """The installation's artifacts. Agents store them during the simulated time."""
 
     def __init__(self, planned: Planned, now: datetime) -> None:
         self._planned, self._now = planned, now
@@ -132,7 +132,7 @@ class Library:
 
     def _store(self, at: int, file: FileToStore, owner: str) -> None:
         actor = Actor("agent", owner) if owner else person("aisha.khan")
-        # Some artifacts are kept for a few days only, so most of these have expired by now.
+        # Some artifacts are kept only for a few days, so most of these have expired by now.
         expires_in = 86_400.0 * (at % 5 + 1) if at % 7 == 3 and WIDE not in file.name else None
         metadata: dict[str, Any] = {"purpose": "user_data"} if at % 2 else {"ticket": f"ACME-{1000 + at}"}
         row = store_bytes(

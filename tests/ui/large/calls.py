@@ -1,4 +1,4 @@
-"""Sends real calls through `/v1` of a running server. Meanwhile, its gateway providers point to the fault lab."""
+"""Send real calls through a running server's `/v1`. Meanwhile, the gateway providers point to the fault lab."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SOUND = base64.b64encode((SAMPLES / "sine.wav").read_bytes()).decode()
 TABLE = base64.b64encode(b"id,amount\n1,12.50\n2,8.75\n").decode()
 
 Call = tuple[str, Mapping[str, Any]]
-"""The path and the body of a request."""
+"""A request's path and body."""
 
 
 def chat(number: int, model: str, stream: bool) -> Call:

@@ -1,4 +1,5 @@
-"""The configuration as one value: routes, aliases and agents of a company's teams, on the providers of `providers.py`.
+"""The configuration as one value: routes, aliases and agents of a company's teams, with the providers from
+`providers.py`.
 
 The same size and seed always give the same value. The changes that lead to it are in `people.py`.
 """
@@ -49,7 +50,7 @@ TEAMS: Mapping[str, str] = {
     "sales": "/",
     "logistics": ".",
 }
-"""Maps each team of the company to the sign between team and task in the names of its routes."""
+"""Maps each of the company's teams to the character between team and task in its route names."""
 SUBJECTS = (
     *("invoice-extraction", "translate-zh", "translate-en", "summary", "triage", "classification", "draft-reply"),
     *("contract-review", "query-rewrite", "ranking", "report", "ocr", "image-caption", "meeting-notes", "code-review"),
@@ -57,7 +58,7 @@ SUBJECTS = (
     *("transcription-cleanup", "sql", "planning", "deduplication", "redaction"),
 )
 READING = frozenset({"invoice-extraction", "contract-review", "ocr", "image-caption", "chart-reading", "report"})
-"""Subjects of tasks whose requests contain files."""
+"""Subjects of tasks with requests that contain files."""
 CHINESE_ROUTES = (
     "客服.工单分类",
     "客服.质检",
@@ -108,7 +109,7 @@ STATES_OF: Mapping[Unable, tuple[ProviderState, ...]] = {
     Unable.FORBIDDEN: (ProviderState.FORBIDDEN,),
     Unable.MIXED: (ProviderState.NO_KEY, ProviderState.DISABLED, ProviderState.FORBIDDEN),
 }
-"""Maps each reason that lies with a route's providers to the states of these providers."""
+"""For reasons that are about a route's providers: maps the reason to the states of these providers."""
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ class _RouteMaker:
     def _names(self) -> Iterator[str]:
         names = [f"{team}{sign}{subject}" for team, sign in TEAMS.items() for subject in SUBJECTS]
         self._rng.shuffle(names)
-        # The first names are used for the routes that cannot answer. A few of all names are Chinese.
+        # The names at the beginning are for the routes that cannot answer. A few of the names are Chinese.
         for at, name in enumerate(names):
             if at % 41 == 12 and at // 41 < len(CHINESE_ROUTES):
                 yield CHINESE_ROUTES[at // 41]

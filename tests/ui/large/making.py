@@ -1,4 +1,4 @@
-"""Creates the large installation: simulates two months, and then sets everything that depends on the present."""
+"""Create the large installation: simulate two months, then set everything that depends on the present."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def group_changes(events: Iterable[Event]) -> Iterator[list[Event]]:
 
 
 def _run_events(events: Sequence[Event], clock: PastClock) -> None:
-    # Within one transaction, the new configuration is only read once for all events.
+    # In one transaction, the new configuration is read only once for all events.
     with ledger.exclusive() if len(events) > 1 else nullcontext():
         for event in events:
             clock.moment = event.at
@@ -113,7 +113,7 @@ def _run_events(events: Sequence[Event], clock: PastClock) -> None:
 
 
 def make_roll_ups(now: datetime) -> None:
-    """Create the roll-ups of all days and of recent hours, which are those that pages read.
+    """Create all daily roll-ups and the recent hourly ones, because pages read these.
 
     The installation's server creates the others.
     """
@@ -173,7 +173,7 @@ def _alert_round(is_sent: bool) -> None:
 
 @dataclass(frozen=True)
 class BudgetPlan:
-    """The budget of a team or project, the share of it that is used up, and further limits (`extra`)."""
+    """A team's or project's budget, how much of it is used up, and further limits (`extra`)."""
 
     kind: LabelKind
     name: str
@@ -195,7 +195,7 @@ COLUMNS = {LabelKind.TEAM: "team", LabelKind.PROJECT: "project"}
 
 
 def save_budgets_with_usage() -> None:
-    """Save the budgets, and record for each limit the usage of the logged requests in its period."""
+    """Save the budgets. For each limit, record the usage of the logged requests in its period."""
     now, orders = timezone.now(), list[Order]()
     with ledger.change(person("tomasz.nowak"), AuditedAction("budget.save", message="Budgets of teams and projects")):
         for plan in BUDGETS:

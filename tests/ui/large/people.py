@@ -63,7 +63,7 @@ START_DAYS = 60
 
 @dataclass(frozen=True)
 class Event:
-    """An action at a point in simulated time. `revises` is true if it creates a revision."""
+    """An action at a moment in simulated time. `revises` is true if it creates a revision."""
 
     at: datetime
     run: Callable[[], Any]
@@ -144,7 +144,7 @@ class History:
     def _import_providers(self) -> None:
         """Import providers and services from two files.
 
-        Keys that the installation stores are in plain text, as users write them.
+        The files contain stored keys in plain text, as users write them.
         """
         planned = self._planned
         value = Configuration(providers=planned.providers.specs, services=planned.providers.services)
@@ -205,7 +205,7 @@ class History:
 
     def _issue_keys(self, plans: Iterable[AgentPlan]) -> None:
         rows = Agent.objects.in_bulk(field_name="agent_id")
-        # Within one transaction, the change is only published once for all keys.
+        # In one transaction, the change is published only once for all keys.
         with ledger.exclusive():
             for number, plan in enumerate(plans):
                 for key in plan.keys:
@@ -287,9 +287,7 @@ class History:
     # Everyday changes.
 
     def _changes(self, count: int) -> Iterator[Event]:
-        """Yield `count` changes, each of which creates a revision. Users make four in a row, and some undo the last
-        one.
-        """
+        """Yield `count` changes. Each creates a revision. Users make four in a row, and some undo the last one."""
         kinds: Sequence[Callable[[str, int], Callable[[], Any]]] = (
             *(self._tune_route, self._swap_candidates, self._rename_service, self._set_limit, self._point_alias),
             *(self._override, self._set_timeouts),

@@ -62,7 +62,7 @@ FAULT_WEIGHTS: Mapping[Fault, int] = {
     Fault.UNSUPPORTED_PARAMETER: 2,
     Fault.BAD_JSON: 1,
 }
-"""Weights of everyday failures, by how often they occur."""
+"""Weights of everyday failures, according to how often they occur."""
 STREAM_FAULTS = (Fault.STREAM_STALL, Fault.STREAM_BROKEN, Fault.STREAM_TRUNCATED)
 INJECTABLE = tuple(fault for fault in Fault if fault not in (Fault.ORIGIN_REFUSED, Fault.KEY_MISSING, Fault.FIRE_DRILL))
 """Failures that the simulation can cause in a call. The other three are caused by the configuration or by fire
@@ -151,7 +151,7 @@ class ProviderBehavior:
     def call(
         self, call: Call, at: float, stream: bool, staged: Fault | None, drill: DrillWindow | None
     ) -> SimulatedResult:
-        """Return how a call at the time `at` ends. If `staged` is given, it fails with this fault."""
+        """Return how a call at time `at` ends. If `staged` is given, it fails with this fault."""
         name, rng = call.candidate.provider, self._rng
         if drill is not None and drill.stops(name, at):
             return SimulatedResult(0.0, drill.failure())
@@ -194,14 +194,14 @@ class ProviderBehavior:
         return self._rng.lognormvariate(math.log(median), 0.45)
 
     def generation_seconds(self, name: str, tokens: int) -> float:
-        """Return how many seconds pass from the first to the last of the generated tokens."""
+        """Return how many seconds pass between the first and the last generated token."""
         return tokens / self._pace.get(name, (0.05, 400.0))[1] * self._rng.uniform(0.8, 1.3)
 
     def key_incidents(self) -> Sequence[Incident]:
-        """Return the past incidents for which there is an alert."""
+        """Return the past incidents that caused an alert."""
         return self._refusals
 
     def failing_providers(self) -> Sequence[str]:
-        """Return the providers whose present failure is only visible in recent requests."""
+        """Return the providers that are failing now, which only recent requests show."""
         shown = (ProviderState.REFUSED, ProviderState.BUSY, ProviderState.SLOW)
         return [name for name, state in self._states.items() if state in shown]

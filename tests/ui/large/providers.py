@@ -19,13 +19,13 @@ from routing_admin.core.configuration.specs import NO_KEY, KeyKind, KeySpec, Pro
 from tests.ui.large import KEY_NAMES, WIDE, object_name
 
 RETIRED_BY = date(2027, 1, 31)
-"""Models that are retired after this day count as available."""
+"""Models that will be retired after this day count as available."""
 LOCAL_DOMAIN = "llm.example.net"
 """The domain of the company's own servers. Since it is reserved for examples, no call can reach a real server."""
 
 
 class ProviderState(StrEnum):
-    """The state of a provider. `ready` is the most frequent one."""
+    """A provider's state. `ready` is the most frequent one."""
 
     READY = "ready"
     NO_KEY = "no_key"
@@ -212,7 +212,7 @@ class Providers:
 
 
 def make_providers(rng: Random, count: int, service_count: int, taken: frozenset[str]) -> Providers:
-    """Return `count` providers with `service_count` services in total. Providers with long names come before others."""
+    """Return `count` providers with `service_count` services in total. Providers with long names are first."""
     templates = list(list_templates(taken))[: count - 1]
     if len(templates) < count - 1:
         raise ValueError(f"at most {len(templates) + 1} providers are known")

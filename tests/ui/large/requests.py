@@ -1,4 +1,4 @@
-"""Requests of thirty days: real plans and fallback chains, with scripted results and a simulated clock.
+"""Requests from thirty days: real plans and fallback chains, with scripted results and a simulated clock.
 
 The product's own code makes the attempts, decides in which form files are delivered, and writes the log entries. Only
 answers, times and token counts of providers are invented.
@@ -63,7 +63,7 @@ from tests.ui.large.providers import CALLABLE, LOCAL_DOMAIN, ProviderState
 
 DAYS = 30
 HOURLY = (1, 1, 1, 1, 1, 2, 4, 8, 14, 20, 22, 21, 15, 18, 22, 23, 20, 16, 11, 8, 6, 4, 3, 2)
-"""The weight of each hour of a working day. On weekends, it is a third of this."""
+"""Each hour's weight on a working day. At weekends, it is a third of this."""
 MAX_SIMULATED = 25_000
 """How many requests are simulated individually. All others are copies of recent ones at other times."""
 RECENT, BATCH = 3_000, 5_000
@@ -109,7 +109,7 @@ class Caller:
 
 @dataclass
 class SimulatedRequest:
-    """A simulated request, without its id, time and token counts."""
+    """A simulated request without its id, time and token counts."""
 
     facts: dict[str, Any]
     attempts: tuple[Attempt, ...] = ()
@@ -119,7 +119,7 @@ class SimulatedRequest:
 
 
 class Traffic:
-    """All requests of the installation. They are written in chronological order."""
+    """All the installation's requests, which are written in chronological order."""
 
     def __init__(
         self, planned: Planned, now: datetime, behavior: ProviderBehavior, history: History, library: Library
@@ -130,7 +130,7 @@ class Traffic:
         self._clock = Clock()
         self._context = local_context(self._clock, self._rng.random)
         self._pending, self._at = self._schedule(history), 0
-        # Each of these faults is caused once, or twice in a large log.
+        # Each of these faults is caused once, or twice if the log is large.
         self._injected = [*INJECTABLE] * (2 if planned.size.requests > 2000 else 1)
         self._injected_share = min(0.3, 3 * len(self._injected) / max(1, planned.size.requests))
         self._recent: list[Entry] = []
@@ -149,7 +149,7 @@ class Traffic:
     # Times of the requests.
 
     def _schedule(self, history: History) -> list[tuple[float, str]]:
-        """Return the times of all requests in order, each with the requested model. An empty model means any."""
+        """Return the times of all requests in order, each with the requested model (any model if this is empty)."""
         rng, begin, now = self._rng, self._now - DAYS * DAY, self._now
         starts = [begin + hour * HOUR for hour in range(DAYS * 24)]
         weights = []
@@ -221,7 +221,7 @@ class Traffic:
 
     def _find_callers(self) -> None:
         keys: dict[str, AgentKey] = {}
-        # The first key of an agent never expires and is not revoked later.
+        # An agent's first key never expires and is not revoked later.
         for row in AgentKey.objects.select_related("agent").filter(revoked_at=None).order_by("created_at", "pk"):
             keys.setdefault(row.agent.agent_id, row)
         targets = {alias.target: alias.name for alias in self._planned.aliases}
@@ -235,7 +235,7 @@ class Traffic:
             users = 40 if len(self._callers) % 6 == 2 else 0
             self._callers.append(Caller(agent.id, key, names, parse_terms(key.terms).labels, users))
         self._rng.shuffle(self._callers)
-        # Few callers go on using a route that cannot answer.
+        # Few callers continue to use a route that cannot answer.
         ready = {route.task_type for route in self._state.configuration.routes if list_ready(self._state, route)}
         doubtful = [not self._can_answer(caller.names[0], ready) for caller in self._callers]
         weights = [(0.02 if doubt else 1) / (rank + 3) for rank, doubt in enumerate(doubtful)]
@@ -465,7 +465,7 @@ class Traffic:
         return Reply(outcome.failure or Answer("…"), adaptation, dropped), outcome.cut
 
     def _prepare(self, planned: PlannedRequest, call: Call) -> Prepared | CannotRead:
-        # Prepared requests are reused even after a change of the configuration, because reading their files takes long.
+        # Prepared requests are reused even if the configuration has changed, because reading their files takes long.
         key = (planned.chat.messages[-1], call.candidate.name, call.without_capabilities, call.without_params)
         if key not in self._prepared:
             endpoint = without_describing(planned.endpoint(call.candidate.index))
@@ -537,7 +537,7 @@ class Traffic:
     def write_wide(self, now: datetime) -> None:
         """Write three requests with long names that offer no place for a line break.
 
-        Their attempts name the keys of the provider.
+        Their attempts name the provider's keys.
         """
         provider, model = object_name("provider", 0), WIDE
         for number in range(3):
