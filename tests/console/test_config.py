@@ -209,7 +209,7 @@ def test_applying_after_a_concurrent_change_returns_409_with_the_new_difference(
 
 
 def test_first_import_is_compared_with_an_empty_configuration(admin: Client) -> None:
-    """If another revision is created meanwhile, that is a conflict."""
+    """If another revision is created meanwhile, this is a conflict."""
     page = import_files(admin, config_json())
     assert Page(page).hidden("expected") == "0"
     assert Page(page).shows("against an empty configuration")

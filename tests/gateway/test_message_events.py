@@ -88,7 +88,7 @@ def test_redacted_thinking_of_another_vendor_is_never_the_last_block(after, kind
 
 
 def test_stream_has_only_text_unless_thinking_or_tools_are_requested():
-    """Such clients read `content[0]`."""
+    """A client that requests neither of them reads `content[0]`."""
     events = MessageEvents("m", ORIGIN, thinks=False)
     deltas_sent = [Delta(reasoning="hm"), Delta(thoughts=(SIGNED, FOREIGN)), Delta("Yes")]
     assert block_kinds(b"".join(map(events.write_delta, deltas_sent)) + events.write_finish(Finish("stop"))) == ["text"]

@@ -280,7 +280,7 @@ def test_thinking_budget_reaches_an_anthropic_model_unchanged(model):
 
 
 def test_unsigned_thinking_is_returned_to_the_caller_but_not_sent_back_as_signed():
-    """The reasoning of another vendor may be unsigned."""
+    """Another vendor's reasoning may be unsigned."""
     body = message_json(Answer("Hi", reasoning="let me see"), parse_call(request("x", thinking=THINK)), "m", ORIGIN)
     assert body["content"][0] == {"type": "thinking", "thinking": "let me see", "signature": "routing:unsigned"}
     turn = request("again") | {"messages": [{"role": "assistant", "content": body["content"]}]}

@@ -123,7 +123,7 @@ def test_served_call_of_20_mb_creates_no_temporary_file(server, temporary):
 
 @linux
 def test_file_of_a_spooled_body_is_detected(server, temporary):
-    """Django spools a large body of a page to a file."""
+    """If a page gets a large body, Django spools it to a file."""
     open_before = temporary_files(server, temporary)
     with begin(server, "/api/v1/messages/route", b" " * 10 * MB) as caller:
         caller.sendall(b" " * 9 * MB)

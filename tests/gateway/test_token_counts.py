@@ -97,7 +97,7 @@ def test_failing_token_counter_is_replaced_by_an_estimate(claude, server, step):
 
 
 def test_described_image_is_counted_as_text_and_not_stored(claude, server):
-    """The placeholder id in the counted description is as long as a real id."""
+    """The description that is counted has a placeholder id, which is as long as a real one."""
     messages = [{"role": "user", "content": [{"type": "image", "source": PICTURE}]}]
     request_fields = {"model": "by-anthropic/lab", "messages": messages}
     before = server.get("/v1/files")["data"]

@@ -77,7 +77,7 @@ async def test_budget_counts_unpriced_tokens_at_its_own_price(key, loopback):
 
 @pytest.mark.parametrize("policy", [{"unpriced": "refuse"}, {"unpriced": "count", "unpricedPrice": "1000"}])
 async def test_priced_call_counts_at_its_own_price_under_every_unpriced_policy(key, loopback, policy: dict[str, str]):
-    """The price that the limit sets applies only to calls without a price."""
+    """The limit's price applies only to calls that have none."""
     await asyncio.to_thread(price_plain_provider)
     await asyncio.to_thread(limit_agent, **BUDGET, **policy)
     async with loopback.serve():

@@ -12,7 +12,7 @@ from capabilities.core.protocols.counters import COUNTERS
 from capabilities.core.wire import UpstreamRequest
 
 STATEFUL = {"conversation", "previous_response_id"}
-"""Fields that refer to conversations stored by the vendor, which requests through this gateway never do."""
+"""Fields that refer to conversations stored by the vendor. Requests through this gateway never use them."""
 UNUSED = {"personality", "cache_control", "speed", "user_profile_id", "workspace_id"}
 """Fields that do not change the number of tokens."""
 

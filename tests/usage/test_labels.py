@@ -55,7 +55,7 @@ def _fresh_label_names() -> Iterator[None]:
     ],
 )
 def test_label_of_the_key_takes_precedence_over_the_request(key: Labels, body: Any, expected: Labels) -> None:
-    """A user id that ends with the id of a session is reduced to the user."""
+    """If a user id ends with a session's id, only the user is kept."""
     assert call_labels(key, body) == expected
 
 
