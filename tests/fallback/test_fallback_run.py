@@ -192,6 +192,13 @@ def test_capability_mismatch_is_retried_with_a_description_before_fallback():
     assert [call.without_capabilities for call in upstream.calls] == [frozenset(), {"vision"}, frozenset()]
 
 
+def test_provider_is_not_called_when_no_time_is_left():
+    upstream = FakeUpstream({"a": ["ok"]})
+    end = Stage().run(Plan(chain("a"), timeouts=Timeouts(total=0)), upstream)
+    assert isinstance(end, AggregateRouterError)
+    assert (end.code, upstream.calls) == ("deadline_exceeded", [])
+
+
 def test_deadline_ends_the_run_with_504():
     """Only the candidates that were reached have attempts."""
     upstream = FakeUpstream({"a": [500], "b": ["late"]}, seconds=6)

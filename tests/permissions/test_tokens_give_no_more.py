@@ -11,7 +11,8 @@ from django.test import Client
 
 from capabilities.core.permissions import ADMIN_CALLS, ADMIN_SCOPES, CALLS, PAGES, ROLE_SCOPES, SCOPES, Right, UserRole
 from capabilities.models import AgentKey
-from routing_admin.models import AuditEvent, Person
+from routing_admin.models import AdminToken, AuditEvent, Person
+from routing_admin.platform.auth.admin_tokens import AdminCaller, refuse_admin_call
 from tests.cast import create_key, create_token, person
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
@@ -135,3 +136,12 @@ def test_role_has_exactly_the_write_scopes_of_the_pages_that_the_role_may_change
         if role is not UserRole.ANONYMOUS:
             may = {scope for scope, page in changed_by.items() if Right.CHANGE in rows[page][column]}
             assert may == {scope for scope in ROLE_SCOPES[role] if scope.endswith(":write")}
+
+
+def test_call_without_its_scope_is_refused_with_403() -> None:
+    caller = AdminCaller(AdminToken(), "secret", "script", frozenset({"services:read"}))
+    assert refuse_admin_call(caller, "GET", "/api/v1/admin/services") is None
+    for method, path in (("PUT", "/api/v1/admin/services/{service_id}"), ("GET", "/api/v1/admin/unlisted")):
+        refusal = refuse_admin_call(caller, method, path)
+        assert refusal is not None
+        assert refusal.status == 403
