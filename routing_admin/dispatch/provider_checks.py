@@ -114,7 +114,7 @@ class ProviderChecker:
             fault = Fault.KEY_MISSING if key.state.source is KeyFrom.MISSING else Fault.ORIGIN_REFUSED
             return CheckResult(ms=0, fault=fault.value, message=key.state.reason)
         choice = PoolKey(key.name, key.mark)
-        endpoint = with_key(endpoint_at(state, spec, model or spec.default_model), state, choice)
+        endpoint = with_key(endpoint_at(state, spec, model), state, choice)
         prepared = prepare(GREETING, endpoint, TextStyle())
         if isinstance(prepared, CannotRead):  # This never happens, because every model can read text.
             return CheckResult(ms=0, fault=prepared.reason.code.value)
