@@ -94,6 +94,15 @@ def test_mutant_is_tested_by_the_nearest_tests_of_its_own_folder_first() -> None
     assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
 
 
+def test_test_files_named_like_the_module_are_run_first() -> None:
+    graph = {
+        "tests.protocols.test_a": ["capabilities.core.protocols.urls"],
+        "tests.protocols.test_url_ends": [],
+    }
+    expected = [["tests/protocols/test_url_ends.py"], ["tests/protocols/test_a.py"]]
+    assert group_tests("capabilities/core/protocols/urls.py", graph) == expected
+
+
 def test_module_not_imported_by_its_own_folder_is_tested_by_importing_folders_first() -> None:
     graph = {
         "tests.protocols.test_a": ["capabilities.core.values"],

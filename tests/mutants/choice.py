@@ -88,8 +88,8 @@ def _take(left: list[Mutation], source: bytes, chance: random.Random) -> Mutatio
 
 
 def group_tests(path: str, graph: Graph) -> list[list[str]]:
-    """Return three groups of test files: those that import the module, those that import from its package, and the
-    others.
+    """Return four groups of test files: those named like the module, those that import it, those that import from its
+    package, and the others.
 
     The tests are those in the folder with the name of the module or of its innermost package. If none of them imports
     the module, the nearest tests of other folders are added. Each group is sorted by distance in imports.
@@ -107,11 +107,17 @@ def group_tests(path: str, graph: Graph) -> list[list[str]]:
         files += [name for name in others if near[name] == closest and name not in files]
     files.sort(key=lambda name: (near.get(name, len(graph)), [*folders, folder_of[name]].index(folder_of[name]), name))
     package = module.rpartition(".")[0]
-    groups: list[list[str]] = [[], [], []]
+    groups: list[list[str]] = [[], [], [], []]
     for name in files:
-        distance = 1 if any(_below(module, package) for module in graph[name]) else 2
-        groups[0 if near.get(name) == 1 else distance].append(name.replace(".", "/") + ".py")
+        distance = 2 if any(_below(imported, package) for imported in graph[name]) else 3
+        group = 0 if _words(module) & _words(name) else 1 if near.get(name) == 1 else distance
+        groups[group].append(name.replace(".", "/") + ".py")
     return [group for group in groups if group]
+
+
+def _words(module: str) -> set[str]:
+    """Return the words of the module's name in the singular."""
+    return {word.removesuffix("s") for word in module.rpartition(".")[2].split("_")} - {"test", "served"}
 
 
 def _below(module: str, package: str) -> bool:
