@@ -75,7 +75,7 @@ CONTENTS: Mapping[str, str | Promise] = {
     "video": _("videos"),
     "file": _("files"),
 }
-"""Maps each capability to the content that a model with it can read, in words for use in sentences."""
+"""Maps each capability to a noun for what a model with this capability can read, for use in a sentence."""
 
 ROLES: Mapping[str, str | Promise] = {
     "administrator": _("Administrator"),
@@ -144,7 +144,7 @@ def capability_label(name: str, side: str = "input") -> str:
 
 
 def content_label(name: str) -> str:
-    """Return what models with this capability can read, in words for use in sentences: "images" for vision."""
+    """Return a noun for what models with this capability can read, for use in a sentence: "images" for vision."""
     return str(CONTENTS.get(name) or capability_label(name))
 
 

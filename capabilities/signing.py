@@ -22,7 +22,7 @@ def sign(message: bytes) -> str:
 
 def sign_permanently(message: bytes) -> str:
     """Return the message's HMAC with the oldest secret. It stays the same until that secret is removed."""
-    # Stored objects are looked up by this HMAC, so it must not change with each rotation.
+    # Stored objects are looked up by this HMAC, so it must not change whenever the secret is rotated.
     return _sign(settings.SIGNING_SECRETS[-1], message)
 
 

@@ -73,7 +73,7 @@ class GridTable:
     lines: list[list[Cell]] = field(default_factory=list)
 
     def rows(self) -> list[str]:
-        """Return the rows, or nothing if the ruling lines form no table (but a frame, for example)."""
+        """Return the rows, or nothing if the ruling lines are not a table but, for example, a frame."""
         bands = dict[int, list[Cell]]()
         for cell in chain.from_iterable(self.lines):
             bands.setdefault(self.grid.row(cell.middle), []).append(cell)

@@ -262,7 +262,7 @@ class RtfReader:
             self._bytes.clear()
 
     def _add_text(self, text: str) -> None:
-        # The marker of a heading or superscript is written only once, before its first text.
+        # The marker for a heading or superscript is written once, before the first piece of text in it.
         if self._level and not self._in_table and text.strip():
             self._add_mark("#" * self._level + " ")
             self._level = 0

@@ -131,7 +131,7 @@ def _encoding_in(charset: str | bytes | None) -> str | None:
 
 
 class _UploadRefusal:
-    """Stops the upload if the byte store raises an error."""
+    """Stops the upload if the byte store is unavailable or full, or if the file is too large."""
 
     def __init__(self, handler: StoringUploadHandler) -> None:
         self.handler = handler

@@ -21,7 +21,7 @@ class Problem:
     @property
     def line(self) -> str:
         """Return the path and the sentence as one line, without repeating the path."""
-        # Many sentences already begin with the path.
+        # Many messages already begin with the path, so do not repeat it.
         names_field = not self.field or self.message.startswith((f"{self.field} ", f"{self.field}:"))
         return self.message if names_field else f"{self.field}: {self.message}"
 

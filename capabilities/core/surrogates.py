@@ -19,7 +19,7 @@ _FIRST_HALVES = ("\ud800", "\udbff")
 
 def may_have_surrogate(json_text: str | bytes) -> bool:
     """Return whether JSON contains an escaped surrogate, whether alone or in a pair."""
-    # Unescaped surrogates are not valid UTF-8 and were rejected before, so search only for escaped ones.
+    # Unescaped surrogates are not valid UTF-8 and have already been rejected, so search only for escaped ones.
     if isinstance(json_text, bytes):
         return b"\\ud" in json_text or b"\\uD" in json_text
     return "\\u" in json_text and ("\\ud" in json_text or "\\uD" in json_text)

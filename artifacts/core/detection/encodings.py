@@ -269,7 +269,10 @@ def detect_text(
 
 
 def widen(text: DetectedText) -> Iterator[DetectedText]:
-    """Yield the same text in each superset of its encoding, because later bytes may need the additional characters."""
+    """Yield the result again with each superset of the detected encoding.
+
+    The rest of the file may contain characters that only a superset has.
+    """
     for encoding in WIDER.get(text.encoding, ()):
         yield replace(text, encoding=encoding)
 

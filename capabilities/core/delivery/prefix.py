@@ -36,7 +36,7 @@ class PrefixBreak:
 
     @property
     def message(self) -> int:
-        """Return the index of the file's message. All earlier messages are unchanged."""
+        """Return the index of the message that contains the file. All messages before it are unchanged."""
         return self.delivery.message
 
     @property

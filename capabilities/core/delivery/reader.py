@@ -28,7 +28,9 @@ class ContentPolicy(StrEnum):
 
 
 FACTUAL_WORDS = ("describe", "extract", "convert", "extract+convert", "native_only")
-"""Policy combinations that never involve another model, so that a delivery depends only on the file and its reader."""
+"""Policies that never call another model, so how a file is delivered depends only on the file and on the model that
+receives it.
+"""
 
 POLICY_WORDS = (*FACTUAL_WORDS, "extract+convert+describer", "extract+convert+describer+question")
 """All permitted policy combinations, as written in configuration files and in the API."""

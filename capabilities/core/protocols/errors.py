@@ -99,7 +99,7 @@ _NAMED = re.compile(
     r"|^(?P<f>\w+)\n {1,4}extra inputs are not permitted",  # The format of pydantic itself.
     re.IGNORECASE | re.MULTILINE,
 )
-# OpenAI's message if the model accepts the parameter, but not its value, such as `minimal` for `reasoning_effort`.
+# OpenAI's message when the model accepts the parameter but not its value, such as `minimal` for `reasoning_effort`.
 _OTHER_VALUES = re.compile(r"supported values (are|include)", re.IGNORECASE)
 _LISTED = re.compile(r"unrecognized request arguments supplied: ([\w, ]+)", re.IGNORECASE)
 MAX_FURTHER = 10

@@ -153,7 +153,7 @@ def _with_object_root(schema: Schema, dialect: Dialect) -> tuple[Schema, list[st
 
 @dataclass(slots=True)
 class _SchemaFitter:
-    """Fits a schema in a single pass, and collects the paths that are moved into descriptions."""
+    """Fits a schema in a single pass, and collects the paths of the constraints that it moves into descriptions."""
 
     references: SchemaReferences
     dialect: Dialect

@@ -26,8 +26,8 @@ RUN_BY_VENDOR = (
     *("context_management", "input_examples", "eager_input_streaming", BETA_HEADER),
     *("google_maps", "retrieval", "media_processing", "server_side_tool_invocations"),
 )
-# Tools that the vendor's models are trained to use and that run on the caller's side. They cost no more than a
-# function.
+# Tools that the vendor's models are trained to use and that run on the caller's side. The vendor charges no more for
+# them than for ordinary functions.
 RUN_BY_CALLER = ("bash", "text_editor", "memory", "computer", "browser", "shell", "local_shell", "apply_patch")
 # Tools and fields that use a different model or company than the route specifies, cost several times as much, move
 # data, or name accounts at the vendor. They are not allowed by default.

@@ -1,4 +1,4 @@
-"""Chinese and English phrases that models read, and the escaping of untrusted names in this text.
+"""Chinese and English phrases for text that models read, and the escaping of untrusted names in that text.
 
 Programs parse this text, so a name must stay on its line. `escape_name` replaces characters that could break or hide a
 line with `\\u{hex}`, and `unescape_name` reverses this. Ordinary names stay unchanged, even in Chinese or with quotes.

@@ -34,7 +34,7 @@ def build_parameters(
     sampling = quirk(quirks, "sampling", "anthropic") and not thinking.is_on
     fields, dropped = split_params(_options(chat, quirks, refused, thinking, sampling=sampling), refused)
     fields["max_tokens"] = chat.max_tokens or target.max_output_tokens or MAX_TOKENS
-    # Tokens for thinking count towards `max_tokens`, which must be higher than the thinking budget.
+    # Thinking tokens count towards `max_tokens`, which must be higher than the thinking budget.
     if thinking.budget >= fields["max_tokens"] and chat.max_tokens is None:
         fields["max_tokens"] = thinking.budget + MAX_TOKENS
     left_out = _list_left_out(chat, refused, thinking, sampling=sampling)
