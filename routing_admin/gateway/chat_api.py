@@ -151,7 +151,7 @@ class AnswerEvents(Protocol):
         """Write the finish reason and the usage, and the events that end the stream."""
 
     def write_error(self, error: GatewayError, request_id: str) -> bytes:
-        """Write that the answer was interrupted; nothing is written after this."""
+        """Write an error that says that the answer was interrupted; nothing is written after this."""
 
 
 @value_class

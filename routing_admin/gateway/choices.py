@@ -200,7 +200,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Turn blocks in which a comma precedes each element into a JSON list."""
+    """Wrap elements that begin with a comma in brackets, without the first comma, so that they form a JSON list."""
     async with aclosing(blocks):
         prefix = b"["
         async for block in blocks:

@@ -68,10 +68,10 @@ class QuotaClient:
             self._max_cells = MAX_CACHED_QUOTAS
 
     def reserve(self, holder: str, meter: Meter, limit: int, amount: int) -> Window | Waiter:
-        """Reserve an amount and return its window; if the share is too small, return a `Waiter` instead.
+        """Reserve an amount from this process's share of the limit, and return the window that it counts towards.
 
-        The waiter's answer is the window, or None if too little of the limit is left. An amount of 0 is always
-        available.
+        If the share is too small, return a `Waiter`. Its answer is the window once more has been granted, or None if
+        too little of the limit is left. An amount of 0 is always available.
         """
         with self._lock:
             cell, clock = self._find(holder, meter, limit), self._clock()

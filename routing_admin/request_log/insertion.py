@@ -166,7 +166,7 @@ def _statement(model: type[Model], names: tuple[str, ...], rows: int) -> str:
 
 
 def _columns(connection: Any, model: type[Model], rows: Sequence[Columns]) -> dict[str, list[Any]]:
-    # Omit columns that are empty in all rows, which the database sets to NULL: most rows fill two thirds of their
+    # Omit columns that are empty in all rows; the database sets them to NULL. Most rows fill only two thirds of their
     # columns, and each value that is passed to the driver costs time.
     adapters, columns = _adapters(connection), dict[str, list[Any]]()
     for field in _fields(model):

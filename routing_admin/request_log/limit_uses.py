@@ -26,7 +26,7 @@ PREFIXES = {
     "team": label_holder_id(LabelKind.TEAM, ""),
     "project": label_holder_id(LabelKind.PROJECT, ""),
 }
-"""Maps columns of the usage sums to the id prefix of limit holders; keys and end users have no sums."""
+"""Maps columns of the usage totals to the id prefix of their limit holders. Keys and end users have no totals."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ def read_cursor(text: str) -> tuple[datetime, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A logged request and its attempts, in their order."""
+    """A logged request and its attempts, in the order in which they were made."""
 
     row: RequestLog
     attempts: tuple[AttemptLog, ...]

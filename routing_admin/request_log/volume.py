@@ -164,6 +164,6 @@ def bounded_start(start: datetime, stop: datetime, now: datetime) -> datetime:
                 break
         if since < stop:
             return since
-        # The last day alone has too many requests, so count its hours instead.
+        # Even the last day alone has too many requests, so count them by the hour instead.
         start = max(start, period_start(span, stop - timedelta(microseconds=1)))
     return max(start, stop - MIN_SCANNED_TIME)

@@ -107,7 +107,10 @@ CODE_BYTES = 200
 MAX_SINGLE_WRITE = 4 * 1024 * 1024
 """Bodies up to this size in bytes are written at once, larger bodies block by block, which bounds memory use."""
 MIN_PROGRESS_BYTES = 1024
-"""This many bytes must arrive in each third of the timeout between contents (1 KiB in 10 s by default)."""
+"""Minimum number of bytes that must arrive in each third of the timeout between chunks, by default in each 10 seconds.
+
+Otherwise, the call fails because the body arrives too slowly.
+"""
 
 
 async def send(

@@ -291,7 +291,7 @@ class AlertWatch:
         try:
             findings, existing = evaluate(outcomes), list_subjects(state)
             for condition, at in findings.conditions:
-                # A call may end after its provider was deleted. Such a call must not begin an alert.
+                # A call may end after its provider was deleted. It must not raise an alert.
                 if condition.subject in existing[condition.kind]:
                     record_condition(condition, at)
             self._note_events(rows, now)

@@ -1,6 +1,6 @@
 """The request log of a PostgreSQL backup: COPY's text output, with one compressed file per table.
 
-Millions of rows are copied from and to the database as bytes, and parsed only if they are restored into SQLite or need
+Millions of rows are copied to and from the database as bytes, and parsed only if they are restored into SQLite or need
 migrations. Values are written as SQLite stores them. The first line names the columns, so `zcat` and PostgreSQL's `COPY
 … FROM … (HEADER)` can also read the files.
 """

@@ -168,7 +168,7 @@ def read_amounts(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_unpriced(form: forms.BaseForm, data: Mapping[str, Any]) -> None:
-    """Add an error if unpriced calls should be charged at a fixed price but the form has no such price."""
+    """Add an error if unpriced calls are to be charged at a fixed price but no price was entered."""
     if data.get(UNPRICED) == UnpricedPolicy.COUNT and data.get(UNPRICED_PRICE) is None:
         form.add_error(UNPRICED_PRICE, _("Enter the price that calls without a known price count at."))
 

@@ -77,7 +77,7 @@ FIELD_LABELS: Mapping[str, str | Promise] = {
 """Labels that forms give to the last part of these paths. A part without a label is split into words."""
 
 UNKNOWN = frozenset({"extra", "extra_routing", "extra_services"})
-"""Fields that hold unknown fields from imported files. These are shown under their original names."""
+"""Fields that contain those parts of imported files that this version does not know, under their original names."""
 
 _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.\[\]]+)')
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -169,7 +169,7 @@ def delete_provider(actor: Actor, row: Provider, *, expected: int | None = None)
     return act
 
 
-# A provider has a first key and may have further keys. They are used in rotation.
+# A provider has a first key and may have further keys. All of them are used in rotation.
 
 
 def add_provider_key(actor: Actor, row: Provider, name: str, key: KeyChange) -> AuditedAction:

@@ -56,7 +56,7 @@ ROWS: tuple[Row, ...] = (
     ("413", gettext_lazy("413 too large"), _status(413)),
     ("422", gettext_lazy("422 cannot process"), _status(422)),
 )
-"""Rows of the table: an error class as written in policies, its label, and examples of failures in this class."""
+"""Rows of the table: an error class as written in policies, its label, and sample failures of that class."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
 """Example of an error that can be pasted."""

@@ -99,16 +99,16 @@ class DraftPast:
 
 
 def count_past(configuration: Configuration, task_type: str, now: datetime) -> RoutePast:
-    """Count a route's requests of the last 24 hours without reading them. This takes one query."""
+    """Count a route's requests from the last 24 hours without reading them. This takes one query."""
     rows, to_default = _select_rows(configuration, task_type, window_start(now))
     count = rows.order_by()[: MAX_COUNTED + 1].count()
     return RoutePast((), min(count, MAX_COUNTED), count > MAX_COUNTED, to_default)
 
 
 def find_draft_past(state: Snapshot, draft: Configuration, name: str, now: datetime) -> DraftPast:
-    """Compare how the current chain and the draft handle a task type's requests of the last 24 hours.
+    """Compare how the current chain and the draft handle a task type's requests from the last 24 hours.
 
-    This takes three queries, and another for each of up to `MAX_SHARES` models whose outcome is unknown.
+    This takes three queries, plus one for each of up to `MAX_SHARES` models whose outcome is unknown.
     """
     past = _read_past(state.configuration, name, now)
     before, after = build_chain(state, state.configuration, name), build_chain(state, draft, name)

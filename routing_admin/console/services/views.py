@@ -1,4 +1,7 @@
-"""Pages of a model service: its form, its probes, the doubts about it, and the catalogue's values for it."""
+"""Pages of a model service: its form, its probes, drifts, and the catalogue's values for it.
+
+A drift is evidence that the model's capabilities differ from the service's settings.
+"""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ DESCRIPTIONS: Mapping[DescriptionState, Text] = {
     DescriptionState.BY_MODEL: gettext_lazy("%(file)s described by %(describer)s"),
     DescriptionState.FAILED: gettext_lazy("%(file)s not described: %(describer)s failed (%(code)s)"),
 }
-"""Sentences that say by which model a file was described, or why it was not described."""
+"""Sentences that name the model that described a file, or say why the description failed."""
 
 EstimateDescribing = Callable[[str, FilePart], Estimate | None]
 """A function that returns how many tokens the named model would read to describe a file. None means unknown."""

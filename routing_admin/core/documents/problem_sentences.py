@@ -19,7 +19,7 @@ class InvalidConfigurationError(Exception):
 
 
 def errors(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Return the problems that prevent an import, without warnings."""
+    """Return the problems that prevent an import, excluding warnings."""
     return tuple(problem for problem in problems if problem.severity == "error")
 
 

@@ -16,7 +16,7 @@ BROKEN = "internal_error"
 UNAVAILABLE = "unavailable"
 DRAINED = "server_draining"
 OVERLOADED = "overloaded"
-"""Outcomes of requests that reached no candidate: no route, internal error, no database, stopping server, overload."""
+"""Outcomes of requests that reached no candidate: no route, internal error, no database, shutdown, overload."""
 
 
 class RequestEnding(StrEnum):

@@ -110,7 +110,10 @@ class CallNotSupportedError(RouterError):
 
 
 def exhaustion_error(attempts: Sequence[Attempt], *, refuses_drops: bool = False) -> RouterError:
-    """Return the error for an exhausted chain, a specific one if only the request's contents prevented the calls."""
+    """Return the error for an exhausted chain.
+
+    If no candidate supports this kind of call, or none accepts the whole request, the error says so.
+    """
     outcomes = {attempt.outcome for attempt in attempts}
     if SkipReason.OTHER_PROTOCOL in outcomes and outcomes <= PLANNED_SKIPS:
         return CallNotSupportedError(attempts)

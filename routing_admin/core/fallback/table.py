@@ -116,8 +116,8 @@ class FaultRow:
     """
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
-    """Effect on the cooldown of the key in use, if the provider has several keys; another key is then used. `NONE`
-    means that the key is not the cause.
+    """What the fault does to the cooldown of the key in use, if the provider has several keys. Unless it is `NONE`
+    (the key is not the cause), another key is tried next.
     """
 
     status: int = 502

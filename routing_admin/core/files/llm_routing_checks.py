@@ -1,4 +1,4 @@
-"""Check `llm-routing.json`: return every problem in any JSON value instead of raising an error (MMR-P3, MMR-P4)."""
+"""Check `llm-routing.json`: accept any JSON value, and return all problems instead of raising (MMR-P3, MMR-P4)."""
 
 from __future__ import annotations
 

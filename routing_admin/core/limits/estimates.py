@@ -55,7 +55,7 @@ def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, 
 
 
 def answer_tokens(reply: Answer) -> int:
-    """Estimate the tokens of an answer: text, reasoning, refusal, tool calls and generated files."""
+    """Estimate the number of tokens in an answer: text, reasoning, refusal, tool calls and generated files."""
     calls = (text for call in reply.tool_calls for text in (call.name, call.arguments))
     texts = (reply.text, reply.reasoning or "", reply.refusal or "", *calls)
     return sum(text_tokens(text).tokens for text in texts if text) + sum(map(_media_tokens, reply.media))

@@ -197,7 +197,7 @@ def text_part(text: str, annotations: Sequence[Annotation] = ()) -> dict[str, An
 
 
 def list_cited(annotations: Sequence[Annotation]) -> list[dict[str, Any]]:
-    """Return the sources as one of the two types of annotations that clients know: for a web page or for a file."""
+    """Return an annotation for each source: a web page citation or a file citation, the two types that clients know."""
     sources = []
     for annotation in annotations:
         kind = str(annotation.get("type"))

@@ -44,13 +44,13 @@ SORTS = {
     "output_image": "output_image_mtok",
     "reasoning": "output_reasoning_mtok",
 }
-"""Maps the gateway's token types to the price names of genai-prices."""
+"""Maps the gateway's token types to the names that genai-prices uses for their prices."""
 TIERS = frozenset({"flex", "priority", "batch"})
 """Service tiers that may have different prices."""
 SOURCE = f"genai-prices {version('genai-prices')}"
 
 _prices = owned(dict[int, Price | None])
-"""Cache of converted prices by the `id` of genai-prices' price objects, which exist as long as the process."""
+"""Converted prices by the `id` of the price object in genai-prices; these objects exist as long as the process."""
 
 
 def listed_price(endpoint: str, model: str, at: datetime, tier: str = "") -> Price | None:
@@ -98,7 +98,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
 
 
 def convert_price(prices: ModelPrice) -> Price | None:
-    """Convert a price of genai-prices to our rates; return None if the model is not priced by token."""
+    """Convert a price from genai-prices to our rates; return None if the model is not priced per token."""
     from genai_prices.types import TieredPrices
 
     amounts = {sort: getattr(prices, name) for sort, name in SORTS.items()}

@@ -175,7 +175,7 @@ def digest_table(table: Table, alias: str, counter: WorkProgress | None = None) 
 
 
 def digest_text(table: Table, alias: str, counter: WorkProgress) -> TextDigest:
-    """Return the digest of the text that PostgreSQL itself writes, in a third of the time of `digest_table`."""
+    """Return the digest of the text that PostgreSQL itself writes, in a third of the time that `digest_table` takes."""
     digest = TextDigest()
     for text in copy_text(table, alias):
         counter.advance(digest.add(text))
