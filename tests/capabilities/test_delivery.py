@@ -235,7 +235,7 @@ def test_empty_file_is_described() -> None:
 
 @pytest.mark.parametrize("file", [replace(PNG, unreadable="artifact_missing"), replace(CSV, content=None)])
 def test_file_known_to_be_unreadable_is_described_under_any_policy(file: FilePart) -> None:
-    """No policy lets a candidate read an unreadable file."""
+    """If a file cannot be read from the store, the model gets a description instead, even under `native_only`."""
     strict = reader("openai", "vision", policies=parse_policies("native_only"))
     delivery = decide(file, strict)
     assert (delivery.outcome, delivery.reason.code) == (Outcome.DESCRIBED, ReasonCode.UNREADABLE)

@@ -99,7 +99,7 @@ def encode_parts(messages: Sequence[Message], candidate: Reader) -> str:
 def test_exceeding_the_file_count_limit_describes_the_older_half(
     max_count: int, groups: tuple[int, ...], expected: str
 ) -> None:
-    """If a limit on files is exceeded, the oldest are replaced by descriptions, a whole message's files at a time."""
+    """When a limit on files is exceeded, descriptions replace the oldest files; files of one message stay together."""
     assert encode_parts(growing_conversation(*groups)[-1], reader({"image": {"maxCount": max_count}})) == expected
 
 

@@ -36,7 +36,7 @@ class Ledger:
 
 @dataclass
 class LoadGenerator:
-    """Four callers (edits, imports, uploads, calls) that stress a server until it is killed."""
+    """Four clients that load a server until it is killed: they edit, import, upload and call models."""
 
     server: Server
     person: Person

@@ -29,7 +29,7 @@ TASKS = re.compile(r"^routing_admin_tasks (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Sample:
-    """A server's resource usage at one time. Its fields are in the same order as those of `SLACK`."""
+    """A server's resource usage at one moment. The values are in the same order as in `SLACK`."""
 
     second: float
     values: tuple[float, float, float, float]

@@ -93,7 +93,7 @@ def store(key: str, kind: str, body: bytes) -> None:
 
 
 def test_model_reads_a_text_file(run: Callable[[str], str]) -> None:
-    """The text arrives through both tools that the question names, or as a file in the question."""
+    """The model receives the text from each of the two tools that the question names, or as a file in the question."""
     store(KEY, "application/json", json.dumps({"text": f"{RECIPE} has it.", "filename": "notes.md"}).encode())
     printed = run(KEY)
     assert re.search("The (tool said|file says): ", printed)

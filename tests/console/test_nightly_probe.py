@@ -175,7 +175,7 @@ def test_capability_gained_in_a_nightly_probe_is_reported(admin: Client, gemini_
 
 
 def test_unclear_nightly_probe_result_changes_nothing(gemini_service: Service, lab: Lab) -> None:
-    """The same applies if the model does not even answer plain text."""
+    """The same applies if the model does not even answer a text-only request."""
     lab.model = make_model(unclear_about="application/pdf")
     before = Revision.objects.count()
     assert probe_nightly(gemini_service).unclear == ("file",)

@@ -1,4 +1,4 @@
-"""With `onOverflow`, a model is skipped if the request is too long for it. The attempt gives the reason."""
+"""With `onOverflow`, a model is skipped if the request is too long for it. The attempt records the reason."""
 
 from __future__ import annotations
 

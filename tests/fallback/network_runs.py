@@ -1,6 +1,6 @@
 """A fallback run over real sockets.
 
-The run and its upstream session are combined as in the gateway, with the fault lab as provider.
+The run and its upstream session are connected as in the gateway, and the fault lab is the provider.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def test_kept_answers_are_encrypted_and_written_with_the_log(key: str) -> None:
     logged(answer["x-request-id"])
     rows = KeptAnswer.objects.all()
     (item,) = answer.json()["output"]
-    # One row contains the answer's items, and one row the input that they answer.
+    # One row contains the items of the answer; the other contains the input that was answered.
     assert len({row.owner for row in rows}) == len(rows) == 2
     for row in rows:
         # An item's id is `msg_`, the id of its answer, and a two-digit item number.

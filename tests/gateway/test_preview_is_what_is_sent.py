@@ -117,9 +117,9 @@ UNTOUCHED = {"photo.png", "photo.jpg", "photo.gif", "photo.webp"}
 
 
 MANY = {Kind.TEXT: 4, Kind.OTHER: 2, Kind.AUDIO: 3, Kind.VIDEO: 3}
-"""Kinds of files of which every second, third or fourth type is enough, since tests/artifacts reads all types.
+"""Kinds with many file types. This test uses every second, third or fourth of them; tests/artifacts reads them all.
 
-Audio and video are also measured by a separate process.
+For each audio or video file, the gateway also starts a process that measures its duration.
 """
 
 

@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def ask(client: openai.OpenAI, name: str, messages: list[Any], *, stream: bool) -> dict[str, Any]:
-    """Return the next message of the host's model, assembled by the SDK."""
+    """Return the next message from the fake host's model, assembled by the SDK."""
     request: Any = {"model": f"strict-{name}/m", "messages": messages, "tools": [OFFERED], "max_tokens": 50}
     # A host with a reasoning model refuses a temperature, so the request must also succeed without one.
     request["temperature"] = 0.5

@@ -33,7 +33,7 @@ from tests.lab.shapes import VENDORS
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "capabilities" / "core" / "protocols"
 EMBEDDED = {"echo"}
-"""Protocols without a vendor. Neither the fault lab nor exports support them."""
+"""Protocols that belong to no vendor. Neither the fault lab nor exports support them."""
 
 UNKNOWN_TO_SEEDS = {"openai-responses"}
 """Protocols that are unknown to the programs whose seed files we export. The export lists what it omits."""

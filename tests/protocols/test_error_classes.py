@@ -179,7 +179,7 @@ def test_rejection_without_a_removable_parameter_is_a_plain_400() -> None:
     ],
 )
 def test_rejected_content_kind_names_the_capability(message: str, capability: str | None) -> None:
-    """If a capability is named, only the content that needs it is replaced by a description in the next call."""
+    """If the error names a capability, only content that needs it is replaced by a description in the next call."""
     assert fail(400, openai(message)).param == capability
 
 

@@ -1,7 +1,7 @@
 """Secrets planted in a served installation do not leak into responses, logs, exports, files or backups.
 
 Three occurrences are allowed: a new key in the response that creates it, a session key in Django's session store, and
-the secret of an agent page's link in the links on that page.
+the secret in the URL of an agent's page, which the links on that page repeat.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ MISTYPED = "canary password in the field of the name 3390"
 LINK = re.compile(r'href="(/[^"#]*)"')
 FORM = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 OWN_FILES = {"secret_key", "keys"}
-"""Files in the data directory that exist to hold secrets. They contain none of the planted secrets."""
+"""Files in the data directory that hold the installation's own secrets. The search skips them.
+
+None of the planted secrets is stored in them.
+"""
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -1,4 +1,7 @@
-"""An agent's shared page: an administrator creates its link, it is used without an account, and it is revoked."""
+"""An agent's shared page.
+
+An administrator creates a link, someone without an account uses it, and the administrator revokes it.
+"""
 
 from __future__ import annotations
 

@@ -43,7 +43,8 @@ def noon(monkeypatch: pytest.MonkeyPatch) -> datetime:
     snapshot.refresh()
     now = timezone.localtime()
     moment = now.replace(hour=12, minute=0, second=0, microsecond=0)
-    if moment > now:  # A login session created now would have expired by noon.
+    # If noon is still to come, a login session that begins now would already have expired by then.
+    if moment > now:
         moment -= timedelta(days=1)
     monkeypatch.setattr(timezone, "now", lambda: moment)
     return moment
