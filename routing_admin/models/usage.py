@@ -1,6 +1,6 @@
 """Usage per hour and per day, and how much of their limits agents, keys and labels have used.
 
-Without the hourly and daily sums, a page would have to read up to a million requests. All tables are in the request
+Without the hourly and daily totals, a page would have to read up to a million requests. All tables are in the request
 log's database.
 """
 

@@ -117,7 +117,7 @@ def _stored_ids(rows: Rows) -> set[tuple[str, str]]:
 def _insert_rows(rows: Rows) -> None:
     _insert(RequestLog, [request for request, _ in rows])
     _insert(AttemptLog, [attempt for _, attempts in rows for attempt in attempts])
-    # Update the sums in the same transaction, so that each request is counted exactly once.
+    # Update the usage totals in the same transaction, so that each request is counted exactly once.
     add_usage(rows)
 
 

@@ -1,4 +1,4 @@
-"""Remove requests together with their share of the usage sums."""
+"""Remove requests together with their share of the usage totals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing_admin.request_log.usage_sums import forget_rollups
 
 
 def remove_requests(surface: str, project: str) -> None:
-    """Remove a surface's requests and a project's usage sums; only these requests may have the project as a label."""
+    """Remove a surface's requests and a project's usage totals; only these requests may have the project as a label."""
     requests, sums = RequestLog.objects.filter(surface=surface), UsageSum.objects.filter(project=project)
     with transaction.atomic(using=LOGS):
         AttemptLog.objects.filter(request__in=requests).delete()

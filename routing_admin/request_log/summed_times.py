@@ -1,4 +1,4 @@
-"""Split a time range into hours and days that have sums, and the rest, which must be read from the log's rows."""
+"""Split a time range into hours and days with usage totals, and the rest, which must be read from the log's rows."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ def _oldest_hour(now: datetime) -> datetime:
 
 
 def has_hours(since: datetime, now: datetime) -> bool:
-    """Return whether all hourly sums since a time are still kept; daily sums are kept even longer than the log."""
+    """Return whether all hourly totals since a time are still kept; daily totals are kept even longer than the log."""
     return since > _oldest_hour(now)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The days and hours that have sums, by span (day or hour), and the ranges between them, in order."""
+    """The days and hours with usage totals, by span (day or hour), and the ranges between them, in order."""
 
     starts: Mapping[str, Sequence[datetime]]
     rest: Sequence[Range]
 
 
 def in_any(starts: Mapping[str, Collection[datetime]]) -> Q:
-    """Return the condition for the sums or roll-ups of these days and hours."""
+    """Return the query condition for the usage totals or roll-ups of these days and hours."""
     found = Q(pk__in=())
     for span, moments in starts.items():
         found |= Q(span=span, start__in=moments)
@@ -66,11 +66,11 @@ def list_touched(span: str, begin: datetime, stop: datetime) -> Iterator[datetim
 
 
 def split_range(start: datetime, stop: datetime | None, now: datetime, select: Select | None = None) -> Split:
-    """Split the range from `start` until before `stop` into days and hours that have sums, and the rest.
+    """Split the range from `start` until before `stop` into days and hours with usage totals, and the rest.
 
     If `stop` is None, the range ends in the future, because other processes' clocks may be ahead. A range of more than
-    two days, or a range that begins before the hourly sums, is split into days, with hours at its ends. `select`
-    returns those of the given days or hours whose sums can be used, by default all.
+    two days, or a range that begins before the hourly totals, is split into days, with hours at its ends. `select`
+    returns those of the given days or hours whose totals can be used, by default all.
     """
     has_days = (stop or now) - start > HOURS_UP_TO or not has_hours(start, now)
     if stop is None:

@@ -66,8 +66,8 @@ def _midnight(moment: datetime) -> datetime:
 
 
 # This is the only definition of "the last 24 hours" and of every other period in hours or days. A window starts at the
-# beginning of a clock hour, so it is up to an hour longer than its name says. Sums are stored by the hour, so pages,
-# searches and sums all cover the same window.
+# beginning of a clock hour, so it is up to an hour longer than its name says. Totals are stored by the hour, so pages,
+# searches and totals all cover the same window.
 
 HOUR = timedelta(hours=1)
 DAY_HOURS = 24

@@ -1,8 +1,8 @@
 """Totals for the requests that a search matches: requests by ending, tokens and cost.
 
-If a search has only terms by which usage is also summed (agent and route), whole hours and days are read from the usage
-sums, however many requests there were. Only the incomplete hours at the ends of its period, and the oldest hour of the
-log, are counted from rows. For any other search, matching rows are counted up to `MAX_COUNTED`.
+If a search has only terms for which usage totals exist (agent and route), whole hours and days are read from these
+totals, however many requests there were. Only the incomplete hours at the ends of its period, and the oldest hour of
+the log, are counted from rows. For any other search, matching rows are counted up to `MAX_COUNTED`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from routing_admin.request_log.usage_rollups import list_folded
 from routing_admin.request_log.usage_sums import COUNTS, OTHERS
 
 SUMMED_TERMS: Mapping[str, str] = {"agent": "agent", "task": "task_type"}
-"""Keys of a search that are also columns of the usage sums."""
+"""Maps the search keys for which usage totals exist to their columns."""
 TIMES = frozenset({"since", "until"})
 SUMS = {f"all_{name}": Sum(name) for name in COUNTS}
 PARTS = {
@@ -46,10 +46,10 @@ PARTS = {
 
 @dataclass(slots=True)
 class Totals:
-    """Sums of the requests that a search matches.
+    """Totals for the requests that a search matches.
 
     With `is_more`, there are more requests than `counts.requests`, and nothing else was counted. Without
-    `has_spending`, tokens and cost were not summed, because this would have required reading too many rows.
+    `has_spending`, tokens and cost were not added up, because this would have required reading too many rows.
     """
 
     counts: Counts = field(default_factory=Counts)
@@ -70,11 +70,11 @@ def sum_matches(search: Search, now: datetime) -> Totals:
 
 
 def is_summed(search: Search) -> bool:
-    """Return whether usage is also summed by each of the search's terms."""
+    """Return whether usage totals exist for all of the search's terms."""
     keys = {key for key, _value in search.values}
     if search.text or keys - TIMES - set(SUMMED_TERMS):
         return False
-    # All routes that are not configured are summed under one name, so the sums cannot tell them apart.
+    # All routes that are not configured have one usage total, which cannot tell them apart.
     task = search.get("task")
     return not task or current_names(OTHERS).route(task) == task
 
@@ -127,7 +127,7 @@ def _count_rows(rows: QuerySet[RequestLog]) -> Totals:
     )
 
 
-# The remaining functions read totals from the usage sums.
+# The remaining functions use the hourly and daily usage totals.
 
 
 def _sum_range(search: Search, now: datetime) -> Totals:
@@ -136,7 +136,7 @@ def _sum_range(search: Search, now: datetime) -> Totals:
     totals = Totals()
     if oldest is None or (until is not None and until <= oldest):
         return totals
-    # Sums are kept for longer than rows, so the oldest hour in the log may have lost some of its rows.
+    # Usage totals are kept for longer than rows, so the oldest hour in the log may have lost some of its rows.
     parts = split_range(max(since, oldest) if since else oldest, until, now)
     rows = filter_rows(search, now)
     for begin, end in parts.rest:

@@ -1,6 +1,6 @@
 """Usage in a period by agent, route, provider, model, label or day.
 
-Usage is read only from the stored sums, never from the requests themselves.
+Usage is read only from the stored hourly and daily totals, never from the requests themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ GROUPS = {
     **LABELS,
     "day": "start",
 }
-"""Maps the names of groupings to columns of the usage sums."""
+"""Maps the names of groupings to columns of the usage totals."""
 MONEY = ("cost_nanos", "saved_nanos", "fallback_nanos")
 PLAIN_COUNTS = tuple(name for name in COUNTS if name not in MONEY)
 """Columns that contain counts instead of money."""
@@ -66,12 +66,12 @@ class Counts:
     fallback_costs: dict[str, int] = field(default_factory=dict)
 
     def add(self, currency: str, counts: Sequence[int]) -> None:
-        """Add sums that are in the order of `COUNTS`.
+        """Add numbers that are in the order of `COUNTS`.
 
-        `currency` is the currency of the sums of money; it is empty if nothing has a price.
+        `currency` is the currency of the amounts of money; it is empty if nothing has a price.
         """
         for name, count in zip(PLAIN_COUNTS, counts, strict=False):
-            if count:  # Skip zeros, because most sums are zero, and a page adds thousands of them.
+            if count:  # Skip zeros, because most counts are zero, and a page adds thousands of them.
                 setattr(self, name, getattr(self, name) + count)
         if currency:
             for sums, nanos in zip(self.money, counts[len(PLAIN_COUNTS) :], strict=True):
@@ -105,7 +105,7 @@ class UsageReport:
 
 @dataclass(frozen=True, slots=True)
 class SummedTimes:
-    """The hours or days that have sums, and those of them that also have complete roll-ups."""
+    """The hours or days that have usage totals, and those of them that also have complete roll-ups."""
 
     span: str
     starts: Sequence[datetime]
@@ -116,9 +116,9 @@ class SummedTimes:
 
 
 def list_times(since: datetime, *, before: timedelta = NO_TIME, is_filtered: bool = False) -> SummedTimes:
-    """Return the hours or days that have sums, since a time and in the period `before` it, with two queries.
+    """Return the hours or days with usage totals, since a time and in the period `before` it, with two queries.
 
-    A roll-up is grouped by a single column, so filtered sums cannot use roll-ups.
+    A roll-up is grouped by a single column, so a filtered report cannot use roll-ups.
     """
     span, start = _choose_span(since)
     starts = list_starts(span, moved(start, -before))
@@ -146,7 +146,7 @@ def sum_usage(
     """Return the usage between two times (by default until now), grouped by a key of `GROUPS`, with three queries.
 
     Partial hours at both ends are counted as whole hours, or as whole days if `since` is more than two days ago. `only`
-    limits the sums to one agent, team, project or user. Groups are compared across currencies if `exchange` has their
+    limits the report to one agent, team, project or user. Groups are compared across currencies if `exchange` has their
     rates. With `times`, which must have been read in the same transaction, one query is enough. Groups contain only the
     columns in `counted`, which saves time; the total and the series contain all columns.
     """
@@ -191,7 +191,7 @@ def count_requests(group_by: str, since: datetime) -> Mapping[str, int]:
 SMALLEST = "provider"
 """The column with the fewest values.
 
-Whichever column is used, the sums have the same total, but this column has the fewest sums to add up.
+The grand total is the same whichever column is used, but for this column the fewest rows must be added up.
 """
 REPORT = """
 WITH pairs (start, value, currency, {counts}) AS ({sums})
@@ -200,12 +200,12 @@ UNION ALL SELECT start, NULL, currency, {by_start} FROM pairs GROUP BY start, cu
 UNION ALL SELECT NULL, value, currency, {by_value} FROM ({rollups}) AS rollups GROUP BY value, currency
 UNION ALL SELECT start, NULL, currency, {by_start} FROM ({smallest}) AS rollups GROUP BY start, currency
 """
-"""Query for the sums by value, and the sums by hour or day.
+"""Query for the totals by value, and the totals by hour or day.
 
-It reads roll-ups where they exist, and the rows of all other periods once. Each of the four parts is summed separately,
-so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start time may
-have. The first two parts determine the column types, because PostgreSQL would treat columns that contain only NULL as
-text.
+It reads roll-ups where they exist, and the rows of all other periods once. Each of the four parts is added up
+separately, so that SQLite reads the roll-ups without copying them; Python adds up the two rows that a value or a start
+time may have. The first two parts determine the column types, because PostgreSQL would treat columns that contain only
+NULL as text.
 """
 
 

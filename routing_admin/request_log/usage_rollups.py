@@ -1,9 +1,9 @@
-"""Sums of ended hours and days by single columns, so that pages read thousands of rows instead of a million.
+"""Roll-ups: totals of ended hours and days by single columns, so that pages read thousands of rows, not a million.
 
-Each serving process writes missing roll-ups (it "folds" hours and days of `UsageSum`), newest first, also for hours and
-days that a migration or `restore` added. A fold begins by writing a mark, a row with a random token. A late request
-deletes the mark in its own transaction, and another process that begins the same fold replaces it. A fold that has lost
-its mark stops, and readers ignore its rows: for every hour or day without a complete mark they read `UsageSum`.
+Each serving process rolls up hours and days of `UsageSum` that have no roll-up yet, newest first, including those that
+a migration or `restore` added. It first writes a mark, a row with a random token. A late request deletes the mark in
+its own transaction, and another process that begins the same roll-up replaces it. A process that has lost its mark
+stops, and readers ignore the rows that it wrote: for every hour or day without a complete mark they read `UsageSum`.
 Therefore locks are held only for one batch of rows at a time.
 """
 
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 
 DIMENSIONS = ("agent", "task_type", "provider", "model", "team", "project", "end_user")
 FOLD_DELAY = 2 * HOUR
-"""How long after its end an hour or day is folded: late requests are rare by then, and clocks may differ."""
+"""How long after its end an hour or day is rolled up: late requests are rare by then, and clocks may differ."""
 BATCH = 500
 """Number of rows per transaction."""
 PAUSE_SECONDS, LOOK_SECONDS = 0.5, 60.0
-"""Seconds between two folds, and seconds until the next check if nothing is left to fold."""
+"""Seconds between two roll-ups, and seconds until the next check if nothing is left to roll up."""
 STARTS = """
 WITH RECURSIVE starts (start) AS (
     SELECT MIN(start) FROM routing_admin_usagesum WHERE span = %s AND start >= %s
@@ -48,11 +48,11 @@ WITH RECURSIVE starts (start) AS (
 )
 SELECT start FROM starts WHERE start IS NOT NULL
 """
-"""Query for the start times of all hours or days that have sums; it finds each with a single index lookup."""
+"""Query for the start times of all hours or days that have usage totals; it finds each with a single index lookup."""
 
 
 def list_starts(span: str, since: datetime) -> list[datetime]:
-    """Return the start times of the hours or days that have sums, in order."""
+    """Return the start times of the hours or days that have usage totals, in ascending order."""
     connection = connections[LOGS]
     with connection.cursor() as cursor:
         cursor.execute(STARTS, [span, connection.ops.adapt_datetimefield_value(since), span])
@@ -72,7 +72,7 @@ def list_folded(span: str, starts: Sequence[datetime]) -> set[datetime]:
 
 
 class UsageRollups:
-    """Folds hours and days in a background thread; each fold writes the roll-up of one hour or day."""
+    """Writes roll-ups in a background thread, each for one hour or day."""
 
     def __init__(self) -> None:
         self._thread = RepeatingThread("usage-rollups", PAUSE_SECONDS, self.round, connections.close_all)
@@ -86,7 +86,7 @@ class UsageRollups:
         self._thread.stop()
 
     def round(self) -> None:
-        """Fold one hour or day; if none is left, do nothing until the next check. Raise database errors."""
+        """Roll up one hour or day; if none is left, do nothing until the next check. Database errors propagate."""
         if time.monotonic() < self._due:
             return
         with borrowed_connections():
@@ -94,13 +94,13 @@ class UsageRollups:
                 self._due = time.monotonic() + LOOK_SECONDS
 
     def fold_next(self, now: datetime) -> bool:
-        """Fold the newest ended hour or day without a roll-up; return False if there is none."""
+        """Roll up the newest ended hour or day that has no roll-up; return False if there is none."""
         for span, length in LENGTHS.items():
             ended = [start for start in list_starts(span, datetime.min) if start + length + FOLD_DELAY <= now]
             folded = list_folded(span, ended)
             left = [start for start in ended if start not in folded and (span, start) not in self._failed]
             if left:
-                # If the fold fails, fold all other hours and days before trying this one again.
+                # If this fails, roll up all other hours and days before trying this one again.
                 self._failed.add((span, left[-1]))
                 fold(span, left[-1])
                 self._failed.discard((span, left[-1]))
@@ -123,7 +123,7 @@ def fold(span: str, start: datetime) -> None:
     for row in rows:
         # There is one row for each currency, but only the first of them contains the histograms.
         row.latencies = histograms.pop((row.dimension, row.value), None)
-    # Hold the lock for one batch at a time, so that late requests do not wait for the whole fold.
+    # Hold the lock for one batch at a time, so that late requests do not wait for the whole roll-up.
     for at in range(0, len(rows), BATCH):
         with _exclusive():
             if not _holds(period, mark):
@@ -147,7 +147,7 @@ def sum_up(span: str, start: datetime, dimension: str) -> Iterator[UsageRollup]:
 
 @contextmanager
 def _exclusive() -> Iterator[None]:
-    # The lock excludes other folds and late requests. SQLite allows only one writer at a time anyway.
+    # The lock excludes other roll-ups and late requests. SQLite allows only one writer at a time anyway.
     with transaction.atomic(using=LOGS):
         if connections[LOGS].vendor == POSTGRESQL:
             with connections[LOGS].cursor() as cursor:

@@ -1,6 +1,6 @@
 """Usage over time of a few groups and of the previous period, for charts.
 
-It is read only from sums, never from requests.
+It is read only from hourly and daily totals, never from requests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from routing_admin.request_log.usage_sums import COUNTS
 
 NO_FILTERS: Mapping[str, str] = {}
 Points = Mapping[datetime, Counts]
-"""Maps the start of each hour or day to its sums."""
+"""Maps the start of each hour or day to its totals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def read_points(
     filters: Mapping[str, str] = NO_FILTERS,
     counts: Sequence[str] = SERIES_COUNTS,
 ) -> dict[str, dict[datetime, Counts]]:
-    """Return sums of hours or days by the values of a column, or all sums under the name "" without a column.
+    """Return hourly or daily totals by the values of a column or, without a column, the grand totals under the name "".
 
     Hours and days in `folded` are read from their roll-ups, which cannot be filtered. This takes one query.
     """

@@ -1,4 +1,4 @@
-"""Add requests to the usage sums of their hour and day.
+"""Add requests to the usage totals of their hour and day.
 
 This happens in the transaction that logs the requests, so each request is counted exactly once.
 """
@@ -23,14 +23,14 @@ from routing_admin.request_log.counting import CountedNames, current_names
 from routing_admin.request_log.entries import in_chunks
 from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 
-# Callers can make up labels, so only a limited number of labels get sums of their own.
+# Callers can make up labels, so only a limited number of labels get totals of their own.
 
 OTHERS = "(other)"
-"""Name that all further labels share in the sums."""
+"""Name under which all further labels are counted together."""
 MAX_USERS = 1000
-"""Maximum number of an agent's end users that get sums of their own per day; further users count as `OTHERS`."""
+"""Maximum number of an agent's end users that get totals of their own per day; further users count as `OTHERS`."""
 MAX_TEAMS = 200
-"""Maximum number of pairs of team and project that get sums of their own per agent and day."""
+"""Maximum number of pairs of team and project that get totals of their own per agent and day."""
 DAYS = 3
 """How many days' labels are cached: more than one, because the journal may write requests late."""
 LabelNames = tuple[str, str, str]
@@ -61,7 +61,7 @@ class _Names:
 
 
 class SumLabels:
-    """The labels that have sums of their own, by day and agent.
+    """The labels that have totals of their own, by day and agent.
 
     Labels that other processes have added are read once per agent and day.
     """
@@ -70,7 +70,7 @@ class SumLabels:
         self._days: dict[datetime, dict[str, _Names]] = {}
 
     def bounded(self, request: Mapping[str, Any]) -> LabelNames:
-        """Return the team, project and end user in whose sums a request is counted.
+        """Return the team, project and end user in whose totals a request is counted.
 
         This takes one query per agent and day.
         """
@@ -111,25 +111,25 @@ SUM_KEY_COLUMNS = (
     "end_user",
     "currency",
 )
-"""Columns that identify a row of the usage sums."""
+"""Columns that together identify a row of the usage totals."""
 COUNTS = (
     *("requests", "failures", "refused", "cancelled", "fallbacks", "attempts", "unpriced"),
     *("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens"),
     *("cost_nanos", "saved_nanos", "fallback_nanos"),
 )
-"""Columns that contain summed counts or money."""
+"""Columns that contain total counts or total amounts of money."""
 MAX_SUM = 2**62
-"""Maximum of a sum before a batch is added. A column can store twice this number, and a batch adds less than this
+"""Maximum of a total before a batch is added. A column can store twice this number, and a batch adds less than this
 number.
 """
 CHUNKS = (20, 6, 2, 1)
-"""Numbers of rows of the usage sums per statement."""
+"""Numbers of rows of the usage totals per statement."""
 HOUR_RETENTION = timedelta(days=7)
-"""How long hourly sums are kept; daily sums are kept for longer than the log."""
+"""How long hourly totals are kept; daily totals are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}
 """Maps each span to its length."""
 ROLLUP_LOCK = 0x726F6C6C7570
-"""Key of the PostgreSQL advisory lock that separates late requests from folds."""
+"""Key of the PostgreSQL advisory lock that keeps late requests and the writing of roll-ups apart."""
 SumKey = tuple[Any, ...]
 Columns = Mapping[str, Any]
 
@@ -157,7 +157,7 @@ def add_usage(rows: Iterable[tuple[Columns, Sequence[Columns]]]) -> None:
 
 
 def forget_rollups(periods: Iterable[tuple[Any, ...]]) -> None:
-    # A changed sum invalidates the roll-up of its hour or day, so delete the roll-up's mark in the same transaction.
+    # A changed total invalidates the roll-up of its hour or day, so delete the roll-up's mark in the same transaction.
     now = timezone.now()
     ended = [(span, start) for span, start in periods if start + LENGTHS[span] <= now]
     if not ended:

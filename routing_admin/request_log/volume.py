@@ -1,7 +1,7 @@
 """Count the requests that a search matches by outcome, over time.
 
-If a search has only terms by which usage is also summed (agent, route and ending), its whole hours and days are read
-from the usage sums. Incomplete hours and days, and any other search, are counted from the log's rows, but only from the
+If a search has only terms for which usage totals exist (agent, route and ending), its whole hours and days are read
+from these totals. Incomplete hours and days, and any other search, are counted from the log's rows, but only from the
 newest `MAX_SCANNED`, because a chart is not worth reading a million rows.
 """
 
@@ -55,7 +55,7 @@ SUMMED_STATUSES: Mapping[str, frozenset[Outcome]] = {
     "cancelled": frozenset({Outcome.CANCELLED}),
     "error": frozenset(Outcome) - ANSWERS,
 }
-"""Maps the values of `status:` that can be counted from usage sums to the outcomes that they match."""
+"""Maps the values of `status:` that can be counted from usage totals to the outcomes that they match."""
 
 Point = dict[Outcome, int]
 
@@ -88,7 +88,7 @@ def count_volume(search: Search, start: datetime, stop: datetime, now: datetime,
     """Return the volume between two times, with at most twelve queries."""
     if by_minute or search.get("status") not in SUMMED_STATUSES or not is_summed(search.having("status", "")):
         return _count_rows(search, start, stop, now, by_minute=by_minute)
-    # The sums of the log's oldest hour or day are complete, unless the search begins within it.
+    # The totals of the log's oldest hour or day are complete, unless the search begins within it.
     since = moment(search.get("since"), now) if search.get("since") else None
     is_oldest = since is None or since < start
     first = period_start(UsageSum.HOUR if has_hours(start, now) else UsageSum.DAY, start) if is_oldest else start
@@ -121,7 +121,7 @@ def _add_sums(volume: Volume, search: Search, starts: Mapping[str, Sequence[date
 
 def _outcomes(counts: Counts) -> Iterator[tuple[Outcome, int]]:
     unanswered = counts.failures + counts.refused + counts.cancelled
-    # In sums that earlier versions wrote, `fallbacks` may include streams that broke off.
+    # In totals that earlier versions wrote, `fallbacks` may include streams that broke off.
     fallbacks = min(counts.fallbacks, counts.requests - unanswered)
     yield Outcome.ANSWERED, counts.requests - unanswered - fallbacks
     yield Outcome.FALLBACK, fallbacks

@@ -1,4 +1,4 @@
-"""A request's cost is stored in its log row, and counted once in the hourly and once in the daily usage sums."""
+"""A request's cost is stored in its log row, and counted once in the hourly and once in the daily usage totals."""
 
 from __future__ import annotations
 
@@ -171,8 +171,9 @@ def test_attempt_cost_includes_its_failed_try(priced: None):
 
 
 def test_usage_sums_include_the_attempt_costs_of_an_unanswered_request(priced: None):
-    """An unanswered request's row has no cost, but its attempts and the sums do. Several attempts without a price count
-    as one unpriced request.
+    """An unanswered request's row has no cost, but its attempts and the totals do.
+
+    Several attempts without a price count as one unpriced request.
     """
     write(
         [

@@ -1,4 +1,4 @@
-"""A migration sets how each request of an earlier version ended, in log rows and in usage sums."""
+"""A migration sets how each request of an earlier version ended, in log rows and in usage totals."""
 
 from __future__ import annotations
 

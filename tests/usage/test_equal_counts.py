@@ -46,7 +46,7 @@ OUTCOMES = {
     "client_cancelled": 2,
 }
 REQUESTS, FAILED, REFUSED, CANCELLED, ATTEMPTS = 19, 4, 4, 2, 20
-"""Sums over `OUTCOMES`. One answer is from a fallback, so there is one more attempt than requests."""
+"""Totals over `OUTCOMES`. One answer is from a fallback, so there is one more attempt than requests."""
 NAMES = ("failed", "refused", "cancelled")
 
 

@@ -1,4 +1,4 @@
-"""Usage reports read roll-ups, and give exactly the same numbers as the sums from which these were made.
+"""Usage reports read roll-ups, and give exactly the same numbers as the totals from which these were made.
 
 A roll-up is a set of rows for an hour or a day that has ended.
 """
@@ -40,7 +40,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> datetime:
 
 
 def fill(now: datetime, rows: int = 200, seed: int = 7) -> None:
-    """Create daily and hourly sums: with values in all columns, with the same names in several columns, in several
+    """Create daily and hourly totals: with values in all columns, with the same names in several columns, in several
     currencies.
     """
     draw = random.Random(seed)
@@ -97,7 +97,7 @@ def test_reports_from_roll_ups_equal_reports_from_sums_for_every_group_and_perio
 
 
 def test_ended_days_are_read_only_from_roll_ups(now: datetime) -> None:
-    """However many sums there are, a report about a month reads only roll-ups and the current hour's and day's sums."""
+    """However many totals there are, a monthly report reads only roll-ups and the current hour's and day's totals."""
     fill(now)
     fold_all(now)
     marks = UsageRollup.objects.filter(dimension="", span=UsageSum.DAY)
@@ -133,7 +133,7 @@ def test_current_request_is_written_without_a_query_for_roll_ups(now: datetime) 
 def test_concurrent_write_leaves_no_incomplete_roll_up(
     now: datetime, monkeypatch: pytest.MonkeyPatch, between: str
 ) -> None:
-    """While a roll-up is computed, another process may create the same one, or a late request may change its sums."""
+    """While a roll-up is computed, another process may create the same one, or a late request may change its totals."""
     fill(now)
     day = day_start(now - timedelta(days=2))
     original: Callable[..., Any] = usage_rollups.sum_up

@@ -22,7 +22,7 @@ ZONES = st.sampled_from(["UTC", "Asia/Kolkata", "America/New_York"])
 def test_split_covers_the_time_range_exactly_once(
     zone: str, ends: tuple[datetime, datetime | None], is_picky: bool
 ) -> None:
-    """Hours whose sums were already deleted are not used. The rest is read from log rows."""
+    """Hours whose totals were already deleted are not used. The rest is read from log rows."""
     start, stop = (min(ends[0], ends[1]), max(ends[0], ends[1])) if ends[1] else ends
     with timezone.override(zone):
         parts = split_range(start, stop, NOW, (lambda _span, starts: starts[::2]) if is_picky else None)

@@ -1,4 +1,4 @@
-"""The totals above the list of requests are exact, whether they are from log rows or from hourly and daily sums."""
+"""The totals above the list of requests are exact, whether they are from log rows or from hourly and daily totals."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TIMES = [
 ]
 TERMS = ["", "agent:text-agent", "task:planning", "agent:text-agent task:planning", "model:m"]
 FOLDS = 12
-"""The number of hours that are rolled up. Other hours are read from their sums."""
+"""The number of hours that are rolled up. Other hours are read from their hourly totals."""
 OUTCOMES = ["ok", "ok", "ok", "http_503", "invalid_json", "client_cancelled"]
 
 
@@ -72,12 +72,12 @@ def log_requests(now: datetime) -> list[Entry]:
     rollups = UsageRollups()
     for _ in range(FOLDS):
         assert rollups.fold_next(now)
-    prune_usage(now)  # This deletes hourly sums older than a week.
+    prune_usage(now)  # This deletes hourly totals older than a week.
     return entries
 
 
 def test_totals_equal_a_count_of_the_matching_log_rows(now: datetime) -> None:
-    """In every range, the totals equal a count of the log rows, even without hourly sums, or if days begin at half
+    """In every range, the totals equal a count of the log rows, even without hourly totals, or if days begin at half
     past.
     """
     log = log_requests(now)

@@ -128,7 +128,7 @@ def test_usage_page_reads_only_the_sums(viewer: Client, noon: datetime):
 
 
 def test_usage_sums_are_deleted_after_their_retention(noon: datetime):
-    """Hourly sums are kept for a week, and daily sums for a year and a month."""
+    """Hourly totals are kept for a week, and daily totals for a year and a month."""
     write([entry("a", noon), entry("b", noon - timedelta(days=8)), entry("c", noon - timedelta(days=400))])
     prune_usage(noon)
     assert [usage_sum.span for usage_sum in UsageSum.objects.order_by("start")] == ["d", "d", "h"]
