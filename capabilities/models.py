@@ -237,11 +237,11 @@ class ProbeTranscript(models.Model):
 
 
 class Drift(models.Model):
-    """An observation that contradicts or changed a model's recorded capability.
+    """Evidence from a request or a probe that contradicts a model's recorded capability, or that has changed it.
 
-    It is evidence and not part of the configuration. `request` is the id of the request in which the model was
-    observed. `revision` is the configuration revision that changed the capability. A dismissed row is not deleted, so
-    that the same observation is not shown again the next day.
+    It is not part of the configuration. `request` is the id of the request in which the model showed this. `revision`
+    is the configuration revision that changed the capability. A dismissed row is not deleted, so that the same evidence
+    is not shown again the next day.
     """
 
     provider = models.CharField(max_length=120)

@@ -1,4 +1,4 @@
-"""Observations that a model's capabilities differ from the configured ones."""
+"""Drifts: evidence that a model's capabilities differ from the configured ones."""
 
 from __future__ import annotations
 

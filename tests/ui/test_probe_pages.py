@@ -1,4 +1,7 @@
-"""Doubts about a model's capabilities, and probe transcripts, in a browser: accessibility, and resolving a doubt."""
+"""Drifts and probe transcripts in a browser: accessibility, and resolving a drift.
+
+A drift is evidence that a model does not read what its service says.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Actions on model services: save, set capabilities, fill them in from the catalogue, record and settle doubts.
+"""Actions on model services: save, set capabilities, fill them in from the catalogue, record and settle drifts.
 
-A cell of the capability matrix is one capability of a service: its side (input or output) and its name.
+A drift is evidence that a model does not read what its service says, or that what it reads has changed. A cell of the
+capability matrix is one capability of a service: its side (input or output) and its name.
 """
 
 from __future__ import annotations
@@ -286,14 +287,14 @@ def add_model(actor: Actor, provider: Provider, new: NewModel) -> Service:
     return row
 
 
-# A drift is evidence that a model does not read what its service says. An administrator decides what follows.
+# An administrator decides what follows from a drift.
 
 
 def record_drift(row: Service, capability: str, kind: DriftKind, revision: int | None = None) -> None:
     """Store new evidence about a model, which replaces earlier evidence about the same capability."""
     now = timezone.now()
     lookup: dict[str, Any] = {"provider": row.provider.name, "model": row.model, "capability": capability}
-    # A dismissed drift remains hidden for a week, even if it is observed again during that week.
+    # A dismissed drift remains hidden for a week, even if the model shows it again during that week.
     if Drift.objects.filter(**lookup, kind=kind, dismissed_at__gt=now - DISMISSAL_PERIOD).exists():
         return
     values = {"kind": kind, "at": now, "request": "", "status": None, "revision": revision, "dismissed_at": None}
@@ -301,7 +302,7 @@ def record_drift(row: Service, capability: str, kind: DriftKind, revision: int |
 
 
 def settle_doubts(row: Service, capabilities: Iterable[str]) -> None:
-    """Delete the doubts about these capabilities of a service's model, because a probe has settled them."""
+    """Delete the evidence against these capabilities of a service's model, because a probe has settled the question."""
     rows = Drift.objects.filter(provider=row.provider.name, model=row.model, kind__in=REFUTING_KINDS)
     rows.filter(capability__in=list(capabilities)).delete()
 
@@ -314,5 +315,5 @@ def dismiss_drift(actor: Actor, row: Service, capability: str) -> None:
 
 
 def accept_doubt(actor: Actor, row: Service, capability: str) -> AuditedAction:
-    """Declare that the model does not read this kind of input. Undo restores the value and thus the doubt."""
+    """Declare that the model does not read this kind of input. Undo restores the value, so the drift is shown again."""
     return set_cell(actor, row, ("input", capability), supported=False)

@@ -1,6 +1,7 @@
 """Queries for model services and their agents, for drifts and transcripts, and for the cost of a nightly probe.
 
-A drift is evidence that what a model reads differs from what its service says. Pages show it as a sentence.
+A drift is evidence that a model does not read what its service says, or that what it reads has changed. Pages show it
+as a sentence.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
 @require_POST
 def service_drift(request: HttpRequest, service_id: str) -> HttpResponse:
-    """Decide on a doubt: `off` declares that the model lacks the capability, `dismiss` hides the doubt for a week."""
+    """Decide on a drift: `off` declares that the model lacks the capability, `dismiss` hides the drift for a week."""
     row = require_found(find_service(service_id))
     capability, act = request.POST.get("capability", "")[:100], request.POST.get("act", "")
     facts = {"service": service_id, "capability": capability_label(capability)}

@@ -69,7 +69,7 @@ class CheckedCandidate:
     """A candidate with its findings; `detail` says why its provider cannot be called.
 
     `loses` are media capabilities that an earlier candidate has and this one lacks, so that it receives descriptions.
-    `gains` are media capabilities that no earlier candidate has. `drifts` are recent observations that contradict the
+    `gains` are media capabilities that no earlier candidate has. `drifts` is recent evidence against the
     capabilities. `retirement` is set if the model has ended or will end within the period `NOTICE`.
     """
 
@@ -115,7 +115,7 @@ def lint(
 ) -> ChainLint:
     """Return the findings about the candidates of a route, which may be unsaved.
 
-    `unusable` maps the providers that cannot be called to the reasons. `drifts` are recent observations of models. With
+    `unusable` maps the providers that cannot be called to the reasons. `drifts` is recent evidence about models. With
     `today`, retirements within the period `NOTICE` are looked up in `catalogue`, which defaults to the shipped one.
     """
     checked = [_add_drifts(candidate, drifts) for candidate in _check_candidates(configuration, route, unusable or {})]

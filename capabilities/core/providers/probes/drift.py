@@ -1,4 +1,7 @@
-"""Observations that contradict a model's recorded capabilities or have changed them."""
+"""Drifts: evidence that a model can read more or less than its recorded capabilities say.
+
+Requests and probes provide this evidence. The nightly probe also changes the recorded capabilities.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from types import MappingProxyType
 
 
 class DriftKind(StrEnum):
-    """An observation about a model's capability. REFUSED and DENIED only raise doubts and do not change the record."""
+    """What was found about a model's capability. REFUSED and DENIED do not change the recorded capability."""
 
     REFUSED = "refused"
     """The model rejected content in a request, although its recorded capabilities include this kind of content."""
@@ -22,15 +25,15 @@ class DriftKind(StrEnum):
 
 
 DISMISSAL_PERIOD = timedelta(days=7)
-"""How long an observation stays hidden after a user has dismissed it."""
+"""How long a drift stays hidden after a user has dismissed it."""
 REFUTING_KINDS = frozenset({DriftKind.REFUSED, DriftKind.DENIED})
 
 Drifts = Mapping[tuple[str, str], Mapping[str, DriftKind]]
-"""Observations. The keys are (provider, model), then capability."""
+"""Maps (provider, model) and then the capability to the kind of drift."""
 NO_DRIFTS: Drifts = MappingProxyType({})
 
 
 def is_current(kind: DriftKind, can_read: bool) -> bool:
-    """Return whether an observation is still relevant, given the capability's current value."""
+    """Return whether a drift is still relevant, given the capability's current value."""
     # If a recorded change has been undone, it is no longer relevant.
     return can_read is (kind is not DriftKind.STOPPED)
