@@ -113,7 +113,7 @@ def list_refusals(provider: str, model: str) -> list[RefusedParameter]:
 
 
 def forget_refusal(provider: str, model: str, name: str) -> None:
-    """Send this parameter to the model again, in all processes. Raise database errors."""
+    """Send this parameter to the model again, in all processes. Database errors propagate."""
     stored_refusals().look()  # First read the rows, so that refusals stored by other processes are also deleted.
     process_run_context().memory.forget(provider, model, name)
     stored_refusals().look()

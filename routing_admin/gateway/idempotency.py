@@ -82,7 +82,7 @@ async def answer_once(call: HttpCall, api: ChatApi, answer: Callable[[], Awaitab
     """Return the reply of `answer`, or the stored outcome if the same call has been made before.
 
     Raise `GatewayError`: 401 or 403 as usual, 400 for an invalid key, 409 while the first call is in progress, 422 for
-    a different request, 410 if its outcome was not stored. Raise database errors.
+    a different request, 410 if its outcome was not stored. Database errors propagate.
     """
     principal = await find_caller(call, api.path)
     recorder = RequestRecorder(call.request_id, api.surface)

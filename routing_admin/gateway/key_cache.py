@@ -64,7 +64,7 @@ class KeyCache:
         return entry.principal if entry is not None and self._is_current(entry) else None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | Refusal:
-        """Authenticate with the cache or the database; raise database errors only for an uncached key."""
+        """Authenticate with the cache or, for an uncached key, with the database, whose errors propagate."""
         self._newest.current()
         digest, stamp = digest_credentials(headers), self._newest.stamp()
         entry = self._find(digest)

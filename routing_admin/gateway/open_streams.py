@@ -78,7 +78,7 @@ class OpenStreams:
         self._streams.discard(stream)
 
     def look(self, now: datetime | None = None) -> None:
-        """End all streams whose key is no longer valid; raise database errors if keys cannot be read."""
+        """End all streams whose key is no longer valid. If keys cannot be read, the database error propagates."""
         streams = [stream for stream in self._streams.copy() if not stream.is_ended]
         if not streams:
             return

@@ -25,7 +25,7 @@ from routing_admin.platform.databases.router import LOGS, renew_connections
 WAIT_SECONDS = 0.2
 """Maximum time that an exchange with the ledger waits for locks, in seconds. Calls may be waiting for the exchange."""
 LEASE = timedelta(seconds=LEASE_SECONDS)
-"""How long a process keeps its shares if it does not renew them."""
+"""How long a process keeps its shares of limits if it does not renew them."""
 DEMAND_LIFETIME = timedelta(seconds=2)
 """How long other processes are asked to return unused amounts after an order could not be granted."""
 WINDOW_RETENTION = timedelta(hours=1)
@@ -41,7 +41,7 @@ class RowLedger:
     """
 
     def exchange(self, process: str, orders: Sequence[Order], now: datetime) -> list[Booking]:
-        """Book all orders or none of them; raise database errors."""
+        """Book all orders or none of them. Database errors propagate."""
         renew_connections()
         with lock_timeout(WAIT_SECONDS), transaction.atomic(using=LOGS):
             windows = _lock_windows(orders, now)
@@ -79,7 +79,7 @@ class RowLedger:
             return bookings
 
     def leave(self, process: str) -> None:
-        """Return everything that a process holds but has neither used nor reserved. Raise database errors."""
+        """Return to the ledger what a process has neither used nor reserved. Database errors propagate."""
         now = datetime.now(UTC)
         with transaction.atomic(using=LOGS):
             LimitShare.objects.filter(process=process).update(held_until=now)
@@ -141,7 +141,7 @@ def _save_drawn(windows: Sequence[LimitWindow]) -> None:
 
 
 def sweep(now: datetime) -> None:
-    """Delete rows of past windows, at most `SWEEP` at a time. Raise database errors."""
+    """Delete rows of past windows, at most `SWEEP` at a time. Database errors propagate."""
     rows = LimitWindow.objects.select_for_update(skip_locked=True).filter(ends_at__lte=now - WINDOW_RETENTION)
     expired = list(rows.values_list("pk", flat=True)[:SWEEP])
     if expired:

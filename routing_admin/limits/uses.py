@@ -19,7 +19,7 @@ from routing_admin.platform.databases.unavailable import is_unavailable
 
 
 def find_uses(holders: Iterable[str]) -> Mapping[tuple[str, Meter], int]:
-    """Return how much each holder has used or reserved in the current windows, by meter. Raise database errors."""
+    """Return how much each holder has used or reserved in the current windows, by meter. Database errors propagate."""
     try:
         keeper().report()
     except (DatabaseError, InterfaceError) as error:

@@ -90,7 +90,7 @@ def claim_key(
 ) -> Claim | StoredOutcome | ConflictingCall:
     """Return the right to answer the call, or else the outcome of the call that holds the key, or why they conflict.
 
-    Raise database errors.
+    Database errors propagate.
     """
     now = now or timezone.now()
     _sweep(now)

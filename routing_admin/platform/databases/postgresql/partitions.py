@@ -55,7 +55,7 @@ ATTEMPTS = DailyTable("routing_admin_attemptlog", "at", "request_id, position")
 def make_days(now: datetime) -> int:
     """Create missing partitions from yesterday to `DAYS_AHEAD` days ahead, and return their number.
 
-    Return 0 on databases other than PostgreSQL. Raise database errors.
+    Return 0 on databases other than PostgreSQL. Database errors propagate.
     """
     connection = connections[LOGS]
     if connection.vendor != POSTGRESQL:
@@ -86,7 +86,8 @@ def existing_days() -> tuple[datetime, datetime] | None:
 def drop_days(before: datetime) -> int:
     """Drop the partitions of days that had ended by `before`, and older rows of the default partitions.
 
-    Return the number of deleted requests. Requests of the day that contains `before` are kept. Raise database errors.
+    Return the number of deleted requests. Requests of the day that contains `before` are kept. Database errors
+    propagate.
     """
     total: int = 0
     for day in _days_before(before):
