@@ -1,4 +1,4 @@
-"""One limit of a holder in this process: its share, the calls that wait for it, and its orders to the ledger."""
+"""This process's share of one limit, the calls that wait for an amount of it, and the orders to the ledger."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from capabilities.core.services.agent_limits import Meter
 from routing_admin.core.limits.shares import GRANT_DIVISOR, PERIODS, Booking, Order, Period, Share, Window, window_at
 
 REPORT_SECONDS = 2.0
-"""Seconds between two reports of usage to the ledger. An unused share is also returned to the ledger after this
-time.
-"""
+"""Seconds between two reports of usage to the ledger. An unused share of a limit is also returned after this time."""
 CONCURRENT_REPORT_SECONDS = 0.1
 """The same as `REPORT_SECONDS`, but for the limit on concurrent calls."""
 RENEW_SECONDS = 20.0
-"""Seconds between two renewals of an unchanged share. If the ledger does not respond for `LEASE_SECONDS`, the share is
-no longer valid.
+"""Seconds between two renewals of an unchanged share of a limit. The share is no longer valid if the ledger does not
+respond for `LEASE_SECONDS`.
 """
 LEASE_SECONDS = 60.0
 NEVER = float("-inf")
@@ -41,8 +39,8 @@ class LocalQuota:
     """This process's share of one limit of a holder; `waiters` are the calls that wait for an amount.
 
     `reported` is the committed amount that the ledger knows. `heard_at` is when the ledger last responded, and
-    `taken_at` when a call last used the share, both on a monotonic clock. `in_demand` says that another process has too
-    little.
+    `taken_at` when a call last used the share, both on a monotonic clock. `in_demand` says that another process needs
+    more.
     """
 
     holder: str

@@ -1,4 +1,4 @@
-"""Health of providers in the last hour, and request counts and times to first content of the last day.
+"""Health of providers in the last hour, and request counts and times to first content for the last day.
 
 A few queries on the log's indexes fetch the numbers, and functions without queries evaluate them.
 """
@@ -218,7 +218,7 @@ instead of for each hour.
 
 
 def two_days(now: datetime) -> tuple[Day, Day]:
-    """Return the counts of the last 24 hours (`window_start`) and of the 24 hours before.
+    """Return the counts for the last 24 hours (`window_start`) and for the 24 hours before.
 
     This takes one query that reads only indexes.
     """

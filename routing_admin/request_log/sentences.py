@@ -60,7 +60,7 @@ class RenderedSentence:
 def logged_text(row: RequestLog | AttemptLog) -> str:
     """Return the error in English, or "" if there is no error.
 
-    A message of the gateway's own is a `Translatable` with its template and facts.
+    A message from the gateway itself is a `Translatable` with its template and facts.
     """
     return row.error if row.sentence is None else decode_text(row.sentence)
 

@@ -1,4 +1,4 @@
-"""Comparing a route's draft with the requests of the last 24 hours, using only the log and calling no provider."""
+"""Comparing a route's draft with the requests from the last 24 hours, using only the log and calling no provider."""
 
 from __future__ import annotations
 

@@ -48,7 +48,10 @@ class TextLimit:
 
 
 def read_text_limit(word: str) -> TextLimit:
-    """Parse an administrator's limit: characters (`200000`) or a share (`30%`). Raise ValueError if it is invalid."""
+    """Parse an administrator's limit: characters (`200000`), or a share of the context window that is left (`30%`).
+
+    Raise ValueError if it is invalid.
+    """
     if match := _SHARE.fullmatch(word.strip()):
         return TextLimit(share=int(match[1]) / 100)
     if _CHARS.fullmatch(word.strip()) and int(word) <= MAX_CHARS:

@@ -82,7 +82,7 @@ class AgentRow:
 
     @property
     def search(self) -> str:
-        """Return the search text that finds the agent's requests of the last day in the request log."""
+        """Return the search text that finds the agent's requests from the last day in the request log."""
         return search_last_day("agent", self.agent.agent_id).to_text()
 
 

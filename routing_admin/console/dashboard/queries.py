@@ -47,7 +47,7 @@ In SQLite, the parts of a UNION may have a LIMIT only within such subqueries.
 
 
 def list_troubled_requests(now: datetime) -> list[RequestLog]:
-    """Return the newest requests of the last day that fell back or failed, without bodies. This takes one query."""
+    """Return the newest requests from the last day that fell back or failed, without bodies. This takes one query."""
     rows = RequestLog.objects.defer("body", "error", "sentence", "token_details", "answer", "prefix")
     rows = rows.filter(started_at__gte=window_start(now)).order_by("-started_at", "-pk")
     parts = [rows.filter(condition)[:MAX_TROUBLED] for condition in (fell_back_condition(), failed_condition())]

@@ -53,7 +53,7 @@ STATES = {
     UNABLE: gettext_lazy("Cannot answer"),
     "disabled": gettext_lazy("Disabled"),
 }
-"""States by which routes can be filtered."""
+"""Route states that the list can be filtered by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class RouteRow:
 
     @property
     def search(self) -> str:
-        """Return the search text that finds the route's requests of the last day in the request log."""
+        """Return the search text that finds the route's requests from the last day in the request log."""
         return self._search.to_text()
 
     @property
@@ -120,7 +120,7 @@ class RouteRow:
 def route_rows(state: Snapshot, routes: Iterable[RouteSpec]) -> list[RouteRow]:
     """Return the rows of these routes with their traffic.
 
-    One query reads the traffic from the log, and one reads the recorded doubts about models' capabilities.
+    One query reads the traffic from the log, and one reads the evidence against models' recorded capabilities.
     """
     routes = list(routes)
     traffic = map_traffic([route.task_type for route in routes], timezone.now())

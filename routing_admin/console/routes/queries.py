@@ -1,4 +1,4 @@
-"""Queries for task routes: rows, the traffic of the last day, and which routes cannot answer.
+"""Queries for task routes: rows, traffic in the last day, and which routes cannot answer.
 
 Everything else about routes is read from the snapshot.
 """

@@ -1,4 +1,4 @@
-"""The retrospective of a draft: how its chain would have handled the route's requests of the last 24 hours.
+"""The retrospective of a draft: how its chain would have handled the route's requests from the last 24 hours.
 
 Everything is read from the log, and no model is called. Only the newest requests are read, so a busy day takes no
 longer than a quiet one.
@@ -66,7 +66,7 @@ MAX_SHARES = 3
 
 @dataclass(frozen=True, slots=True)
 class RoutePast:
-    """A route's requests of the last 24 hours that reached a model, newest first, and their total number.
+    """A route's requests from the last 24 hours that reached a model, newest first, and their total number.
 
     `is_more` is true if there were more than `total`. `goes_to_default` is true if no route accepts the task type, so
     that its requests went to the default route.

@@ -140,8 +140,8 @@ class FaultRow:
     alert_kind: AlertKind | None = None
 
     message: str = ""
-    """Message of a fault that the gateway itself detects; the default is `meaning`. A fault in a provider's response
-    has the provider's message instead.
+    """Message for a fault that the gateway itself detects; the default is `meaning`. A fault in a provider's response
+    has the message from the provider instead.
     """
 
     @property

@@ -17,7 +17,7 @@ from capabilities.core.services.agent_limits import Meter
 
 
 class Period(StrEnum):
-    """Period over which usage is summed; `NOW` counts calls while they are running."""
+    """Period over which usage is added up; `NOW` counts calls while they are running."""
 
     NOW = "now"
     MINUTE = "minute"
@@ -82,7 +82,7 @@ class Share:
     """One process's share of a limit in one window.
 
     `drawn` is how much all processes have drawn, as last reported by the ledger. `last` is the size of the last draw,
-    `extension` an amount that was added without the ledger.
+    `extension` an amount that the process added itself while the ledger did not respond.
     """
 
     limit: int

@@ -52,7 +52,7 @@ class EffectTrend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EffectLine:
-    """A measure before and after a revision: a share from 0 to 1, or the median duration in ms of answered requests.
+    """A measure before and after a revision: a fraction from 0 to 1, or the median duration in ms of answered requests.
 
     A value is None if no request was answered.
     """

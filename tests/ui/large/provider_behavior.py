@@ -82,7 +82,7 @@ SLOW_FAULTS = {Fault.READ_TIMEOUT, Fault.TTFT_TIMEOUT, Fault.SLOW_BODY}
 
 @dataclass(frozen=True)
 class Incident:
-    """A period in which a share of a provider's calls fails with a fault. Times are in seconds since 1970."""
+    """A period in which some of a provider's calls fail with a fault. Times are in seconds since 1970."""
 
     provider: str
     begins: float
