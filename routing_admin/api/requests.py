@@ -66,7 +66,7 @@ def own_requests(
 
 
 def read_page(search: Mapping[str, str], cursor: str, limit: int, created_at: datetime | None = None) -> RequestsOut:
-    """Return a page of the requests that match a search, without those before `created_at`.
+    """Return a page of the requests that match a search, excluding those that began before `created_at`.
 
     Raise `CallError` 400 for an invalid value.
     """

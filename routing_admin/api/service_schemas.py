@@ -168,7 +168,7 @@ class RequiredOut(Schema):
 
 
 class RoutingResultOut(Schema):
-    """What the service receives for the message; `textDescription` is present only if an attachment is described."""
+    """What the service receives for the message; `textDescription` replaces attachments that it cannot read."""
 
     canProcess: bool
     processedContent: str | list[dict[str, object]]

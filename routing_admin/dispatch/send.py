@@ -193,7 +193,7 @@ class Dispatch:
             chat = apply_params(self.planned.chat, call)
             try:
                 reply = await self._try(call, chat, send)
-            # A file's bytes were deleted after planning. Describe the file as unreadable instead of failing.
+            # A file's bytes were deleted after planning. Tell the model that the file is unreadable instead of failing.
             except UnreadableError:
                 reply = await self._try(call, await self.in_thread(partial(mark_unreadable, chat)), send)
             empty_answer = find_empty_answer(reply.outcome, chat) if isinstance(reply.outcome, Failure) else None

@@ -120,7 +120,7 @@ def _names() -> CountedNames:
 
 
 def without_former_names(family: MetricFamily) -> MetricFamily:
-    """Return a metric family without the series for routes, providers and models that are no longer configured."""
+    """Return a metric family, excluding the series for routes, providers and models that are no longer configured."""
     if NAMED.isdisjoint(family.labels):
         return family
     names, columns = _names(), family.labels

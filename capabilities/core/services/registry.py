@@ -49,7 +49,7 @@ class LlmServiceRegistry:
 
     @classmethod
     def from_document(cls, data: object) -> LlmServiceRegistry:
-        """Return the registry for a parsed `llmservices.json`, without invalid services.
+        """Return the registry for a parsed `llmservices.json`, excluding invalid services.
 
         All problems are logged, and are available as `problems`.
         """

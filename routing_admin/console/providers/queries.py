@@ -185,7 +185,7 @@ def list_models(state: Snapshot) -> frozenset[tuple[str, str]]:
 
 
 def list_providers() -> list[ProviderLine]:
-    """Return all providers with key and state, but without the routes and services that use them.
+    """Return all providers with key and state, but not the routes and services that use them.
 
     This takes three queries.
     """

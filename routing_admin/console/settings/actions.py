@@ -57,7 +57,7 @@ def set_content_text(actor: Actor, word: str) -> AuditedAction:
     """Set how much text of a file a model gets by default. An empty value means the program's default.
 
     The values of a route or service take precedence. Raise `InvalidError` for a value that is neither a number of
-    characters nor a share.
+    characters nor a percentage.
     """
     check_content_text(word)
     return _set_field(actor, AuditedAction("installation.content_text", "installation"), "content_text", word)

@@ -72,7 +72,7 @@ def language_out(code: str) -> LanguageThing | None:
 
 @router.get("/settings", response=SettingsOut)
 def admin_get_settings(request: HttpRequest) -> HttpResponse:
-    """Return the settings that can be changed on the settings page, without those from the environment."""
+    """Return the settings that can be changed on the settings page, excluding those from the environment."""
     return answer_settings()
 
 

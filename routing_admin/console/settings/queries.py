@@ -28,7 +28,7 @@ def find_installation() -> Installation:
 
 
 def read_settings() -> dict[str, Any]:
-    """Return the settings on the settings page by name, without languages, exchange rates and environment settings."""
+    """Return the settings page's settings by name, excluding languages, exchange rates and environment settings."""
     return stored_settings(Installation.current())
 
 

@@ -112,7 +112,7 @@ MEDIA = ("vision", "audio", "video", "file")
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if files sent to the describing route would first be described: the route would call itself."""
+    """Yield a problem if the describing route itself lets a model describe files: it would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(
@@ -124,7 +124,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if a content policy wants files described but no model on the describing route can read media."""
+    """Yield a problem if a content policy needs a model that describes files, but none on that route can read media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return

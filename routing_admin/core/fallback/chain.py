@@ -200,7 +200,7 @@ class Attempt:
     param: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the attempt in the API's format, without fields that are not set."""
+        """Return the attempt in the API's format, omitting fields that are not set."""
         optional = {
             "statusCode": self.status_code,
             "error": self.error,

@@ -60,7 +60,7 @@ def capability_sources(path: str, value: Any) -> Iterator[Problem]:
 
 
 def declared_capabilities(service: ServiceSpec) -> Capabilities | None:
-    """Return the declared capabilities, without those that were probed or found in the catalogue.
+    """Return the declared capabilities, excluding those that were probed or found in the catalogue.
 
     None means that nothing was declared.
     """

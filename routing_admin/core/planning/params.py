@@ -88,7 +88,7 @@ def drop_params(chat: ChatRequest, names: Collection[str]) -> ChatRequest:
 
 
 def apply_params(chat: ChatRequest, call: Call) -> ChatRequest:
-    """Return the request with the effective parameters for a candidate, without those that the candidate refused."""
+    """Return the request with the effective parameters for a candidate, excluding those that the candidate refused."""
     effective = _apply_effective(chat, call)
     return drop_params(effective, call.without_params) if call.without_params else effective
 

@@ -198,7 +198,7 @@ def disabled_service(configuration: Configuration, provider: str, model: str) ->
 def find_unusable(configuration: Configuration, keys: Mapping[str, str], origins: OriginPolicy) -> dict[str, Unusable]:
     """Return the providers that cannot be called, each with the reason: a forbidden origin or a missing key.
 
-    `keys` contains the keys in use by provider name, without providers that need no key.
+    `keys` contains the keys in use by provider name, excluding providers that need no key.
     """
     found: dict[str, Unusable] = {}
     for provider in configuration.providers:

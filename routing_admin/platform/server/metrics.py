@@ -227,7 +227,7 @@ def list_process_families(pids: Mapping[str, int]) -> Iterator[MetricFamily]:
 
 
 def render(families: Iterable[MetricFamily]) -> bytes:
-    """Return families in Prometheus's text format, without the series that the hooks' filters remove."""
+    """Return families in Prometheus's text format, excluding the series that the hooks' filters remove."""
     for leave_out in server_hooks().filters:
         families = map(leave_out, families)
     registry = CollectorRegistry()
