@@ -26,7 +26,7 @@ SLOW_FILES, SLOW_PAGES = 12, 6
 Reading a page takes some tenths of a second.
 """
 SMALL_FILES, SMALL_FILE_SECONDS = 4, 2.5
-"""How many small files are uploaded and described while slow files are read, and the seconds allowed for each."""
+"""How many small files are uploaded and sent to a model while slow files are read, and seconds allowed for each."""
 MANY_AGENTS = 400
 CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 AMBIGUOUS_REQUESTS = {
@@ -178,7 +178,7 @@ def sign_ins(stage: Stage) -> None:
 def slow_files(stage: Stage) -> None:
     """Request the details of slow PDFs as one agent.
 
-    At the same time, request the details of small files as another agent.
+    At the same time, send small files to a model as another agent.
     """
     references = [store(stage.server, "slow.pdf", "application/pdf", slow_pdf(number)) for number in range(SLOW_FILES)]
 

@@ -1,4 +1,4 @@
-"""Descriptions count towards the calling agent's limits. If the remaining budget is too small, no file is described."""
+"""Descriptions count towards the calling agent's limits. If too little of a budget is left, no describer is called."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_describing_failure_applies_to_the_same_file_sent_again(key: str) -> Non
 
 
 def test_description_is_shared_between_conversations(key: str) -> None:
-    """Identical files with the same describer, prompt and language are described only once."""
+    """For identical files with the same describer, prompt and language, the describer is called only once."""
     with describing_lab() as lab:
         ask(key)
         ask(key, {"type": "text", "text": "Tell me about this."}, image())

@@ -180,7 +180,7 @@ class CaseResult:
 
     @cached_property
     def events(self) -> list[Any]:
-        """Parse the events, without the final `[DONE]`."""
+        """Parse the events, excluding the final `[DONE]`."""
         return [json.loads(line) for line in self.lines if line != "[DONE]"]
 
     @property

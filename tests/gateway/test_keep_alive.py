@@ -89,7 +89,7 @@ def read_comments(call: Call) -> dict[str, str]:
 
 
 def read_events(call: Call) -> list[Any]:
-    """Return the events' data as a server-sent events parser sees it, without pings."""
+    """Return the events' data as a server-sent events parser sees it, excluding pings."""
     lines = call.answer.decode().split("\n")
     assert all(not line or line.startswith((":", "data: ", "event: ")) for line in lines)
     data = [json.loads(line[6:]) for line in lines if line.startswith("data: ") and line != "data: [DONE]"]
