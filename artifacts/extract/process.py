@@ -41,7 +41,7 @@ quick_slots = owned(lambda: FairSlots(slots=2, queue=64, wait_seconds=TIMEOUT_SE
 """Additional process slots, at most one per agent, so that small files need not wait for other agents' large files."""
 
 BYTES_PER_PATIENCE_SECOND, MAX_PATIENCE = 1024 * 1024, 5.0
-"""A file lets smaller ones go first: for one second per MiB of its size, but for at most `MAX_PATIENCE` seconds."""
+"""A file waits to let smaller ones go first: one second per MiB of its size, but at most `MAX_PATIENCE` seconds."""
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -264,7 +264,7 @@ class Usage:
 
     @property
     def is_counted(self) -> bool:
-        """Return whether the provider counted tokens of the prompt or of the completion."""
+        """Return whether the provider counted the tokens in the prompt or in the completion."""
         return self.prompt_tokens is not None or self.completion_tokens is not None
 
     def plus(self, other: Usage) -> Usage:

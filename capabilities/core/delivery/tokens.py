@@ -160,7 +160,7 @@ def text_tokens(text: str) -> Estimate:
 
 
 def file_tokens(model: str, file: FilePart) -> Estimate | None:
-    """Estimate the tokens of a natively sent file, or return None if they cannot be estimated."""
+    """Estimate how many tokens a natively sent file uses, or return None if this cannot be estimated."""
     family = find_family(model)
     count = _count(family, file) if family else None
     return Estimate(count, family.rule) if family and count is not None else None
@@ -175,11 +175,11 @@ def _count(family: Family, file: FilePart) -> int | None:
     return math.ceil(file.seconds * rate) if file.seconds is not None and rate is not None else None
 
 
-# Estimates of the tokens of an entire request and of each of its files.
+# The remaining functions estimate the tokens in an entire request and in each of its files.
 
 
 def estimate_request(adapted: Adapted, model: str) -> int:
-    """Estimate the tokens of an adapted request. Files that cannot be estimated count as zero."""
+    """Estimate the tokens in an adapted request. Files that cannot be estimated count as zero."""
     media = (estimate_delivery(delivery, model) for delivery in adapted.deliveries if delivery.text is None)
     return _sum_text_tokens(adapted.chat) + sum(estimate.tokens for estimate in media if estimate)
 
@@ -192,7 +192,7 @@ def estimate_chat(chat: ChatRequest, model: str) -> int:
 def estimate_delivery(
     delivery: PartDelivery, model: str, estimate_text: Callable[[str], Estimate] = text_tokens
 ) -> Estimate | None:
-    """Estimate the tokens of a file as delivered, or return None if they cannot be estimated."""
+    """Estimate how many tokens a file uses as delivered, or return None if this cannot be estimated."""
     if delivery.text is not None:
         return estimate_text(delivery.text)
     if delivery.delivery.outcome is not Outcome.CONVERTED:

@@ -82,7 +82,7 @@ def _inspect(file: FilePart) -> Inspection:
 def estimate_describing(
     file: FilePart, describer: Reader, model: str, question: str | None, language: str | None
 ) -> Estimate | None:
-    """Estimate the tokens of the prompt and the file, or return None if the file's tokens cannot be estimated."""
+    """Estimate the tokens in the prompt and the file, or return None if the file's tokens cannot be estimated."""
     visual_reader = replace(describer, policies=frozenset({ContentPolicy.CONVERT}))
     adapted = adapt(describing_chat(file, question, language), visual_reader, TextStyle(language))
     if isinstance(adapted, CannotRead):

@@ -66,7 +66,7 @@ THINKING_MODES: tuple[tuple[re.Pattern[str], ThinkingMode, Mapping[str, str]], .
 class Thinking:
     """The thinking settings in a request to a model.
 
-    `budget` is the number of tokens for thinking, which count towards `max_tokens`. `dropped` means that the effort is
+    `budget` is the number of thinking tokens, which count towards `max_tokens`. `dropped` means that the effort is
     not sent to the model. `uses_own` means that the caller's own `thinking` object is sent, either unchanged or in
     another form that the model accepts.
     """
