@@ -71,9 +71,9 @@ def charge_failures(reservation: Reservation, planned: PlannedRequest, attempts:
 
 
 def estimate_planned(planned: PlannedRequest) -> tuple[int, int]:
-    """Return the estimated number of tokens of the request and of its answer."""
+    """Return the estimated number of tokens in the request and in its answer."""
     if planned.plan.verbatim:
-        # A request that is passed through has an unknown structure, so the tokens of all its texts are counted.
+        # A request that is passed through has an unknown structure, so the tokens in all its texts are counted.
         return sum(text_tokens(text).tokens for text in _list_texts(planned.chat.extra)), 0
     max_tokens = planned.chat.max_tokens or planned.route.max_tokens
     return estimate_call(planned.chat, planned.plan.candidates[0].model, max_tokens)

@@ -135,7 +135,7 @@ def _under_free_ids(rows: Rows) -> Rows:
 
 
 CHUNKS = (100, 20)
-"""Numbers of rows per statement; a smaller remainder gets a statement of its own.
+"""How many rows a statement may insert; the largest number that fits is used, and one statement inserts the rest.
 
 During each statement, another thread may take the GIL, for which the writer then has to wait. With one row per
 statement, a busy process would write only a few hundred rows per second.

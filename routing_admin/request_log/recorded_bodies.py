@@ -27,7 +27,7 @@ from capabilities.core.wire import Answer
 BODY_BYTES = 256 * 1024
 """Maximum number of bytes of a request's text to store; newer messages have priority."""
 MESSAGE_COST = 200
-"""How many bytes each message and part counts in addition to its text."""
+"""How many bytes each message and each part uses up in addition to its text."""
 
 
 @dataclass(slots=True)

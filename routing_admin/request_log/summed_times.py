@@ -13,7 +13,7 @@ from routing_admin.request_log.time_ranges import DAY, HOUR, hour_start
 from routing_admin.request_log.usage_sums import HOUR_RETENTION, day_start
 
 HOURS_UP_TO = timedelta(days=2)
-"""Ranges up to this length are read by hours, longer ranges by days."""
+"""Ranges up to this length are read by the hour, longer ranges by the day."""
 Range = tuple[datetime, datetime]
 Select = Callable[[str, Sequence[datetime]], Collection[datetime]]
 

@@ -123,7 +123,7 @@ MAX_SUM = 2**62
 number.
 """
 CHUNKS = (20, 6, 2, 1)
-"""Numbers of rows of the usage totals per statement."""
+"""How many rows of usage totals a statement may write; the largest number that fits is used."""
 HOUR_RETENTION = timedelta(days=7)
 """How long hourly totals are kept; daily totals are kept for longer than the log."""
 LENGTHS: Mapping[str, timedelta] = {UsageSum.HOUR: HOUR, UsageSum.DAY: DAY}

@@ -151,7 +151,7 @@ class Decompressor:
 
 
 def decompress(encoding: str, body: bytes, max_bytes: int) -> bytes:
-    """Return a decompressed body; raise the errors of `Decompressor`."""
+    """Return a decompressed body; raise the same errors as `Decompressor`."""
     decompressor = Decompressor(encoding, max_bytes)
     text = decompressor.feed(body)
     decompressor.end()

@@ -77,9 +77,9 @@ CLIENT_ERRORS = tuple(kind for _, kinds in ORDER for kind in kinds)
 
 
 def classify_error(error: BaseException) -> Fault:
-    """Return the fault of a failure to connect, send or receive headers.
+    """Return the fault for an exception that was raised while connecting, sending, or receiving headers.
 
-    If it is not an error of the HTTP client, raise it again.
+    Re-raise an exception that is not from the HTTP client.
     """
     causes = list(list_causes(error))
     if _within_handshake(causes):

@@ -38,7 +38,7 @@ from routing_admin.request_log.search_words import Search, moment_text
 from routing_admin.request_log.time_ranges import back_from, window_start, within
 
 MAX_TROUBLED = 8
-"""Maximum number of requests that fell back or failed that the page shows."""
+"""The page shows at most this many of the requests that fell back or failed."""
 TWO_PARTS = "SELECT * FROM ({}) AS first_part UNION ALL SELECT * FROM ({}) AS second_part"
 """SQL that combines two queries, so that each can use its own index.
 

@@ -53,7 +53,7 @@ ROUTED = ("route", "provider", "service")
 MAX_DIGITS = 18
 """Numbers with up to this many digits fit into a 64-bit column."""
 GROUP_WINDOW = timedelta(minutes=5)
-"""Edits of the capability matrix that are no further apart than this share a line in the list of revisions."""
+"""Edits of the capability matrix that follow each other within this time are one line in the list of revisions."""
 
 ICONS: Mapping[str, str] = {
     "person": "user",

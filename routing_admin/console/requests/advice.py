@@ -94,7 +94,7 @@ ADVICE: Mapping[str, Advice] = {
         translatable("Too many requests were in flight. The caller can retry. Settings show the limits.")
     ),
 }
-"""Advice by fault, by skip reason, and, for requests for which no candidate was called, by error code."""
+"""Advice by fault or skip reason or, if no candidate was called, by error code."""
 
 KEYS_REFUSED = Advice(
     translatable("%(provider)s rejects the keys it was called with (%(keys)s). Store valid ones."),

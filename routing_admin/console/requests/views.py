@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 NO_CONTENT = 204
 MAX_QUERY_CHARS = 300
-"""Maximum number of characters of the search text for which suggestions are made."""
+"""How many characters at the start of the search text are read to suggest completions."""
 
 
 @require_GET

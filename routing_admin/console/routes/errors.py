@@ -59,7 +59,7 @@ ROWS: tuple[Row, ...] = (
 """Rows of the table: an error class as written in policies, its label, and sample failures of that class."""
 
 EXAMPLE = 'HTTP 429 {"error":{"code":"insufficient_quota"}}'
-"""Example of an error that can be pasted."""
+"""Example that shows users what kind of error they can paste."""
 
 SHORT = frozenset({"429", "quota", "5xx", "network", Fault.READ_TIMEOUT.value, "400", "auth", "404", "413", "422"})
 """Error classes that are shown even while the table is collapsed."""

@@ -57,7 +57,7 @@ GROUP_LABELS: Mapping[str, str | Promise] = {
     "day": gettext_lazy("Day"),
 }
 LABELS: Mapping[str, str | Promise] = {name: GROUP_LABELS[name] for name in USAGE_LABELS}
-"""Names of the request labels (team, project, end user) by which the page can be filtered."""
+"""Names of the request labels (team, project, end user) that the page can be filtered by."""
 MAX_LABEL = 200
 COMPARED = (COST, REQUESTS, TOKENS)
 """Metrics whose tiles show the change since the previous period."""

@@ -19,11 +19,11 @@ IMAGE_TOKENS = 1290
 SOUND_BYTES = 2000
 """Bytes of generated audio per token: vendors count 20 to 25 tokens for each second, which takes 48,000 bytes."""
 DEFAULT_OUTPUT_TOKENS = 1024
-"""Estimated tokens of an answer if the request sets no limit."""
+"""Estimated number of tokens in an answer if the request sets no limit."""
 
 
 def estimate_call(chat: ChatRequest, model: str, most: int | None) -> tuple[int, int]:
-    """Estimate the tokens of a request and of its answer; `most` is the request's limit for the answer, if any."""
+    """Estimate the tokens in a request and in its answer; `most` is the request's limit for the answer, if any."""
     return estimate_chat(chat, model), most or DEFAULT_OUTPUT_TOKENS
 
 
@@ -55,7 +55,7 @@ def estimate_usage(usage: Usage | None, question: int, reply: Answer | None, *, 
 
 
 def answer_tokens(reply: Answer) -> int:
-    """Estimate the number of tokens in an answer: text, reasoning, refusal, tool calls and generated files."""
+    """Estimate the number of tokens in an answer's text, reasoning, refusal, tool calls and generated files."""
     calls = (text for call in reply.tool_calls for text in (call.name, call.arguments))
     texts = (reply.text, reply.reasoning or "", reply.refusal or "", *calls)
     return sum(text_tokens(text).tokens for text in texts if text) + sum(map(_media_tokens, reply.media))

@@ -211,7 +211,7 @@ class Ledger(Protocol):
         """Book all orders, or none of them. Raise an error if the ledger does not respond."""
 
     def leave(self, process: str) -> None:
-        """Return everything that a process holds but has neither used nor reserved, because it is stopping.
+        """Return to the ledger what a stopping process has neither used nor reserved.
 
         Raise an error if the ledger does not respond.
         """
