@@ -15,7 +15,7 @@ CALLERS = 4
 LOCKED_SECONDS, UNLOCKED_SECONDS = 1.5, 0.5
 """For how many seconds a database is locked, and for how many it is then unlocked."""
 CATCH_UP = 60
-"""Seconds after the test by which all calls must be in the log."""
+"""All calls must be in the log within this many seconds after the test."""
 
 
 def lock_and_release(rounds: int) -> Finding:

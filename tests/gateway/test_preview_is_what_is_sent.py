@@ -105,7 +105,7 @@ TAKEN_APART = {
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""File types that a separate process parses or may parse.
+"""Samples of the file types that a separate process parses or may parse.
 
 Inline files of these types are sent only to the service `everything`.
 """

@@ -25,7 +25,7 @@ QUERIES = {
     *("select_related", "prefetch_related", "select_for_update", "values_list", "order_by", "annotate", "aggregate"),
     *("defer", "in_bulk", "refresh_from_db", "get_or_create", "update_or_create", "bulk_create", "bulk_update"),
 }
-"""Methods that only model rows and querysets have in this code."""
+"""Names of methods that, in this code, only model rows and querysets have."""
 
 
 def contract() -> dict[str, list[str]]:

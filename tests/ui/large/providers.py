@@ -46,7 +46,7 @@ SHARES: Mapping[ProviderState, float] = {
     ProviderState.SLOW: 0.03,
     ProviderState.SEVERAL_KEYS: 0.05,
 }
-"""The share of the providers in each state. At least one provider is in each state."""
+"""The fraction of the providers that is in each state. At least one provider is in each state."""
 CALLABLE = frozenset({ProviderState.READY, ProviderState.BUSY, ProviderState.SLOW, ProviderState.SEVERAL_KEYS})
 
 
