@@ -156,7 +156,7 @@ def count_tokens(planned: PlannedRequest) -> int | None:
         return None
     call = Call(candidate, 1, COUNT_SECONDS)
     try:
-        # Counting stores no files, so a file that is described in text gets a placeholder reference of the same length.
+        # Counting stores no files, so text that replaces a file contains a placeholder reference of the same length.
         without_storing = replace(planned, keep=_with_placeholder_id, stream=False)
         prepared = prepare_for(without_storing, apply_params(planned.chat, call), endpoint, call)
         if isinstance(prepared, CannotRead):

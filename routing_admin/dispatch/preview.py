@@ -247,7 +247,7 @@ class Previewer:
         if (
             ContentPolicy.DESCRIBER not in reader.policies
             or not is_facts
-            # A file whose bytes cannot be read cannot be described either.
+            # No model can describe a file whose bytes cannot be read.
             or delivery.reason.code is ReasonCode.UNREADABLE
         ):
             return None

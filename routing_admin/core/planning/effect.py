@@ -110,10 +110,10 @@ def _compare_times(before: Sequence[float], after: Sequence[float]) -> EffectLin
 
 
 def _trend(then: float, now: float, before: int, after: int) -> EffectTrend:
-    # This is a two-proportion z-test with the pooled share.
+    # This is a two-proportion z-test with the pooled proportion.
     pooled = (then * before + now * after) / (before + after)
     error = sqrt(pooled * (1 - pooled) * (1 / before + 1 / after))
-    # The standard error is 0 if both fractions are 0 or both are 1.
+    # The standard error is 0 if both proportions are 0 or both are 1.
     if error == 0 or abs(now - then) < MIN_STANDARD_ERRORS * error:
         return EffectTrend.SAME
     return EffectTrend.WORSE if now > then else EffectTrend.BETTER

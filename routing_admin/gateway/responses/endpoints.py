@@ -54,5 +54,5 @@ async def responses(request: HttpRequest) -> HttpResponseBase:
 
 @csrf_exempt
 def input_tokens(request: HttpRequest) -> HttpResponseBase:
-    """Return the estimated number of a request's tokens."""
+    """Return the estimated number of tokens in a request."""
     return build_response(count_reply(COUNTING, build_call(request)))
