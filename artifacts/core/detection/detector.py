@@ -2,7 +2,7 @@
 
 The metadata determines the type unless the bytes prove another one. There are three kinds of proof: a signature
 followed by a valid structure; clean text, if the declared type is media, an archive or an office document; and bytes
-that are not text, if the declared type is text. Each observation is stored as evidence, so that a page can show
+that are not text, if the declared type is text. Each finding is stored as evidence, so that a page can show
 "declared image/png, bytes say application/pdf".
 """
 

@@ -36,7 +36,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """An observation: the step, the type or encoding found (empty if none), and the reason's key in `REASONS`."""
+    """One finding: the step, the type or encoding found (empty if none), and the reason's key in `REASONS`."""
 
     step: str
     says: str
