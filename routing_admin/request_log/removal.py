@@ -1,4 +1,4 @@
-"""Remove requests together with their share of the usage totals."""
+"""Remove requests together with the usage totals of their project."""
 
 from __future__ import annotations
 
