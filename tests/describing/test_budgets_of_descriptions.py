@@ -1,4 +1,4 @@
-"""Descriptions count towards the calling agent's limits. If too little of a budget is left, no describer is called."""
+"""Descriptions count towards the calling agent's limits. If too little is left, no describer is called."""
 
 from __future__ import annotations
 
