@@ -53,7 +53,7 @@ from routing_admin.platform.databases.schema import migrate_until
 aliases, until = json.loads(sys.argv[1])
 for alias in aliases:
     if until:
-        migrate_until(alias, [tuple(each) for each in until])
+        migrate_until(alias, [tuple(migration) for migration in until])
     else:
         call_command("migrate", database=alias, verbosity=0, interactive=False)
 """
