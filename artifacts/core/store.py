@@ -135,7 +135,7 @@ class ByteStore(Protocol):
         """Delete the remains of unfinished uploads, and return their number."""
 
     def digests(self, before: float | None = None) -> Iterator[str]:
-        """Yield the hashes of all stored bytes, or only of those last stored before `before` (Unix seconds)."""
+        """Yield every hash under which bytes are stored, or only hashes last stored before `before` (Unix seconds)."""
 
 
 class ArtifactStore(Protocol):

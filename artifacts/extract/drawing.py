@@ -60,11 +60,11 @@ def draw_pages(
     stored: StoredResults | None = None,
     mime_type: str = "application/pdf",
 ) -> PageImages | None:
-    """Render pages in one of the target's types and within its limits. Return None if this fails.
+    """Render pages as images of a type that the target accepts, within its limits. Return None if this fails.
 
-    Render the pages of a PDF or TIFF from `first` on, or a few frames of an animation. Frames are cached only in
-    memory. The total size is at most `MAX_IMAGE_BYTES`, so there may be fewer images than requested. With `cache_key`
-    (the hash of the bytes), the result is cached in memory or in `stored`.
+    Render the pages of a PDF or TIFF from `first` on, or a few frames of an animation. The total size is at most
+    `MAX_IMAGE_BYTES`, so there may be fewer images than requested. With `cache_key` (the hash of the file's bytes),
+    pages are cached in `stored` or, without it, in memory. Frames are always cached in memory.
     """
     if mime_type.startswith("image/"):
         return _draw_frames(path, target, count, cache_key)

@@ -139,7 +139,7 @@ def _mask_escapes(block: bytes | bytearray) -> tuple[bytes | bytearray, int]:
 
 
 class TooMuchTextError(ValueError):
-    """The document has more text in long strings than may be parsed."""
+    """The document has more text in long strings than the limit allows."""
 
 
 def extract_strings(

@@ -87,8 +87,8 @@ class ContentRouteResult:
 class ArtifactContentRouter:
     """Converts artifacts to a form that a model service can read.
 
-    No method raises an exception for any artifact or service (ABR-INV5). `write` encodes the bytes of a file for the
-    result.
+    No method raises an exception for any artifact or service (ABR-INV5). `write` is the function that encodes a
+    file's bytes for the result, by default as base64.
     """
 
     def __init__(self, services: Services, detect: Detect | None = None, write: WriteData = base64_text) -> None:

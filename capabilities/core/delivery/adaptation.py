@@ -145,7 +145,7 @@ class _MessageRewriter:
     waiting: list[Part] = field(default_factory=list)
 
     def take(self, message_index: int, message: Message) -> None:
-        # A user message must not separate consecutive tool results, so hoisted files wait until the last one.
+        # A user message must not separate consecutive tool results, so hoisted files follow the last of them.
         if message.role is not Role.TOOL:
             self.flush()
         parts: list[Part] = []

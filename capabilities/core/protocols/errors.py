@@ -311,5 +311,5 @@ def parse_object(
 
 
 def bad_shape(message: Translatable) -> Failure:
-    """Return the failure for a 200 response whose JSON is not an answer in the format of the protocol."""
+    """Return the failure for a 200 response whose JSON does not match the protocol's response format."""
     return Failure(Fault.BAD_SHAPE, message, 200)

@@ -48,9 +48,9 @@ class SourceNote:
 class CatalogueDocument:
     """The catalogue as stored in a file.
 
-    `models` contains the statements of `sources`, encoded as one string per host and model name. `ends` contains the
-    retirement dates for each host and model name, each with the index of its source in `sources` + `origins`, and the
-    maker's own date first. `origins` are sources that state only retirement dates.
+    `models` maps each host and model name to a string that encodes what each of `sources` states about the model.
+    `ends` maps them to retirement dates, the maker's own date first. Each date has the index of its source in `sources`
+    + `origins`. `origins` are sources that state only retirement dates.
     """
 
     sources: tuple[SourceNote, ...]
