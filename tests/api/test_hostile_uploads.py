@@ -64,7 +64,8 @@ class Uploader:
         if answer.status_code != 201:
             return not error_text(answer)
         ref = answer.json()["ref"]
-        # Check only one service per file, in turn, because the preview creates the same content for all services.
+        # Check each file with only one service, in rotation, because the preview below creates the content for every
+        # service.
         routed = self.agent.artifact(ref, serviceId=next(self.services))
         assert sum(key in routed for key in ("content", "imageUrl", "file")) == 1
         previewed = self.agent.get(f"/artifacts/{ref}/preview")

@@ -1,4 +1,4 @@
-"""Ranges of bytes in memory can be read as from a stored file."""
+"""Byte ranges can be read from data in memory in the same way as from a stored file."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Tally:
     limited: Counter[int] = field(default_factory=Counter)
     uploads: Counter[int] = field(default_factory=Counter)
     answered: list[tuple[str, int, float, float]] = field(default_factory=list)
-    """Each answered call: its name, its machine, and when it began and was answered."""
+    """Each answered call: its name, its machine, when it began, and when it was answered."""
     slowest: float = 0.0
     alerted: float = 0.0
     back: float = 0.0

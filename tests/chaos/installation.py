@@ -21,7 +21,7 @@ SCOPES = ("route", "artifacts:read", "artifacts:write", "agents:write", "config:
 
 @dataclass(frozen=True)
 class Installation:
-    """A data directory with the demo configuration, and a key of the demo's text agent that has all scopes."""
+    """A data directory with the demo configuration, and a key with `SCOPES` for the demo's text agent."""
 
     directory: Path
     lab: Lab

@@ -1,4 +1,4 @@
-"""The program `llm` and its Anthropic plug-in against a served `/v1`: each API, with a model behind each protocol."""
+"""The program `llm` and its Anthropic plug-in call each chat API of a running gateway, with models of each protocol."""
 
 from __future__ import annotations
 

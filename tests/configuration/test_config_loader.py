@@ -274,7 +274,7 @@ def test_provider_repr_contains_no_key() -> None:
 def test_unknown_action_in_an_error_table_is_an_error(
     table: dict[str, Any], expected: list[tuple[str, str, str]]
 ) -> None:
-    """An unknown fault in an error table has no effect, so it is only a warning."""
+    """An unknown fault in an error table only causes a warning, because it has no effect."""
     value = example()
     value["routing"]["default"]["onError"] = table
     path = "routing.default.onError"

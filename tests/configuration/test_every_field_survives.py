@@ -190,9 +190,9 @@ EVERY = pytest.mark.parametrize(("kind", "name"), _sampled(), ids=lambda value: 
 @EVERY
 @pytest.mark.django_db
 def test_each_storage_preserves_every_field(kind: type, name: str) -> None:
-    """If a storage loses a field, that field's test fails.
+    """If a form of storage loses a field, that field's test fails.
 
-    For undo, a configuration without the sample value is written over rows with the value.
+    To test undo, a configuration without the sample value is written over rows that have it.
     """
     for configuration in with_sample(kind, name):
         rows.write(configuration)

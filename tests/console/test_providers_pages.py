@@ -1,4 +1,4 @@
-"""The providers' pages: key states, safe changes, and adding a provider step by step. No page shows a key."""
+"""The provider pages: key states, changes, conflicts, and adding a provider step by step. No page shows a key."""
 
 from __future__ import annotations
 

@@ -81,7 +81,8 @@ def test_chart_version_equals_the_program_version() -> None:
 def test_every_pod_runs_a_program_command_without_privileges(rendered) -> None:
     """Containers write only to volumes.
 
-    A Kubernetes Service's name cannot set one of the program's environment variables.
+    Service links are disabled: otherwise, Kubernetes would set variables named after its Services, which could override
+    the program's own.
     """
     _values, objects = rendered
     for pod in list_pods(objects):

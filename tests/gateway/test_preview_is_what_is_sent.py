@@ -105,9 +105,9 @@ TAKEN_APART = {
     *("talk.pptx", "letter.rtf", "book.epub", "letter.ott", "mail.msg", "study.ipynb", "page.html", "mail.eml"),
     *("page.mht", "files.zip", "tool.jar", "log.gz", "log.bz2", "log.xz", "files.tar", "letter.xhtml"),
 }
-"""Samples of the file types that a separate process parses or may parse.
+"""Samples of file types that are parsed in a separate process, in some types depending on the file.
 
-Inline files of these types are sent only to the service `everything`.
+That takes time, so they are sent inline only to the service `everything`.
 """
 
 WINDOW = {"contextTokens": 30_000}

@@ -1,4 +1,7 @@
-"""The official client calls a served process whose providers are fake hosts as strict as the real ones."""
+"""The official OpenAI client calls the gateway in a process of its own.
+
+The gateway's providers are simulated hosts that check requests as strictly as the real ones.
+"""
 
 from __future__ import annotations
 

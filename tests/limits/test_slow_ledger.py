@@ -166,7 +166,7 @@ def test_read_only_ledger_and_its_recovery_are_logged_in_one_line_each(caplog: p
 
 @dataclass
 class RecordingLedger(SlowLedger):
-    """A ledger that records, for each exchange, whose limits were exchanged."""
+    """A ledger that records, for each exchange with a process, the agents whose limits it covered."""
 
     holders: list[set[str]] = field(default_factory=list)
 

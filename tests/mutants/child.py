@@ -72,7 +72,8 @@ def _judge_in_fork(session: pytest.Session, mutant: dict[str, Any]) -> dict[str,
             verdict = _judge(session, mutant)
         except pytest.exit.Exception:
             verdict = {"by": None}
-        except BaseException:  # No test raised this error, so the mutant is judged again in a changed file.
+        except BaseException:
+            # No test raised this error, so run the mutant again with the mutation written to the source file.
             traceback.print_exc()
             verdict = {"by": None, "swapped": False}
         os.write(writing, json.dumps(verdict).encode())

@@ -23,8 +23,8 @@ def find(endpoint: str, model: str, tier: str = "") -> Price:
 
 
 def test_host_missing_from_genai_prices_is_priced_by_another_list() -> None:
-    """The package `genai-prices` lacks this host. Its price is found under the host's name for the model, in any
-    case.
+    """The package `genai-prices` does not contain this host. Another list contains the model under the host's name for
+    it, ignoring case.
     """
     price = find(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo")
     assert price.source.split()[0] in {"LiteLLM", "models.dev"}

@@ -34,7 +34,9 @@ TOLERANCE = 4
 ATTEMPTS = 10
 """The number of attempts. A slow call exceeds the budget in each. Even on a busy machine, a fast call does not."""
 MAX_STOPS = 2
-"""If a call was stopped this often at twice the tolerated time, it is slow. A busy machine would not explain this."""
+"""A call that was stopped this often, each time at twice the tolerated time, is slow. A busy machine alone would not
+explain this.
+"""
 
 
 @cache

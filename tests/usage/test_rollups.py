@@ -29,7 +29,7 @@ from routing_admin.request_log.usage_sums import COUNTS, day_start
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 DAYS = 6
 HOURS = 8
-"""Only one in this many hours has any usage, because each hour with usage needs a separate roll-up."""
+"""One hour in this many has usage. Each such hour needs its own roll-up, so fewer of them keep the test fast."""
 
 
 @pytest.fixture
