@@ -69,7 +69,10 @@ def list_process_numbers() -> Iterator[MetricFamily]:
 
 
 def list_families() -> Iterator[MetricFamily]:
-    """Yield the metrics that are the same in every process. During an outage, the database's metrics are missing."""
+    """Yield the metrics that are the same in every process.
+
+    During a database outage, metrics that are computed from its rows are missing.
+    """
     yield number("disk_free_bytes", "Free bytes on the disk of the data directory.", free_bytes())
     counts: dict[tuple[str, ...], int] = {("disk",): journal().spool.waiting()}
     # `list_process_numbers` yields a metric of the same name for requests that wait in memory. This one counts those

@@ -25,7 +25,7 @@ from routing_admin.core.alerts.kinds import KINDS, AlertKind, Severity
 from routing_admin.core.fallback.cooldown import Cooldowns
 
 MAX_LINES, FEW_LINES = 5, 3
-"""How many entries a notice names at most, and up to how many entries it is shown expanded."""
+"""The most entries that a notice lists, and the most with which it is initially expanded."""
 MAX_CAUSES = 4
 PLAIN_LINE = "dashboard/notice_line.html"
 

@@ -81,7 +81,7 @@ MODEL_SPEEDS: Mapping[str, tuple[float, float]] = {
     "anthropic": (1.3, 60.0),
     "echo": (0.02, 4000.0),
 }
-"""Median seconds to the first content, and tokens per second, by provider protocol."""
+"""Median time to the first content, in seconds, and median tokens per second, by provider protocol."""
 DEFAULT_SPEED = (0.6, 110.0)
 
 

@@ -14,7 +14,7 @@ from routing_admin.console.docs.rules import FOLDER, SUFFIX, document_name, docu
 from routing_admin.paths import FILES
 
 API_SOURCE = "routing_admin/console/api.py"
-"""Documents link to this source file. On pages, these links lead to the API reference instead."""
+"""Source file to which documents link. In the console, these links lead to the API reference instead."""
 
 MAX_FOUND = 30
 SNIPPET = 160

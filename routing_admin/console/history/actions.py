@@ -69,7 +69,7 @@ def undo(actor: Actor, number: int, *, kinds: EntryKinds | None = None) -> Audit
         _restore_value(actor, previous, value, "", kinds)
         has_day = restore_demo(actor, number)
     if has_day:
-        # Demo requests are planned with the configuration in use, which is the restored one only from here on.
+        # Load the demo requests only now: they are planned with the active configuration, which has just been restored.
         load_day()
     return act
 

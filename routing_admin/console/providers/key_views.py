@@ -1,4 +1,4 @@
-"""Actions for the keys on a provider's page: add, change, remove and test keys, and allow their origins."""
+"""Actions on a provider's page: add, change, remove and test keys, and allow the origin to which a key is sent."""
 
 from __future__ import annotations
 

@@ -326,7 +326,7 @@ def is_rejection(fault: Fault) -> bool:
 
 
 def list_key_refusals(state: Snapshot) -> list[KeyRefusal]:
-    """Return the keys that providers reject, as far as this process knows. This takes no query."""
+    """Return the keys that providers reject, as far as this process knows, without querying the database."""
     pools, refusals = process_run_context().pools, []
     for provider, keys in state.provider_keys.items():
         for key in keys.pool:

@@ -35,10 +35,8 @@ ALIASES = {"default": "target", LOGS: "target_logs"}
 """Maps the installation's database aliases to those of the target."""
 MARKER_TABLE = "move_marks"
 SOURCE, INDEXES, READY, DONE = "source", "indexes", "ready", "done"
-"""Names of markers.
-
-They hold the installation being moved, the dropped indexes, whether the tables are ready to receive rows, and whether
-all rows have been copied.
+"""Names of the markers that record which installation is being moved, which indexes were dropped, whether the tables
+are ready for rows, and whether all rows have been copied.
 """
 DJANGO_TABLES = frozenset({"django_content_type", "auth_permission"})
 """Tables of Django itself, in which migrations insert rows."""
