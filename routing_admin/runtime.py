@@ -102,7 +102,7 @@ async def lifespan(receive: Receive, send: Send) -> None:
 def run_until_end(*parts: Part) -> None:
     for part in parts:
         part.start()
-        # At the end, the runtime calls these functions in reverse order.
+        # On shutdown, the runtime calls these functions in reverse order.
         runtime().at_end(part.stop)
 
 

@@ -114,7 +114,7 @@ def _amount(use: LimitUse, amount: int) -> float | int:
 
 @router.get("/agents/{path:agent_id}", response=AgentOut, tags=["agents"])
 def one_agent(request: HttpRequest, agent_id: str) -> HttpResponse:
-    """Return an agent: its model's capabilities, and agents with the other capabilities."""
+    """Return an agent with its model's capabilities, and for each other capability the agents that have it."""
     return answer(registry.describe_agent(agent_id))
 
 

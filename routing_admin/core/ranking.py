@@ -71,7 +71,7 @@ class Findable:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The results to show, the best first, and the number of matches for each kind."""
+    """The results to show, best first, and the number of matches for each kind."""
 
     shown: tuple[Findable, ...]
     matches: Mapping[FoundKind, int]
@@ -84,7 +84,7 @@ class Ranking:
 
 
 def rank(typed: str, items: Iterable[Findable]) -> Ranking:
-    """Return the results that match all typed words, the best first; an empty query has no results."""
+    """Return the results that match all typed words, best first; an empty query has no results."""
     fits = [(fit, item) for item in items if (fit := find_match(typed, item)) is not None]
     order = list(FoundKind)
     fits.sort(key=lambda pair: (pair[0], order.index(pair[1].kind)))

@@ -27,7 +27,7 @@ T = TypeVar("T")
 async def record_answer(
     dispatch: Dispatch, recorder: RequestRecorder, use: Callable[[RunResult[Answer]], None] | None = None
 ) -> RunResult[Answer]:
-    """Return the complete answer and log it. `RouterError` is logged and raised.
+    """Return the complete answer and log it. `RouterError` is logged and re-raised.
 
     `use` builds the response for the caller before the answer is logged. If it raises, an internal error is logged.
     """
@@ -53,7 +53,7 @@ async def record_answer(
 async def record_stream(dispatch: Dispatch, recorder: RequestRecorder) -> RunResult[Stream]:
     """Return the stream once it has content; the caller must log the end of the stream.
 
-    `RouterError` is logged and raised.
+    `RouterError` is logged and re-raised.
     """
     done = await _record(dispatch.open(), dispatch, recorder)
     recorder.mark_first_content()

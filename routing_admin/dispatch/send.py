@@ -379,7 +379,7 @@ def _parse_cooldown(value: Mapping[str, Any], age: float) -> CooldownState:
 
 
 class SharedConversations:
-    """The provider key that each conversation uses, which processes share through one topic."""
+    """Shares between processes, through one Redis topic, which provider key each conversation uses."""
 
     def __init__(self, pools: KeyPools, news: News) -> None:
         self._pools, self._news = pools, news

@@ -200,7 +200,7 @@ async def _forward(
 
 
 async def enclose_list(blocks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """Wrap elements that begin with a comma in brackets, without the first comma, so that they form a JSON list."""
+    """Join elements that each begin with a comma into a JSON array: omit the first comma and add brackets."""
     async with aclosing(blocks):
         prefix = b"["
         async for block in blocks:

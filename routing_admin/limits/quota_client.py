@@ -153,7 +153,7 @@ class QuotaClient:
             return self._find(holder, meter, limit).share
 
     def report(self) -> None:
-        """Report all usage to the ledger in the caller's thread. Raise the ledger's errors."""
+        """Report all usage to the ledger in the caller's thread. Errors of the ledger propagate."""
         self._exchange(report=True)
 
     def stop(self) -> None:

@@ -123,7 +123,7 @@ def _read_shares(windows: Iterable[LimitWindow], process: str, now: datetime) ->
         window = by_pk[share.limit_window_id]
         if share.held_until <= now:
             expired.append(share.pk)
-            # Used amounts remain booked. Concurrent calls end with their process, so their amounts are released.
+            # Usage of an ended process stays booked, but its concurrency slots are released, because its calls ended.
             lapsed[window.pk] += share.granted - (share.committed if window.ends_at else 0)
         else:
             held[window.pk] = share.granted

@@ -101,7 +101,8 @@ class CandidateRun:
         return True
 
     def _rename(self, refused: str, memory: RefusalMemory) -> bool:
-        # The token limit is never omitted; its other name is tried once.
+        # A rejected token limit is not omitted like other parameters. It is sent once more under its other name
+        # (`max_tokens` or `max_completion_tokens`).
         model_key = (self.candidate.provider, self.candidate.model)
         other_name = other_limit_name(self.candidate.protocol, refused)
         if other_name is None:

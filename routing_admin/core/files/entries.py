@@ -157,7 +157,7 @@ ANY_ENTRY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Entity tags that the caller accepts.
+    """A request's precondition: the entity tags that the caller accepts.
 
     `*` accepts any existing entry; None accepts everything, even a missing entry.
     """
@@ -165,7 +165,7 @@ class Expectation:
     tags: frozenset[str] | None = None
 
     def allows(self, entry: Mapping[str, Any] | None) -> bool:
-        """Return whether the caller accepts this entry; `entry` is None if it does not exist."""
+        """Return whether the precondition holds for `entry`, which is None if the entry does not exist."""
         if self.tags is None:
             return True
         return entry is not None and (ANY_ENTRY in self.tags or entity_tag(entry) in self.tags)

@@ -210,7 +210,8 @@ def read_service(raw: Mapping[str, Any], provider: ProviderSpec, old: ServiceSpe
     """
     service = with_findings(_fields(raw, provider), raw, old)
     canonical = write_canonical(service, provider, key_text(provider))
-    entry = {**raw, "baseURL": canonical["baseURL"]}  # Use the provider's base URL if the entry has a different one.
+    # Ignore the base URL of another provider. A different spelling of this provider's is kept in `base_url`.
+    entry = {**raw, "baseURL": canonical["baseURL"]}
     leftovers = find_leftovers(entry, canonical)
     return replace(service, extra={key: item for key, item in leftovers.items() if key not in IDENTITY})
 

@@ -110,7 +110,7 @@ class Share:
 
     @property
     def remaining(self) -> int:
-        """Amount that is left of the limit, as far as this process knows.
+        """Amount of the limit that is left, as far as this process knows.
 
         What other processes have drawn counts as used.
         """

@@ -133,7 +133,7 @@ def _text_parts(text: str) -> list[dict[str, Any]]:
 
 
 def own_part(item: VendorItem, origin: str) -> dict[str, Any]:
-    """Return a part that belongs to one of Google's own tools, with the origin added to its signature."""
+    """Return a part produced by one of Google's own tools; its signature is labelled with the model (`origin`)."""
     part = dict(item.value)
     return part | write_signature((), part.pop("thoughtSignature", None), origin)
 

@@ -130,7 +130,7 @@ def list_pending() -> list[Migration]:
 
 @dataclass(slots=True)
 class _MigrationStatements:
-    """Measures the progress of migrations: each statement counts as many rows as the table that it names has."""
+    """Measures the progress of migrations. Each statement is weighted by the number of rows in the table it names."""
 
     rows: Mapping[str, int]
     total: int

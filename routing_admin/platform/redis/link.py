@@ -1,6 +1,6 @@
-"""Connection to Redis: calls succeed or fail immediately, and only one thread retries during an outage.
+"""Connection to Redis: during an outage, calls fail immediately, and only one thread retries.
 
-While Redis is unavailable, `ask` fails without an attempt, and `beat` retries with a delay that grows to a second. The
+While Redis is unavailable, `ask` fails without trying, and `beat` retries with a delay that grows to a second. The
 cause and the end of the outage are logged. Log messages say what to do, and never contain the password.
 """
 

@@ -128,9 +128,9 @@ log = logging.getLogger(__name__)
 
 
 class ProcessMarker:
-    """This process's file, which is removed when the process shuts down.
+    """This process's marker file. It is locked while the process runs, and removed on shutdown.
 
-    After a crash, other processes find the file unlocked.
+    If the process crashes, other processes find the file unlocked.
     """
 
     def __init__(self) -> None:
