@@ -235,7 +235,7 @@ def role_for(user: Any) -> UserRole:
 
 
 def can_edit(request: HttpRequest) -> bool:
-    """Return whether the user may change something on the requested page or on another page about the same subject."""
+    """Return whether the user may change anything on the requested page or on other pages of its subject in `PAGES`."""
     match = request.resolver_match
     return match is not None and can_change_near(role_for(request.user), match.view_name)
 

@@ -1,4 +1,4 @@
-"""Maps text types to file name extensions, the most common first. `extensions` includes this table."""
+"""Maps text types to file name extensions, most common first. `extensions` includes this table."""
 
 from __future__ import annotations
 
