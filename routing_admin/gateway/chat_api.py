@@ -159,12 +159,12 @@ class ChatApi:
     """A chat API at one path. `parse` and `read` raise `BadRequestError`.
 
     `needs_thread` says whether `parse` may query the database or examine large files. `answer` and `events` receive the
-    model name that the answer contains and the answering model's origin. `error` writes an error's body. `id_header` is
-    the header, in addition to `x-request-id`, in which the API's clients expect the request id. `surface` is the API's
-    name in the log, `stream_type` is the content type of streams, and `keep_alive` is the block that is repeated until
-    a stream has content. `blocked` returns the content type and body for an answer that a provider's content policy
-    refused, if the API has a format for this. `resolve` replaces references in the body and is None if the API has no
-    references.
+    model name that the answer contains, and the origin that labels its reasoning. `error` writes an error's body.
+    `id_header` is the header, in addition to `x-request-id`, in which the API's clients expect the request id.
+    `surface` is the API's name in the log, `stream_type` is the content type of streams, and `keep_alive` is the block
+    that is repeated until a stream has content. `blocked` returns the content type and body for an answer that a
+    provider's content policy refused, if the API has a format for this. `resolve` replaces references in the body and
+    is None if the API has no references.
 
     If several answers can be requested, `count_field` is the field with their number, and `merge` combines their bodies
     and the summed usage. `enclose` wraps the merged stream; it is None if the stream needs no wrapping.

@@ -24,7 +24,7 @@ from routing_admin.platform.server.request_id import new_id
 
 # Reasoning that must be sent back to its model is sent as a part's `thoughtSignature`, which Gemini's clients do not
 # interpret. Our signature contains the signature of the part's own call and the preceding reasoning, of any vendor's
-# model, each labelled with its origin.
+# model, each labelled with its origin, the model that produced it.
 
 FORMAT = "routing-1"
 """First line of our signatures. The call's signature and the packed reasoning blocks follow, each on its own line."""
@@ -32,7 +32,7 @@ FORMAT = "routing-1"
 
 @value_class
 class PartSignature:
-    """A signature that a caller sent back: reasoning blocks, and the signature of the part's call with its origin."""
+    """A signature that a caller sent back: reasoning blocks, and the call's own signature (`proof`) with its origin."""
 
     thoughts: tuple[ReasoningBlock, ...] = ()
     proof: str | None = None

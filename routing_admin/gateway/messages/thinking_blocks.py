@@ -1,8 +1,8 @@
 """Convert reasoning to thinking blocks in an answer, and convert the blocks that clients send back in the next turn.
 
 Anthropic's reasoning keeps its format. Other vendors' reasoning is sent as redacted thinking, whose data only this
-gateway reads. In both cases the origin precedes the signature, so that the reasoning is sent back only to the same
-model.
+gateway reads. In both cases, the signature is prefixed with the reasoning's origin, the model that produced it, so that
+the reasoning is sent back only to this model.
 """
 
 from __future__ import annotations
