@@ -74,7 +74,7 @@ def list_agents(
 
 @router.get("/agents/me", response=OwnAgentOut, tags=["agents"])
 def own_agent(request: HttpRequest) -> HttpResponse:
-    """Return the calling agent: its model's capabilities, agents with the other capabilities, and its limits."""
+    """Return the calling agent with its model's capabilities and its limits, and agents for each other capability."""
     principal = request_principal(request)
     agent, key = agent_holder_id(principal.key_owner), key_holder_id(principal.key)
     uses = find_limit_uses({agent: principal.limits, key: principal.key_limits})

@@ -54,7 +54,8 @@ def check_one_line(field: str, text: str) -> None:
 def check_unused(kind: str, users: Sequence[str], sentence: str) -> None:
     """Raise `InUseError` if other objects still use this one.
 
-    `users` are the names of these objects, which are all of one kind. They replace `%(users)s` in the sentence.
+    `users` are the names of these objects, which are all of one kind. They replace `%(users)s` in `sentence`, the
+    message of the error.
     """
     if users:
         raise InUseError(sentence % {"users": join_names(users)}, kind=kind, count=len(users))

@@ -18,7 +18,8 @@ from capabilities.models import StoredKey, VariableOrigin
 from capabilities.secrets import KeyUnreadableError, endpoint_origin, key_fingerprint, open_key
 from routing_admin.core.configuration.specs import Configuration, KeyKind, KeySpec, ProviderSpec
 
-# Like stored keys, keys in environment variables are bound to the origin (scheme, host and port) of their first use.
+# Like stored keys, keys in environment variables are bound to an origin (scheme, host and port): that of the provider
+# that first uses the variable.
 
 BINDING_ACTORS = frozenset({"person", "command", "system"})
 """Actors whose first use of a variable binds it: administrators on pages, commands, and the server when it starts.

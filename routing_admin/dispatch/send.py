@@ -335,7 +335,7 @@ def share_health(run_context: RunContext, news: News) -> None:
 
 
 class SharedCooldowns:
-    """Cooldowns that processes share through one topic.
+    """Cooldowns that processes share through one Redis topic.
 
     For each candidate the latest state applies, whichever process sent it.
     """

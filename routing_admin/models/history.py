@@ -30,7 +30,7 @@ class Revision(models.Model):
 
 
 class AuditEvent(models.Model):
-    """An audited action with its author, object and origin, written in the action's own transaction.
+    """An audited action with its author, IP address and object, written in the action's own transaction.
 
     Entries form a hash chain (`core/audit.py`). Numbers have no gaps, and neither the program nor an SQL statement can
     change or delete an entry (`platform/databases/append_only.py`).

@@ -27,9 +27,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CallbackResult:
-    """The result of an identity provider's callback: an identity with the notes stored before the call, or a failure.
+    """The result of an identity provider's callback: an identity, or a failure.
 
-    The `cause` of a failure is `cancelled`, `stale` or `failed`.
+    `notes` are those that `find_provider_address` received before the sign-in. The `cause` of a failure is
+    `cancelled`, `stale` or `failed`.
     """
 
     identity: Identity | None

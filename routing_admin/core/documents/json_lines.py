@@ -62,7 +62,7 @@ def _child(path: str, step: str | int) -> str:
 
 
 class _PathTracker:
-    """Parser state: the objects and lists around the current position, the outermost first."""
+    """Parser state: the objects and lists around the current position, outermost first."""
 
     def __init__(self) -> None:
         # Pairs: the path of an object or list, and the index of its current item, which is -1 in an object.

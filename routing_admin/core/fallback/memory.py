@@ -48,7 +48,7 @@ class RefusalMemory:
     watcher: Callable[[ModelKey], object] | None = None
 
     def refusals(self, provider: str, model: str) -> tuple[ParameterRefusal, ...]:
-        """Return the model's current refusals, the newest last."""
+        """Return the model's current refusals, newest last."""
         known = self._refusals.get((provider, model), ())
         if not known:
             return known

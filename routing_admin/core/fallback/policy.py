@@ -105,7 +105,7 @@ class Policy:
 
 
 def error_classes(failure: Failure) -> tuple[str, ...]:
-    """Return all names by which a route's rule can match this failure, the most specific first."""
+    """Return all names by which a route's rule can match this failure, most specific first."""
     number = UNAVAILABLE if failure.fault is Fault.FIRE_DRILL else failure.status
     status = (str(number),) if number is not None else ()
     # A group with fewer faults is more specific.

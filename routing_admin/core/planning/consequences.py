@@ -31,7 +31,7 @@ ORDER = (Gravity.STOPS, Gravity.DEGRADES, Gravity.CHANGES)
 def consequences(
     before: Configuration, after: Configuration, unusable: Mapping[str, Unusable] | None = None
 ) -> tuple[Consequence, ...]:
-    """Return all consequences of replacing `before` by `after`, the most serious first.
+    """Return all consequences of replacing `before` by `after`, most serious first.
 
     `unusable` contains the providers that cannot be called, either before or after the change.
     """
@@ -284,7 +284,7 @@ def foresee_endings(
     unusable: Mapping[str, Unusable] | None = None,
     catalogue: Catalogue | None = None,
 ) -> tuple[ModelEnding, ...]:
-    """Return the retirements within the period `NOTICE` that affect a route or an agent, the earliest first."""
+    """Return the retirements within the period `NOTICE` that affect a route or an agent, earliest first."""
     found, before = [], configuration
     for end in list_ends(configuration, catalogue):
         if end.retirement.day > today + NOTICE:
