@@ -139,7 +139,7 @@ def admin_get_provider(request: HttpRequest, provider: str) -> HttpResponse:
 
 @router.put("/providers/{provider}", response={200: ChangedOut, 201: ChangedOut}, openapi_extra=takes(ProviderIn))
 def admin_put_provider(request: HttpRequest, provider: str) -> HttpResponse:
-    """Add or replace a provider; a stored key is kept unless another is given or the origin changes."""
+    """Add or replace a provider; a stored key is kept unless a new key is given or the endpoint's origin changes."""
     return put(request, EntryKind.PROVIDER, provider, ProviderIn)
 
 

@@ -85,7 +85,7 @@ def split_url(url: str) -> SplitResult:
 
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = split_url(url)
-    # An explicit default port does not change the origin.
+    # URLs with and without the scheme's default port have the same origin.
     return parts.scheme, parts.hostname or "", parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 

@@ -145,7 +145,7 @@ def _merge_service(current: Configuration, name: str, value: Mapping[str, Any], 
 
 def _within(problem: Problem, prefix: str) -> Problem:
     field = problem.field.removeprefix(prefix).lstrip(".")
-    # Replace the path in the file with the path in the entry, in both the field and the message.
+    # A problem's field and message contain its path in the file. Replace it with the path in the entry.
     message = str(problem.message).replace(problem.field, field or "the entry")
     return replace(problem, field=field or "body", message=message.replace(f"{prefix}.", ""))
 

@@ -268,7 +268,7 @@ def merge_routing(
     providers: dict[str, ProviderSpec] = {}
     for raw in value.get("providers") or ():
         old = current.provider(raw["providerName"])
-        # Reuse a stored key only if the origin is unchanged, so that it is never sent to another host.
+        # Reuse a stored key only if the endpoint's origin is unchanged, so that the key is never sent to another host.
         unmoved = old if old and same_origin(old.endpoint, raw["endpoint"]) else None
         variable = key_variable(raw["providerName"], raw.get("envName"))
         key, plaintext = key_from_file(

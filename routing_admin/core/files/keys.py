@@ -126,7 +126,7 @@ def key_warnings(
 ) -> Iterator[Problem]:
     """Yield a warning if the provider has no key: it is a placeholder, or its variable is forbidden or not set."""
     env = key_context.env or {}
-    # If the provider's own variable is set, it supplies the key in all three cases.
+    # In all three cases, the provider's own variable supplies the key if it is set.
     if provider and read_variable(key_variable(provider, env_name), env, key_context.allowed):
         return
     variable = referenced_variable(text)
