@@ -35,7 +35,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _CachedKey:
-    """A key's agent, the stamp when the key was looked up, and the entry's expiry by the cache's clock."""
+    """A key's agent, the stamp when the key was looked up, and until when, by the cache's clock, the entry is fresh."""
 
     principal: Principal
     stamp: int

@@ -105,7 +105,7 @@ def parse(text: str, resolve: Callable[[str], Target | None]) -> Document:
     sections = list(_sections(tokens))
     for token in tokens:
         if token.type in ("th_open", "td_open") and "style" in token.attrs:
-            # The content security policy forbids inline styles.
+            # The content security policy forbids inline styles, so a class aligns the cells.
             token.attrs = {"class": "num"} if "right" in str(token.attrs["style"]) else {}
         if token.children:
             token.children = list(_with_links(token.children, resolve))
