@@ -26,7 +26,7 @@ class Retention:
 
 class _Ports:
     audit: Callable[[Actor, AuditedAction], AbstractContextManager[AuditedAction]]
-    """Function that opens a transaction and writes the audit event at its end."""
+    """Function that opens a transaction for an action, and writes the action's audit event at the end."""
     retention: Callable[[], Retention]
 
 

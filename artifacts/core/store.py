@@ -72,7 +72,7 @@ class Upload(Protocol):
     def write(self, block: bytes) -> None:
         """Append a block of bytes.
 
-        Raise `TooLargeError` if the upload exceeds the limit, or `StorageFullError`.
+        Raise `TooLargeError` if the upload exceeds its size limit, or `StorageFullError`.
         """
 
     def finish(self) -> Stored:

@@ -12,7 +12,7 @@ MAX_CODE_CHARS = 255
 """Excel's limit on the length of a format code."""
 MAX_DECIMALS = 30
 MAX_DATES = 10_000
-"""How many dates a format caches. Columns often repeat the same dates."""
+"""Maximum number of formatted dates that a format caches. Columns often repeat the same dates."""
 
 BUILT_IN = {
     1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 5: '"$"#,##0;("$"#,##0)', 6: '"$"#,##0;("$"#,##0)',

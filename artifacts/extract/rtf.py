@@ -54,7 +54,11 @@ CHARSET_PAGES |= {177: 1255, 178: 1256, 186: 1257, 204: 1251, 222: 874, 238: 125
 
 @dataclass(slots=True)
 class RtfGroup:
-    r"""The state of a group in braces: hidden text, fallback characters after `\u`, the font's code page, and marks."""
+    r"""The state of a group in braces.
+
+    It states whether the group's text is shown and with which markers, how many fallback characters follow a `\u`
+    escape, and the code page of the font.
+    """
 
     silent: bool = False
     hidden: bool = False

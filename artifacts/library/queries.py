@@ -1,4 +1,4 @@
-"""Query the artifact library: pages of artifacts, totals, single artifacts, and deletions.
+"""Queries of the artifact library: pages of artifacts, totals, single artifacts, and times of deletion.
 
 An artifact is called living if it is neither deleted nor expired.
 """
@@ -121,7 +121,7 @@ def find_artifacts(ids: Collection[str]) -> dict[str, Artifact]:
 def find_artifacts_beginning(beginning: str) -> list[Artifact]:
     """Return a few living artifacts whose id or name begins with this text, ignoring case in names.
 
-    This takes two queries, and each reads a single index range.
+    Two queries are made, each of which reads a single index range.
     """
     artifacts = Artifact.objects.living().defer("evidence", "metadata", "correction")
     name = _lower(beginning)
@@ -157,9 +157,9 @@ def list_deleted_at(moment: datetime) -> list[str]:
 
 
 def list_attachable(ids: Collection[str]) -> list[Artifact]:
-    """Return the newest artifacts and those already chosen.
+    """Return the newest artifacts, followed by those that the user has already chosen (`ids`).
 
-    These may include deleted ones, for which the page shows an error.
+    The chosen ones may have been deleted. The page shows an error for these.
     """
     newest = list(Artifact.objects.living()[:MAX_ATTACHABLE])
     return newest + list(Artifact.objects.filter(pk__in=set(ids) - {row.pk for row in newest}))

@@ -79,8 +79,9 @@ def offer_upload(agent: str, key: str, filename: str, mime_type: str = "", size:
 def upload_by_link(
     token: str, blocks: Iterable[bytes], declared: str, encoding: str | None, address: str, request_id: str
 ) -> Artifact:
-    """Store a file uploaded through a link. `declared` and `encoding` are used if the link specifies no type.
+    """Store a file uploaded through a link.
 
+    `declared` is the MIME type that the uploader declared. It and `encoding` are used if the link specifies no type.
     Raise `NotFoundError` if there is no link with this token. Raise `LinkExpiredError` if the link was used or has
     expired, or if its agent may no longer store files. If storing fails, nothing is stored and the link can be used
     again.

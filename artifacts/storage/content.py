@@ -158,7 +158,7 @@ class RowStore:
     agent: str
 
     def row(self, ref: str) -> Artifact | None:
-        """Return the database row for a reference, or None. There is no query for an invalid reference."""
+        """Return the database row for a reference, or None. An invalid reference is not looked up in the database."""
         return self._first(Artifact.objects.readable_by(self.agent), ref)
 
     def get_artifact(self, ref: str) -> StoredArtifact | None:
@@ -188,7 +188,9 @@ class UnsatisfiableRangeError(Exception):
 
 
 def parse_range(header: str, size: int) -> tuple[int, int] | None:
-    """Return the first offset and the end offset. Return None for the whole file or several ranges.
+    """Return the offset of the first requested byte, and the offset after the last one.
+
+    Return None if the whole file must be sent, because no valid range or more than one range is requested.
 
     Raise `UnsatisfiableRangeError` if none of the requested bytes exist.
     """

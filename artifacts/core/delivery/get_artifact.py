@@ -150,7 +150,7 @@ def _result(text: str) -> dict[str, Any] | None:
 
 
 MEDIA_ROUTES = (("image", "image_url"), ("image", "file"), ("binary", "file"))
-"""Pairs of `contentType` and `routing` with which a result contains a file. With the routing `text`, it contains only
+"""Pairs of `contentType` and `routing` in results that contain a file. Results whose `routing` is `text` contain only
 text."""
 
 _DecodedFile = tuple[str | None, str | None, bytes]

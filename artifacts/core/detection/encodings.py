@@ -74,7 +74,7 @@ CHARS_PER_INVALID_BYTE = 50
 """Minimum number of non-ASCII characters per invalid byte in a declared encoding."""
 
 MAX_KANA_WORDS = 32
-"""If no more than this many non-ASCII bytes could be half-width kana, they could also be letters of a single-byte
+"""If at most this many non-ASCII bytes look like half-width kana, they may as well be letters in a single-byte
 encoding."""
 
 _HALF_WIDTH_KANA = bytes(range(0xA1, 0xE0))

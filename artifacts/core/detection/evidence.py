@@ -83,7 +83,7 @@ Opinion = Callable[[bytes], str | None]
 
 
 def ask_opinion(ask: Opinion | None, head: bytes) -> str | None:
-    """Return the library's result for these bytes, or None if the library fails."""
+    """Return what a third-party library guesses for the first bytes of a file, or None if the library fails."""
     try:
         return ask(head) if ask else None
     except Exception:  # A library may raise any exception, which must not make an upload fail (ABR-8.3).
