@@ -1,4 +1,4 @@
-"""Ask a provider to count the tokens in a request: the URL, the payload, and the decoder of the response."""
+"""Build the requests with which a provider is asked to count tokens, and decode its responses."""
 
 from __future__ import annotations
 

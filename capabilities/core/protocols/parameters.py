@@ -18,7 +18,7 @@ from typing import Any
 from capabilities.core.message import ChatRequest, Message, Role, TextPart
 from capabilities.core.wire import Target
 
-# How many dropped parameters of a call are reported by name. Any others are only counted.
+# Maximum number of dropped parameters of a call that are reported by name. All others are only counted.
 MAX_NAMES = 20
 # Maximum number of characters in each reported name, and in all reported names together.
 NAME_CHARS, ALL_CHARS = 80, 1000
@@ -330,12 +330,15 @@ def _line(row: Parameter) -> str:
 
 
 def with_table(text: str) -> str:
-    """Return the document with the current table. Raise `ValueError` if one of the two markers is missing."""
+    """Return the document with its table updated. Raise `ValueError` if the marker before or after it is missing."""
     return put_between(text, BEGIN, END, table())
 
 
 def put_between(text: str, begin: str, end: str, table: str) -> str:
-    """Return the text with the table between the two markers. Raise `ValueError` if a marker is missing."""
+    """Return the text with everything between the markers `begin` and `end` replaced by the table.
+
+    Raise `ValueError` if a marker is missing.
+    """
     head, _, rest = text.partition(begin)
     _, mark, tail = rest.partition(end)
     if not mark:

@@ -37,10 +37,11 @@ def instruction(response_format: Mapping[str, Any] | None) -> str:
 
 
 def fit_request(chat: ChatRequest, dialects: Dialects, *, has_field: bool) -> tuple[ChatRequest, Dropped, bool]:
-    """Return the fitted request, the paths that were moved into descriptions, and whether the answer's schema fits.
+    """Fit the schemas in a request to a vendor's dialects.
 
-    `has_field` means that the answer's schema is sent in a field. Otherwise it is part of the prompt and stays
-    unchanged.
+    Return the request, the paths of what had to be moved into descriptions, and whether the answer's schema fits.
+    `has_field` means that the provider has a field for the answer's schema. Otherwise, this schema is part of the
+    prompt and stays unchanged.
     """
     if not chat.tools and chat.response_format is None:
         return chat, (), True

@@ -120,7 +120,8 @@ def looks_like_sse(data: bytes) -> bool:
 # text. Parsing only the text between a known beginning and a known end gives the same result as parsing the entire
 # event. If it is not exactly one JSON string, the entire event is parsed, so that errors are reported.
 
-# How often to try to find a template in a stream. If a provider adds random text to each event, there is none.
+# Maximum number of events per stream from which to derive a template. If a provider adds random text to each event, no
+# template matches.
 TRIES = 8
 # This text replaces the event's text, to check whether the same text also occurs elsewhere in the event.
 PROBE = "words of no model"

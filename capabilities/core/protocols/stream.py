@@ -1,4 +1,4 @@
-"""Decode the streams of all protocols: when content begins, how the stream ends, and what interrupts it."""
+"""Decode the streams of all protocols, and detect where content begins, how a stream ends, and what interrupts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Build the parameters of a Chat Completions request: tools, JSON and cache breakpoints. Report dropped parameters."""
+"""Build the parameters of a Chat Completions request: tools, answer format and cache breakpoints.
+
+Parameters that are dropped are reported.
+"""
 
 from __future__ import annotations
 

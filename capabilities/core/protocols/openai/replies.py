@@ -183,7 +183,7 @@ def build_details(value: Mapping[str, Any], choice: Mapping[str, Any], ending: E
 
 
 def broken_off(choice: Mapping[str, Any], reason: str) -> Failure:
-    """Return the failure for a candidate whose finish reason is in `BROKEN`."""
+    """Return the failure for a choice whose finish reason is in `BROKEN`."""
     if isinstance(choice.get("error"), Mapping):
         return parse_inner_failure(choice)
     sentence = translatable("the model stopped with %(reason)s", reason=reason)
