@@ -156,14 +156,17 @@ def unwanted_params(quirks: Mapping[str, Any], protocol: str = "openai") -> set[
 
 
 def limit_name(quirks: Mapping[str, Any]) -> str:
-    """Return the parameter name for the token limit: the chosen one or, if that parameter is dropped, another."""
+    """Return the name of the token limit parameter: the configured one or, if this parameter is dropped, another."""
     chosen = str(quirk(quirks, LIMIT_FIELD))
     unwanted = quirk(quirks, "drop_params")
     return next((name for name in (chosen, *QUIRKS[LIMIT_FIELD].values) if name not in unwanted), chosen)
 
 
 def other_limit_name(protocol: str, refused: str) -> str | None:
-    """Return another parameter name for the token limit if the provider refused this one, or None if there is none."""
+    """Return another name for the token limit parameter that the provider refused.
+
+    Return None if the refused parameter is not a token limit, or if the protocol has only one name for it.
+    """
     definition = QUIRKS[LIMIT_FIELD]
     if protocol not in definition.protocols or refused not in definition.values:
         return None

@@ -71,7 +71,10 @@ class Catalogue:
         return self.retirement(host_hint(provider, endpoint), model)
 
     def lookup(self, provider_hint: str | None, model: str) -> CatalogueEntry | None:
-        """Return a model's entry at a provider, or None. The hint is a provider's name, preset or URL, or None."""
+        """Return a model's entry at a provider, or None if the model is unknown.
+
+        `provider_hint` is the provider's name, preset or URL. Without it, the lookup begins with the maker's row.
+        """
         provider, names = self._find_host(provider_hint), tuple(list_lookup_names(model))
         # Try the most exact name at every host first, then shorter names.
         for depth in range(len(names)):

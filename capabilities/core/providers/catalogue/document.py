@@ -132,7 +132,7 @@ def build_document(
 
 
 def encode_rows(sources: Sequence[Rows]) -> dict[str, dict[str, str]]:
-    """Encode statements from several sources: one string for each host and model name, sorted by both."""
+    """Encode the statements of several sources as one string for each host and model name, sorted by both."""
     hosts = sorted({host for rows in sources for host, names in rows.items() if names})
     names = {host: sorted({name for rows in sources for name in rows.get(host, ())}) for host in hosts}
     return {

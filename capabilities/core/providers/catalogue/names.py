@@ -143,8 +143,8 @@ HOSTS: tuple[Host, ...] = (
         in_dollars=r"api\.(?:llama\.com|meta\.ai)",
     ),
 )
-"""Hosts whose rows are stored separately. A provider belongs to the first host of which one of the `words` occurs in
-the provider's name, preset or URL."""
+"""Hosts whose rows are stored separately. A provider belongs to the first host with one of its `words` in the
+provider's name, preset or URL."""
 
 YUAN_HOSTS = frozenset(
     {"alibaba-cn", "siliconflow-cn", "zhipuai", "bigmodel", "moonshotai-cn", "minimax-cn", "stepfun"}

@@ -150,7 +150,7 @@ def _called(name: str, aliases: Sequence[str]) -> str:
 
 
 def encode_prices(sources: Sequence[Mapping[str, Mapping[str, Tiers]]]) -> dict[str, dict[str, str]]:
-    """Encode prices from several sources: one string for each host and model name, sorted by both."""
+    """Encode the prices of several sources as one string for each host and model name, sorted by both."""
     encoded: dict[str, dict[str, str]] = {}
     for host in sorted({host for rows in sources for host, names in rows.items() if names}):
         names = sorted({name for rows in sources for name in rows.get(host, ())})

@@ -54,7 +54,7 @@ _NUMBERS = range(10**DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What a probe's file may contain: the number of possibilities, and how to draw two and find them in text."""
+    """The words or numbers that a probe's file may contain: how many, how to draw two, and how to find them in text."""
 
     size: int
     draw_two: Callable[[Sample], tuple[str, str]]
