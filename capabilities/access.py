@@ -119,7 +119,7 @@ def refuse_query(query: str) -> Refusal | None:
 
 
 def authenticate(headers: Mapping[str, str]) -> Principal | Refusal:
-    """Return the agent whose key is in the headers, or the refusal.
+    """Return the agent whose key is in the headers, or a `Refusal` that states the reason.
 
     `headers` must be case-insensitive or have lower-case names.
     """
@@ -208,7 +208,7 @@ def act_for(principal: Principal, agent_id: str) -> Principal | Refusal:
 
 
 def refuse_call(principal: Principal, method: str, path: str) -> Refusal | None:
-    """Return the refusal if the key lacks the scope for the call. `path` is written as in the table of permissions."""
+    """Return why the key may not make the call, or None if it may. `path` is written as in the table of permissions."""
     scope = call_scope(method, path)
     if scope is None:
         return NO_ROW

@@ -47,12 +47,12 @@ UNFINISHED_ESCAPE = re.compile(rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?(?:\\(?:u[0-
 
 
 class TooManyValuesError(ValueError):
-    """The document has more values than may be parsed."""
+    """The document has more values than the limit allows."""
 
 
 @dataclass(slots=True)
 class JsonScan:
-    """How many values there are, and where the content of each long string starts and ends."""
+    """How many values a JSON document has, and where the content of each of its long strings starts and ends."""
 
     strings: int = 0
     containers: int = 0

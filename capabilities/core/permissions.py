@@ -426,7 +426,7 @@ def right_on_page(role: UserRole, name: str) -> Right:
 def is_offered(name: str, right: Right) -> bool:
     """Return whether any role has one of these rights on the page.
 
-    If none has, the page does not support the HTTP method that needs the right.
+    If none has, the page does not support the HTTP method that requires one of them.
     """
     return any(cell & right for cell in _ROWS.get(name, ()))
 

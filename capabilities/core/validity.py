@@ -9,7 +9,7 @@ WARN_BEFORE = timedelta(days=7)
 
 
 class Validity(StrEnum):
-    """The states of a key, token or link, best first. It is valid in the first three."""
+    """The states of a key, token or link, from best to worst. It is valid in the first three."""
 
     WORKING = "working"
     UNUSED = "unused"

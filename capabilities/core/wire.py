@@ -207,8 +207,8 @@ def base64_blocks(blob: Blob) -> Iterator[bytes]:
 
 
 WriteData = Callable[[Blob, str], Any]
-"""Returns the text to put in a response for a file: a prefix followed by the base64 data, or a placeholder for the
-two."""
+"""Function that returns what a response contains in place of a file: a prefix followed by the file's base64, or a
+placeholder for both."""
 
 
 def base64_text(blob: Blob, lead: str = "") -> str:

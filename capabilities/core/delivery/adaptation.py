@@ -29,7 +29,7 @@ __all__ = ["Adapted", "CannotRead", "PartDelivery", "TextStyle", "adapt", "summa
 
 @value_class
 class PartDelivery:
-    """How one file is delivered: its position in the original request, the decision, and what is sent instead."""
+    """How one file is delivered: its position in the original request, the decision, and the text or parts to send."""
 
     message: int
     part: int

@@ -48,7 +48,7 @@ class TextLimit:
 
 
 def read_text_limit(word: str) -> TextLimit:
-    """Parse an administrator's limit: characters (`200000`), or a share of the context window that is left (`30%`).
+    """Parse an administrator's limit: characters (`200000`), or a share of the remaining context window (`30%`).
 
     Raise ValueError if it is invalid.
     """

@@ -104,7 +104,7 @@ def write(file: FilePart, reader: Reader, position: Position, style: TextStyle) 
 
 
 def write_as_text(file: FilePart, reader: Reader, reason: Reason, style: TextStyle, tokens: int = 0) -> WrittenFile:
-    """Write a file as text for this reason, even though it could be sent natively.
+    """Write a file as text, although it could be sent natively. `reason` states why.
 
     `tokens` is the number of tokens that precede the file.
     """
