@@ -63,7 +63,7 @@ def main(arguments: list[str], source: BinaryIO, sink: BinaryIO, sandbox: Mappin
 
 
 def load(operation: str, options: Mapping[str, Any]) -> None:
-    """Import the operation's modules now, because the sandbox may prevent reading packages in unusual folders."""
+    """Import the operation's modules before the sandbox applies, because it may block packages in unusual folders."""
     module = import_module(f"artifacts.extract.{OPERATIONS[operation]}")
     if operation == "text":
         import_module(f"artifacts.extract.{module.READERS[options['reader']][0]}")

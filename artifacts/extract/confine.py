@@ -24,7 +24,8 @@ FORBIDDEN = (
     *("socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.fork", "shutil.", "ctypes."),
     *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod", "os.putenv"),
 )
-"""Prefixes of Python audit events that are forbidden: network access, other programs, and changes to files."""
+"""Prefixes of Python audit events that are forbidden because they use the network, other programs or ctypes, or change
+files."""
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 

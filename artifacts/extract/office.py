@@ -233,7 +233,7 @@ def targets(package: zipfile.ZipFile, part: str, kind: str) -> dict[str, str]:
 
 
 class ChartReader:
-    """Reads a chart: its title, and one line for each value, with series, category and value."""
+    """Reads a chart. Writes its title, and one line for each value, with the value's series and category."""
 
     def __init__(self, output: TextCollector) -> None:
         self._output, self._text, self._part, self._index = output, "", "", 0

@@ -1,4 +1,7 @@
-"""Read ODS sheets as displayed: displayed text, hidden rows, columns and sheets, formulas, links, and comments."""
+"""Read ODS sheets as displayed, with formulas, links and comments.
+
+Hidden rows, columns and sheets are marked as hidden.
+"""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ PLAIN_COLORS = {
 """Maps Pillow's modes of a JPEG to the PDF color spaces that match them."""
 
 EDGE = 0.01
-"""How much the size of a scan may differ from that of the page, as a fraction of the page's side."""
+"""Maximum distance between an edge of a scan and the same edge of its page, as a fraction of the page's side."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:

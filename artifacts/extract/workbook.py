@@ -1,4 +1,7 @@
-"""Read XLSX sheets as displayed: formatted numbers, hidden rows and columns, errors, formulas, links and comments."""
+"""Read XLSX sheets as displayed, with formatted numbers, errors, formulas, links and comments.
+
+Hidden rows and columns are marked as hidden.
+"""
 
 from __future__ import annotations
 
