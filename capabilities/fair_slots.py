@@ -81,9 +81,9 @@ class FairSlots:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Release this thread's slot, if it has one, while it waits for something else.
+        """Release this thread's slot, if it has one, during a `with` block that waits for something else.
 
-        The slot is acquired again afterwards. Raise `OverloadedError` if none becomes free in time.
+        After the block, a slot is acquired again. Raise `OverloadedError` if none becomes free in time.
         """
         name = self._holder()
         if name is None:

@@ -103,8 +103,8 @@ def scan_json(data: bytes | bytearray, max_values: int, numbers_per_value: int =
 
 
 def _last_safe_offset(data: bytes | bytearray, start: int, quote: int) -> int:
-    # Return the last offset in the `BLOCK` bytes before the quote that is certainly not inside an escape. If there is
-    # none, return `start`, which is never inside an escape.
+    # Look for the last offset that is certainly not inside an escape, in the `BLOCK` bytes before the next quote. If
+    # there is none, return `start`, which is never inside an escape.
     last = len(data[quote - BLOCK : quote].rstrip(b"\\"))
     return quote - BLOCK + last if last else start
 

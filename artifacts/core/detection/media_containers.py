@@ -200,7 +200,7 @@ def _ac3_frame(data: bytes) -> int:
 
 
 def unit_stream(first: int, second: int, shift: int, mask: int) -> Structure:
-    """Return a predicate for H.264 or H.265 byte streams (annex B) whose first two NAL units have these types."""
+    """Return a predicate for H.264 or H.265 byte streams (annex B) whose first NAL units have these two types."""
 
     def is_kind(byte: bytes, kind: int) -> bool:
         return len(byte) == 1 and not byte[0] & 0x80 and byte[0] >> shift & mask == kind

@@ -173,7 +173,7 @@ def encode_adapted(adapted: Adapted, endpoint: ModelEndpoint, *, stream: bool, l
 
 
 def rename_limit(endpoint: ModelEndpoint, name: str | None) -> ModelEndpoint:
-    """Return the endpoint with its token limit parameter renamed to `name`. None changes nothing."""
+    """Return the endpoint with its token limit parameter renamed to `name`, or unchanged if `name` is None."""
     if name is None:
         return endpoint
     quirks = {**endpoint.target.quirks, LIMIT_FIELD: name}

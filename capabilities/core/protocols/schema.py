@@ -17,7 +17,7 @@ JSON_ONLY = "Reply with one JSON object only, without any other words and withou
 
 
 def find_schema(response_format: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return the JSON Schema in OpenAI's `response_format`, or None if it does not request one."""
+    """Return the JSON Schema in OpenAI's `response_format`, or None if its type is not `json_schema`."""
     if not response_format or response_format.get("type") != "json_schema":
         return None
     inner = response_format.get("json_schema")

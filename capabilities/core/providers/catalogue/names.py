@@ -237,7 +237,7 @@ def list_lookup_names(model: str, *, version: bool = False) -> Iterator[str]:
 
 @cache
 def version_name(model: str) -> str:
-    """Return the shortest form of a model's name that still identifies the version."""
+    """Return the shortest form of a model's name that still identifies its version."""
     return "".join([*list_lookup_names(model, version=True)][-1:])
 
 
