@@ -67,7 +67,7 @@ def call_to(route: str, key: str, *more: tuple[bytes, bytes], path: str = "/v1/c
     data = json.dumps(request).encode()
     call = chat_call(key, "silent", *more)
     call.pieces, call.path = [data], path
-    # This header has the length of the body that was replaced.
+    # Leave out Content-Length, which `chat_call` has set for the body that is replaced here.
     call.headers = [(name, value) for name, value in call.headers if name != b"content-length"]
     return call
 

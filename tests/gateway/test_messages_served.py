@@ -171,9 +171,9 @@ def test_broken_stream_raises_an_error_in_the_client(claude):
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_thinking_signature_is_sent_back_only_to_its_model(claude, server, streamed):
-    """The caller holds a signature that is marked with its origin.
+    """The client gets the signature with a prefix that identifies the model.
 
-    The model that made the signature receives it back, and other models do not.
+    Only this model receives the signature in the next turn, without the prefix.
     """
     request_fields = {"max_tokens": 3000, "tools": [TOOL], "thinking": {"type": "enabled", "budget_tokens": 2000}}
     to_anthropic = {**request_fields, "model": "by-anthropic/fault:capable"}

@@ -1,4 +1,4 @@
-"""A vendor's own tools in a served process.
+"""Tools that only one vendor has, such as its web search, over real sockets.
 
 A route that refuses to drop a tool calls only candidates that support it.
 """
@@ -27,7 +27,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 VENDORS = {"/v1/messages": "by-anthropic", "/v1/responses": "by-openai-responses", "/v1beta": "by-gemini"}
 PLACES = {"/v1/messages": "tools[0]", "/v1/responses": "tools[0]", "/v1beta": "tools[0].googleSearch"}
-"""The path that each API reports when it drops the tool."""
+"""The path that each API reports if it drops or refuses the tool in `SEARCH`."""
 KINDS = {
     "/v1/messages": "invalid_request_error",
     "/v1/responses": "invalid_request_error",
@@ -36,9 +36,9 @@ KINDS = {
 
 
 def configured(lab: Lab) -> dict[str, Any]:
-    """Add routes whose chains have other candidates before the vendor's candidate.
+    """Add routes in which candidates without a vendor's web search precede that vendor, or are the only candidates.
 
-    One of them has the vendor's protocol but not the tool.
+    The provider `without` speaks Anthropic's protocol but supports none of Anthropic's own tools.
     """
     file = routing(lab)
     for provider in file["providers"]:
