@@ -64,9 +64,9 @@ def upload(client: Client, *files: SimpleUploadedFile, **headers: str) -> Any:
 
 
 def test_scan_page_loads_previews_that_need_rendered_pages_separately(viewer: Client, demo: None) -> None:
-    """On the first visit, previews for models that receive pages as images wait until the pages are rendered.
+    """On the first visit, services that receive the pages as images are listed without a preview.
 
-    Others do not.
+    A second request renders the pages and returns these previews.
     """
     row = store_file("scan.pdf", pdf("", ""), "application/pdf")
     first = viewer.get(reverse("artifact", args=[row.pk])).context

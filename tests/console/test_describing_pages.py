@@ -32,7 +32,7 @@ def enable_description_by_models() -> None:
 
 
 ASK = "Ask seer now Asking …"
-"""The button's texts while it is idle and while it is busy. The stylesheet shows one of them."""
+"""Both texts of the button that requests a description: idle and busy. The stylesheet shows one of them."""
 
 
 def get_service_card(client: Client, row: Artifact) -> Page:

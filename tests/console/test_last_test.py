@@ -1,4 +1,4 @@
-"""A provider's last test is stored with its time, and the list begins with failing providers."""
+"""A provider's last test is stored with its time, and the list of providers begins with failing ones."""
 
 from __future__ import annotations
 

@@ -546,7 +546,7 @@ def test_request_advice_does_not_repeat_the_attempt_table(admin: Client, demo: N
     ],
 )
 def test_request_list_shows_the_worst_file_outcome(adaptation: str, badge: str, kind: str) -> None:
-    """From worst to best, a file is replaced by a description, converted, or sent natively."""
+    """A file replaced by a description is worse than a converted one, which is worse than one sent natively."""
     assert worst_badge(adaptation) == {"badge": badge, "kind": kind}
 
 
