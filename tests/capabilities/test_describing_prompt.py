@@ -81,7 +81,7 @@ def test_every_line_of_a_question_is_quoted_in_the_describing_prompt(question: s
 
 
 def test_describing_prompt_depends_only_on_the_cache_key() -> None:
-    """A describer's prompt contains neither cache marks nor the caller's image detail, which are not in its key."""
+    """An image's cache mark and `detail` are not part of the cache key, so they must not affect the prompt."""
     special = replace(PNG, detail="low", cache=CacheBreakpoint(), introduced=True)
     assert describing_chat(special, None, "en") == describing_chat(PNG, None, "en")
 

@@ -1,4 +1,4 @@
-"""The provider origins that may be called, however their URL is spelled."""
+"""Which origins (scheme, host, port) the gateway may call, however a URL spells them."""
 
 from __future__ import annotations
 

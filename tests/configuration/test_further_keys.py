@@ -70,7 +70,7 @@ def test_missing_key_list_keeps_additional_keys_and_an_empty_list_removes_them()
 
 
 def test_additional_keys_are_removed_if_the_origin_changes():
-    """Additional keys must not be sent to an origin for which they were not entered."""
+    """A provider's keys are entered for one origin (scheme, host, port) and must not be sent to another."""
     full = import_files(EMPTY, [routing_file(keys=FURTHER)]).configuration
     moved = import_files(full, [routing_file(endpoint="https://elsewhere.example/v1")]).configuration
     assert moved.providers[0].more_keys == ()

@@ -1,4 +1,7 @@
-"""A key from a variable is sent only to the origin of its first use, unless an administrator allows another."""
+"""A provider key in an environment variable is sent only to the origin (scheme, host, port) of its first use.
+
+An administrator can allow other origins.
+"""
 
 from __future__ import annotations
 
