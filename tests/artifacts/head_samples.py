@@ -88,7 +88,7 @@ AAC = (b"\xff\xf1\x50\x80\x02\x1f\xfc" + bytes(9)) * 4
 FLAC = b"fLaC\x80\0\0\x22" + bytes(34) + b"\xff\xf8\xc9\x18" + bytes(60)
 ID = struct.Struct("<I").pack
 
-# Each row has a name, builder, type, kind and origin. Packages contain only the part that identifies their format.
+# Each row has a name, builder, type, kind and how the file is made. Packages contain only what identifies their format.
 HEADS: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Source: Khronos KTX 1 and 2, §3.1, the identifier
     ("texture.ktx", lambda: b"\xabKTX 11\xbb\r\n\x1a\n\1\2\3\4" + bytes(48), "image/ktx", IMAGE, HEAD),

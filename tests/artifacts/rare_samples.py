@@ -48,7 +48,7 @@ def deflated(**entries: bytes) -> bytes:
 
 TABLES = {"Index/CalculationEngine.iwa": b"c", "Index/Tables/DataList.iwa": b"t"}
 
-# Each row has a name, builder, type, kind and origin. Packages contain only the part that identifies their format.
+# Each row has a name, builder, type, kind and how the file is made. Packages contain only what identifies their format.
 RARE: tuple[tuple[str, Callable[[], bytes], str, Kind, str], ...] = (
     # Sources: netpbm's pbm(5), pgm(5), ppm(5) and pam(5). Pillow warns that it will remove its writer for IFUNC's
     # format.

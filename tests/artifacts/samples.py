@@ -33,9 +33,10 @@ from tests.artifacts.rare_samples import BARE_TYPES, RARE
 
 @dataclass(frozen=True)
 class Sample:
-    """A file, its origin, and the type, kind and encoding that are detected without a declared type.
+    """A file, and the type, kind and encoding that are detected without a declared type.
 
-    `bare` is the type detected without the name, if the name makes the type more specific.
+    `made` says how the file was made. `bare` is the type detected without the name, if the name makes the type more
+    specific.
     """
 
     name: str

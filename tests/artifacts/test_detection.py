@@ -559,7 +559,10 @@ def test_evidence_is_json_with_an_explanation_per_step() -> None:
 
 @pytest.mark.requirement("ABR-8.3")
 def test_failing_sniffer_and_guesser_yield_unknown_binary() -> None:
-    """If both libraries fail, a declared type is kept, and undeclared bytes are unknown binary (ABR-8.2, ABR-8.3)."""
+    """If the sniffer (libmagic) and the encoding guesser fail, a declared type is kept (ABR-8.2, ABR-8.3).
+
+    Bytes without a declared type are then unknown binary data.
+    """
     with collect_errors() as faults:
         detection = FAILING.detect(b"\xff\x00\x81")
     assert (detection.mime_type, detection.kind, detection.is_binary) == ("application/octet-stream", Kind.OTHER, True)
