@@ -1,4 +1,7 @@
-"""A token limit is never dropped. If the provider rejects one parameter name for it, the other name is tried."""
+"""A token limit is never dropped.
+
+If the provider rejects the limit as `max_tokens`, it is sent as `max_completion_tokens`, and vice versa.
+"""
 
 from __future__ import annotations
 

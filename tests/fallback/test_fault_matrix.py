@@ -16,9 +16,9 @@ from tests.lab import SCENARIOS, Lab
 from tests.lab.shapes import VENDORS
 
 COMMENTS = "comments_forever"
-"""Before the first content, keep-alive comments count as activity, so only the total timeout ends such a stream."""
+"""A stream of keep-alive comments without content. Comments count as activity, so only the total timeout ends it."""
 OWN_STATUS = {"http_418": (418, "upstream_418"), "http_499": (499, "upstream_499")}
-"""The status and code that the agent sees for a 4xx without its own row."""
+"""The status and code that the agent sees for a 4xx status that has no row in expected_faults.py."""
 CASES = [
     pytest.param(name, scenario, stream, id=f"{name}-{scenario.name}-{'stream' if stream else 'plain'}")
     for name in VENDORS

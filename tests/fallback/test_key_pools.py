@@ -82,7 +82,7 @@ def test_invalid_key_among_rate_limited_keys_counts_as_a_rate_limit():
 
 
 def test_retry_waits_for_the_shortest_retry_after_of_all_keys():
-    # A fallback run would accept either of these two waits.
+    # Both waits are so short that a run retries after them instead of calling the next candidate.
     short, long = (Failure(Fault.HTTP_429, "slow down", 429, retry_after=seconds) for seconds in (2.0, 4.0))
     stage, upstream = Stage(), FakeUpstream({"p/a": [short, "hello"], "p/b": [long]}, seconds=0.0)
     result = stage.run(Plan((candidate_with_keys(0, "p", "a", "b"),)), upstream)
