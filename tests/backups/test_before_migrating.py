@@ -66,7 +66,7 @@ def test_databases_are_backed_up_before_migrations_and_can_be_restored(old_insta
 
 
 def test_only_the_last_three_backups_before_migrations_are_kept(old_installation: Path) -> None:
-    """Older and unfinished copies are deleted, because they would fill the disk."""
+    """Older and unfinished backups are deleted, because they would fill the disk."""
     for name in ("20200101T000000-a", "20200102T000000-b", "20200103T000000-c", "20200104T000000-d.part"):
         (old_installation / "backups" / name).mkdir(parents=True)
     run(old_installation, "bootstrap")

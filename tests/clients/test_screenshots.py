@@ -24,7 +24,7 @@ ROUTE = "task:coding-with-pictures"
 PNG_DATA = "iVBORw0KGgo"
 """The beginning of a PNG in base64."""
 EXTRA = ("client_metadata",)
-"""Fields that the program adds but its vendor's client does not know."""
+"""Fields that Codex adds to its requests but OpenAI's client does not know."""
 
 
 def providers(lab: Lab) -> dict[str, Any]:

@@ -202,7 +202,10 @@ def copies(count: int) -> Iterator[list[Copy]]:
 
 
 def run(mutants: Sequence[Mutant], jobs: int, seconds: float) -> list[Verdict]:
-    """Judge the mutants in parallel. If the test that failed also fails without a mutant, judge the mutant again."""
+    """Judge the mutants in parallel.
+
+    If the test that failed for a mutant also fails without it, judge the mutant by its other tests.
+    """
     with copies(jobs) as made, ThreadPoolExecutor(jobs) as pool:
         shares = [mutants[at::jobs] for at in range(jobs)]
         lists = pool.map(lambda copy, share: copy.judge_all(share, seconds), made, shares)

@@ -169,7 +169,10 @@ def all_kinds() -> list[Entry]:
 
 
 def rows_read() -> list[Any]:
-    """Return all columns of both tables as the ORM reads them, and all except the JSON columns as they are stored."""
+    """Return the logged requests and attempts, once as the ORM reads them and once as they are stored.
+
+    What is stored is returned without the JSON columns, and with the type of each value.
+    """
     read: list[Any] = [list(RequestLog.objects.order_by("pk").values())]
     read.append([{**row, "id": None} for row in AttemptLog.objects.order_by("request", "position").values()])
     for model, order in ((RequestLog, "id"), (AttemptLog, "request_id, position")):

@@ -1,4 +1,4 @@
-"""Request bodies are not recorded by default. A recorded body has its text, but neither keys nor file contents."""
+"""Request bodies are not recorded by default. A recorded body contains text, but neither keys nor file contents."""
 
 from __future__ import annotations
 

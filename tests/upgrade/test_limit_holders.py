@@ -1,4 +1,7 @@
-"""Usage that an earlier version counted for an agent still counts, now that limits belong to holders."""
+"""Usage that an earlier version counted for an agent still counts after an upgrade.
+
+Since the upgrade, limits belong to holders: agents, agent keys, teams, projects and end users.
+"""
 
 from __future__ import annotations
 

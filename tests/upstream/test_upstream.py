@@ -298,7 +298,7 @@ async def test_keep_alive_comments_extend_only_the_wait_for_content(lab):
 
 
 def test_synchronous_call_from_a_thread_has_the_same_outcome(lab):
-    """Connection tests on pages are made from such a thread."""
+    """When an administrator tests a connection on a page, the provider is called in this way."""
     upstream = Upstream(ANY)
     assert isinstance(upstream.call_sync(request_to(lab), protocol("openai"), QUICK), Answer)
     failed = upstream.call_sync(request_to(lab, "fault:http_401"), protocol("openai"), QUICK)
