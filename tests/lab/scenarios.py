@@ -755,7 +755,7 @@ async def endless(exchange: ScriptedExchange) -> None:
 
 
 async def perform(step: Step, connection: Connection, request: ReceivedRequest) -> None:
-    """Run the step's scenario on a connection. It ends early if the caller disconnects."""
+    """Run the step's scenario on a connection. It ends early if the client disconnects."""
     try:
         await SCENARIOS[step.name].act(ScriptedExchange(connection, request, step.params))
     except (ConnectionError, asyncio.IncompleteReadError):

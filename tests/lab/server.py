@@ -27,9 +27,9 @@ Script = Mapping[str, "str | int | Iterable[str | int]"]
 class Received:
     """A received request, its scenario, and how it ended. Times are in seconds of `time.monotonic()`.
 
-    `closed_at` is when the caller closed its socket, or None if it did not. `sent` counts the response bytes sent.
+    `closed_at` is when the client closed its socket, or None if it did not. `sent` counts the response bytes sent.
     `started` is true once part of the response was sent, and `done` once the scenario has ended. `connection` is the
-    caller's port.
+    client's port.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Lab:
                 if not connection.keep:
                     return
         except ConnectionAbortedError:
-            # The caller began a TLS handshake on a plain connection.
+            # The client began a TLS handshake on a plain connection.
             connection.reset()
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             return

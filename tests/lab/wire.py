@@ -18,12 +18,12 @@ NAMED = frozenset(HTTPStatus)
 
 
 class Watched(asyncio.StreamReaderProtocol):
-    """Records when the caller disconnects, even while nothing is being read from the connection."""
+    """Records when the client disconnects, even while nothing is being read from the connection."""
 
     closed_at: float | None = None
 
     def note(self) -> None:
-        """Record when the caller disconnected. Later calls change nothing."""
+        """Record when the client disconnected. Calling this again changes nothing."""
         if self.closed_at is None:
             self.closed_at = time.monotonic()
             self.disconnected.set()
@@ -42,7 +42,7 @@ class Watched(asyncio.StreamReaderProtocol):
 
 
 class Connection:
-    """A connection whose request has been read. Each method does one thing that the caller can observe."""
+    """A connection whose request has been read. Each method does one thing that the client can observe."""
 
     def __init__(self, writer: asyncio.StreamWriter, watched: Watched) -> None:
         self.writer, self.watched = writer, watched
@@ -56,7 +56,7 @@ class Connection:
         return self.watched.disconnected.is_set()
 
     def gone_away(self) -> None:
-        """Treat a failed write as a disconnect by the caller."""
+        """Treat a failed write as a disconnect by the client."""
         self.watched.note()
         self.keep = False
 
@@ -64,7 +64,7 @@ class Connection:
         return time.time()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait for the given seconds or until the caller disconnects. Return whether it disconnected."""
+        """Wait for the given seconds or until the client disconnects. Return whether it disconnected."""
         try:
             await asyncio.wait_for(self.watched.disconnected.wait(), seconds)
         except TimeoutError:
@@ -72,7 +72,7 @@ class Connection:
         return True
 
     async def hold(self) -> None:
-        """Keep the connection open until the caller disconnects."""
+        """Keep the connection open until the client disconnects."""
         await self.watched.disconnected.wait()
         self.close()
 
@@ -133,7 +133,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[str, str, dict[str
     """Return the method, path, headers (names in lower case) and body of the next request. Return None if the
     connection ended.
 
-    Raise `ConnectionAbortedError` if the caller starts a TLS handshake on a plain connection.
+    Raise `ConnectionAbortedError` if the client starts a TLS handshake on a plain connection.
     """
     try:
         first = await reader.readexactly(1)
