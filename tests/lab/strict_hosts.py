@@ -369,7 +369,7 @@ STRICT: Mapping[str, tuple[tuple[Callable[[StrictHost, Body], None], ...], str]]
     "openrouter": ((wants_its_details,), ""),
     "gemini-openai": ((wants_google_proofs,), ""),
 }
-"""For each host with rules beyond those of its protocol: these rules, and the field in which it sends its reasoning."""
+"""Maps each host that has rules of its own to these rules and to the field with its reasoning, if any."""
 
 
 PLACES: Mapping[str, tuple[str, Mapping[str, Any]]] = {

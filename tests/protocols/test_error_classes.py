@@ -350,5 +350,5 @@ def test_streamed_answer_with_a_missing_tool_call_is_empty() -> None:
 
 @pytest.mark.parametrize("code", [[], {}, ["x"], 1.5, "x", True, None])
 def test_non_integer_status_code_is_reported_as_an_error(code: Any) -> None:
-    """MiniMax's `status_code` may have any type. The error message is read in any case."""
+    """MiniMax's `status_code` may have any type. The error message is read whatever the type."""
     assert fail(400, {"base_resp": {"status_code": code, "status_msg": "No."}}).message == "No."

@@ -167,7 +167,7 @@ PARTS: dict[str, tuple[set[str], set[str]]] = {
         },
     ),
 }
-"""For each part of an answer: the field names that are read, and those that are known and ignored."""
+"""Maps each part of an answer to the field names that are read, and to those that are known and ignored."""
 
 
 def kinds(annotation: Any) -> set[str]:
