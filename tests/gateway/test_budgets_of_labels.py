@@ -1,4 +1,4 @@
-"""Budgets of teams, projects and end users hold across agents and keys."""
+"""A budget of a team, project or end user limits the calls of all agents and keys together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def budget(kind: LabelKind, name: str, **limits: Any) -> int | None:
 
 
 async def test_200_parallel_calls_of_two_agents_exceed_neither_team_nor_agent_budgets(loopback):
-    """A team's spending limit holds across agents, together with one agent's token limit and the keys' rate limits.
+    """A team's spending limit applies to both agents together, besides an agent's token limit and keys' rate limits.
 
     Unused reservations are released from all of these limits.
     """

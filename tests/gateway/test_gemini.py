@@ -286,7 +286,7 @@ def test_function_calling_mode_without_functions_is_ignored():
 def test_function_response_without_an_id_matches_the_first_open_call_of_its_name():
     """Gemini clients omit ids, so results are matched to calls by name and order.
 
-    If the client reports a failure, it is kept.
+    A response with the field `error` is a failed tool result.
     """
     calls = [{"functionCall": {"name": name, "args": {}}} for name in ("a", "b", "a")]
     answers = [

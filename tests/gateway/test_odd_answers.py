@@ -124,7 +124,10 @@ def encode_event(events: AnswerEvents, event: StreamEvent) -> bytes:
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**400])
 def test_number_beyond_64_bits_becomes_a_float(number: int) -> None:
-    """No encoder accepts such a number as an integer. The lone surrogate makes the gateway use a slower JSON parser."""
+    """No encoder accepts such a number as an integer.
+
+    The response also contains a lone surrogate, which only the slower of the two JSON parsers can read.
+    """
     part = {"functionCall": {"name": "f", "args": {"n": number, "half": "\ud83d"}}}
     body = json.dumps({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]}).encode()
     answer = repair_outcome(PROTOCOLS["gemini"].decode(200, {}, body), body)
