@@ -1,4 +1,4 @@
-"""Concurrent writes: a write's preconditions still hold if another writer commits first.
+"""Concurrent writes: a write is rejected if another writer has just made one of its preconditions false.
 
 The other writer, called the rival, changes the entry when the first writer begins its transaction.
 """

@@ -49,7 +49,7 @@ def test_json_rejected_by_the_codec_is_read_like_the_standard_library(text: str)
 
 @pytest.mark.parametrize(("number", "kind"), [(2**64 - 1, int), (2**64, float), (-(2**63), int), (-(2**63) - 1, float)])
 def test_only_integers_beyond_64_bits_are_read_as_floats(number: int, kind: type) -> None:
-    """Because of the NaN, the standard library reads the text. It must give the same result as the codec."""
+    """The text with NaN is read by the standard library, which must give the same result as the codec."""
     for text in (f"[{number}]", f"[{number}, NaN]"):
         assert [type(read_json(text)[0]), read_json(text)[0]] == [kind, kind(number)]
 

@@ -1,6 +1,6 @@
 """A committed change is reported as done, even if something fails afterwards.
 
-A deleted user is reported as not found.
+A user who has been deleted in the meantime is reported as not found.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ def export_texts(configuration: Configuration) -> list[str]:
 
 
 def reimport(configuration: Configuration) -> list[Configuration]:
-    """Import the export into an empty configuration, and into the exported one with and without pruning.
+    """Export the configuration, import it in three ways, and return the results.
 
-    Return the results.
+    The export is imported into an empty configuration, and into the exported one with and without pruning.
     """
     files = export_texts(configuration)
     outcomes = [

@@ -105,7 +105,7 @@ def test_agent_created_at_run_time_is_listed_among_agents_that_lose_a_model(text
 def test_consequences_are_grouped_by_cause(admin: Client) -> None:
     """Each cause is one line with the number of affected routes or agents.
 
-    The line can be expanded, so that none of them stays hidden.
+    The line can be expanded to show all of them.
     """
     echo = Provider.objects.get(name="echo")
     for number in range(8):

@@ -130,7 +130,7 @@ def test_invalid_provider_key_shows_the_reason_and_the_form(admin, pool, fields,
 
 
 def test_environment_key_variable_is_numbered_after_the_stored_keys(admin, pool):
-    """Its number follows those of stored keys, because an export names an environment variable for each of them."""
+    """Stored keys get the first numbers, because an export names an environment variable for each of them."""
     add_key(admin, key_act="env", name="from outside")
     assert rows.read().provider("pool").keys[-1].variable == "LLM_PROVIDER_POOL_API_KEY_4"
 

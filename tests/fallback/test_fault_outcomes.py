@@ -126,7 +126,7 @@ COOLDOWN_WORDS = {
     (NAMED_WAIT, NAMED_WAIT): "as long as named",
 }
 PASSED_ON = frozenset({"http_401", "http_404"})
-"""Faults that start a cooldown only if the route passes them on. Their rows assume that the fault is raised."""
+"""Faults that start a cooldown only if the route passes them on. Their expected rows are for a raised fault."""
 
 
 @EACH_FAULT

@@ -224,7 +224,7 @@ async def test_broken_handshake_is_a_tls_error(upstream):
 @pytest.mark.parametrize("scenario", ["silent", "slow_stream:seconds=0.2", "stall", "endless", "comments_forever"])
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
 async def test_cancelled_call_closes_the_socket_within_a_second(lab, upstream, scenario, stream):
-    # The other scenarios exist only as streams. `drip` takes their place and sends a plain body slowly.
+    # All these scenarios except `silent` are streams. For a plain call, `drip` sends a body slowly instead.
     if not stream and scenario != "silent":
         scenario = "drip:seconds=0.05"
     lab.requests.clear()

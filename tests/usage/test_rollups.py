@@ -1,4 +1,4 @@
-"""Usage reports read roll-ups, and give exactly the same numbers as the totals from which these were made.
+"""Usage reports give exactly the same numbers whether they read roll-ups or the totals that roll-ups are made from.
 
 A roll-up is a set of rows for an hour or a day that has ended.
 """
