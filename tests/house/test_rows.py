@@ -1,6 +1,6 @@
 """Database rows are read and written only in the modules that are allowed to do so, as far as the syntax shows.
 
-The import contract of the same name limits which modules may import models. This test limits which modules may use
+The import contract named in `CONTRACT` limits which modules may import models. This test limits which modules may use
 managers and queries, including those for Django's users and sessions. Both use the contract's list of modules.
 """
 
