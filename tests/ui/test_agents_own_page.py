@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.ui, pytest.mark.django_db(databases=["default", "logs"
 
 
 def log_call() -> None:
-    """Log a call by the agent in which a description replaced the image."""
+    """Log a call by the agent in which a description replaced an image."""
     started_at = timezone.now() + timedelta(minutes=1)
     chain = [{"name": "echo/echo-text", "code": 200, "tone": "ok"}]
     facts = {"surface": "v1", "outcome": "ok", "task_type": "design", "chain": chain, "model": "echo-text"}

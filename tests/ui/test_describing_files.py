@@ -30,7 +30,7 @@ def disable_describing() -> None:
 
 
 def send_call(page: Any, key: str) -> str:
-    """Send an agent's call with the image and return the request id."""
+    """Send an agent's call with an image and return the request id."""
     headers = {"authorization": f"Bearer {key}"}
     body = chat_body(image(), model="task:blind", language="en")
     answer = page.request.post("/v1/chat/completions", headers=headers, data=body)

@@ -114,7 +114,7 @@ PAGES: dict[str, str] = {
     "user": "/users/ → /users/",
     "users": "",
 }
-"""Maps each page to its URL. It is empty if the page's name is enough.
+"""Maps each page to its URL, or to an empty string if the URL follows from the page's name.
 
 `list → beginning` means the first link on the list's page that begins like this, and `+ suffix` is appended to it.
 """

@@ -175,12 +175,12 @@ class Traffic:
             begins = history.drill_at(number).timestamp()
             for _ in range(DRILL_CALLS if self._planned.size.requests > 1000 else 3):
                 yield begins + rng.uniform(5, 295), f"task:{rng.choice(routes)}"
-            # The result of a fire drill is compared with these calls before it.
+            # The page about a fire drill's result compares it with earlier calls, such as these.
             for _ in range(3):
                 yield begins - rng.uniform(60, HOUR), f"task:{rng.choice(routes)}"
         specs = {spec.name: spec for spec in self._planned.providers.specs}
         for incident in self._behavior.key_incidents():
-            # Calls before the alerts are checked, and one after the key works again.
+            # Two calls during the incident, before the alerts are checked, and one after the provider works again.
             middle = (incident.begins + incident.ends) / 2
             for moment in (rng.uniform(incident.begins, middle), middle - 60, incident.ends + rng.uniform(60, HOUR)):
                 yield moment, f"{incident.provider}/{specs[incident.provider].default_model}"
