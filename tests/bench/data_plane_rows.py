@@ -41,7 +41,10 @@ UNITS: Mapping[Base, str] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Row:
-    """A table row. `base` compares our server's value with another's. The goal, if any, applies to the result."""
+    """A table row. `base` computes the result from the measurements of our server and of the lean proxy.
+
+    The goal, if any, applies to the result.
+    """
 
     label: str
     name: str

@@ -81,7 +81,7 @@ def test_effect_of_a_revision_with_too_few_requests_is_undecided(admin: Client, 
 
 
 def test_comparison_window_ends_at_the_next_revision_of_the_same_routes(admin: Client, demo: None) -> None:
-    """The page then offers to restore the state before the first of the two revisions, which reverts both."""
+    """The page of the first revision offers to restore the revision before it, which reverts both changes."""
     first = change_design(hours_ago=3)
     save_route(ADA, TaskRoute.objects.get(task_type="planning"), [CandidateSpec("echo", "echo-text")])
     second = change_design("echo-vision", hours_ago=2)

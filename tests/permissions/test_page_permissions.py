@@ -198,7 +198,7 @@ def test_page_missing_from_the_permission_table_is_refused_to_every_role(admin: 
 @rows
 @pytest.mark.urls("tests.permissions.unlisted_urls")
 def test_permission_table_limits_the_http_methods_of_a_view(admin: Client, viewer: Client) -> None:
-    """The permission table allows only GET for this page, so POST gets a 405 although the view accepts every method."""
+    """If the table allows only GET for a page, POST gets a 405, even if the page's view accepts every method."""
     answer = admin.post("/")
     assert (answer.status_code, answer["Allow"]) == (405, "GET, HEAD")
     assert viewer.get("/").content == b"reached"

@@ -27,7 +27,7 @@ from tests.fallback.scripted_runs import (
 )
 
 task_types = st.none() | st.sampled_from(TASKS) | st.text(max_size=8)
-# After these faults, the call is retried, and then the next candidate is called. The faults below end the request.
+# After a status in `passing`, the call is retried, and then the next candidate is called. One in `refusing` ends it.
 passing = st.sampled_from([429, 500, 502, 503, 504])
 refusing = st.sampled_from([400, 401, 403])
 

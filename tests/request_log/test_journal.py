@@ -136,7 +136,7 @@ def test_batch_is_written_in_a_few_statements(entries: int, statements: int):
 
 
 def described(content: Any = None) -> Prepared:
-    """Return a prepared request in which a description replaces the image."""
+    """Return a prepared request in which a description replaces an image."""
     file = FilePart(Kind.IMAGE, "image/png", "点.png", 70, "0123abcd", content=content)
     reason = make_reason(ReasonCode.NO_CAPABILITY, capability="vision")
     delivery = PartDelivery(0, 1, file, Delivery(Outcome.DESCRIBED, reason), "a picture")
