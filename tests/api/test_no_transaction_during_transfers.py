@@ -47,7 +47,7 @@ def calls(settings: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> list
 def test_no_database_transaction_is_open_during_a_store_transfer(
     calls: list[bool], admin: Client, text_agent: Any
 ) -> None:
-    """This holds for both APIs, for the pages, and for `prune`, which deletes artifacts and orphaned bytes."""
+    """Transfers are started by both APIs, by the pages, and by `prune`, which deletes artifacts and orphaned bytes."""
     agent, headers = text_agent.client, text_agent.headers
     row = Artifact.objects.get(pk=text_agent.upload("a.png", png()).json()["id"])
     text_agent.upload("large.bin", b"x" * 11_000_000)

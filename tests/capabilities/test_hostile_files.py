@@ -61,7 +61,7 @@ def describe(file: FilePart, describer: str, message: int) -> ModelDescription:
 @pytest.mark.parametrize("protocol", SPEAKING)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_instructions_in_a_described_file_are_sent_only_as_a_quotation(name: str, protocol: str, role: Role) -> None:
-    """This holds for every vendor's payload, in messages and tool results."""
+    """Every vendor's payload quotes the describer's text, in messages and in tool results."""
     slots = slots_for(protocol)
     blind = Reader(slots, policies=parse_policies("extract+convert+describer"), describer_for=lambda _: SEER)
     candidate = ModelEndpoint(PROTOCOLS[protocol], Target("p", "https://example.org/v1", "m"), blind)

@@ -342,7 +342,7 @@ def test_guessed_encoding_is_marked_as_a_guess(admin: Client) -> None:
 
 
 def test_undecodable_image_is_shown_as_an_icon_instead_of_a_broken_picture(admin: Client, viewer: Client) -> None:
-    """This holds even if the file's type was corrected to an image type."""
+    """An icon is shown even if the file's type was corrected to an image type."""
     row = store_file("odd.bin", b"\x00\x01\x02 no picture at all" * 9, "application/octet-stream")
     actions.correct_artifact(SYSTEM, row, mime_type="image/x-odd")
     thumbnail = reverse("artifact_thumbnail", args=[row.pk])

@@ -287,7 +287,7 @@ def test_saving_preserves_extra_body_and_unknown_fields_of_a_candidate(admin: Cl
 
 
 def test_candidate_request_fields_are_edited_on_the_card_and_move_with_the_card(admin: Client, demo: None) -> None:
-    """This holds even if the candidate's model occurs twice in the chain.
+    """If two candidates have the same model, each keeps its own request fields.
 
     A value that is not an object is rejected.
     """

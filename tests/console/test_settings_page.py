@@ -205,7 +205,7 @@ def test_directive_of_the_default_language_cannot_be_removed(admin: Client) -> N
 
 
 def test_removing_a_changed_built_in_language_restores_the_built_in_directive(admin: Client) -> None:
-    """This holds even if the language is the default language."""
+    """Even the default language can be removed in this way, because its built-in directive remains."""
     actions.save_language(ACTOR, "zh", "请用简体中文回答。")
     actions.set_default_language(ACTOR, "zh")
     assert directives()["zh"] == "请用简体中文回答。"

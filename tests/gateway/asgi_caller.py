@@ -38,7 +38,7 @@ class LoopbackProvider(upstream.Provider):
 
     `silent` sends nothing. `stall` stops a stream after some text. `calls` stops a stream after 400 characters of
     reasoning and 400 of a tool call's arguments. `uncounted` sends the same and ends the stream without usage. Every
-    request sets `requested`, and a lost connection sets `closed`. `unanswered` holds the connections that got no
+    request sets `requested`, and a lost connection sets `closed`. `unanswered` contains the connections that got no
     response; a test can answer them with `play`.
     """
 

@@ -49,7 +49,7 @@ def test_decoding_a_large_file_makes_one_copy() -> None:
 
 
 def test_inline_web_page_is_extracted_as_text() -> None:
-    """This holds under the delivery policy `extract`, as for a stored page."""
+    """Under the delivery policy `extract`, an inline page is treated like a stored one."""
     page = b"<!doctype html><html><head><title>t</title></head><body><p>Hello <b>there</b></p></body></html>"
     part = data_url_part("data:text/html;base64," + base64.b64encode(page).decode(), "file")
     reader = Reader(slots=slots_for("openai"), policies=frozenset({ContentPolicy.EXTRACT}))

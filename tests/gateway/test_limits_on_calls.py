@@ -169,7 +169,7 @@ async def test_disconnect_ends_all_of_several_choices(key, loopback, provider, s
 async def test_reasoning_and_tool_calls_are_estimated_without_usage(key, loopback, provider, disconnects):
     """Without usage from the provider, 400 characters of reasoning or arguments are estimated at 100 tokens.
 
-    This holds for a complete stream and for one that was cut off.
+    The stream may be complete or cut off.
     """
     await asyncio.to_thread(limit_agent, tokensPerDay=5000)
     async with loopback.serve():
