@@ -52,7 +52,7 @@ def test_doctor_reports_no_problem_for_an_intact_installation(capsys: pytest.Cap
 def test_retired_model_is_reported_with_date_and_successor(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This includes `gpt-4`, the default of LLM_MODEL."""
+    """`gpt-4`, the default of LLM_MODEL, is reported even if the variable is not set."""
     with ledger.change(SYSTEM, AuditedAction("test")):
         Provider.objects.filter(name="anthropic").update(default_model="claude-3-7-sonnet-20250219")
     monkeypatch.setenv("LLM_API_KEY", "sk-test")
@@ -108,7 +108,7 @@ def test_undecryptable_provider_key_is_reported_without_its_content(settings: An
         provider.stored_key = store_key("sk-very-secret-1234", provider.endpoint)
         provider.save()
     assert problems() == {}
-    settings.SECRET_FILES = {}  # Otherwise, the old encryption key would be read from its file once more.
+    settings.SECRET_FILES = {}  # Without this, the old encryption key would be read from its file again.
     settings.ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
     lines = problems()["provider keys"]
     assert lines[0].startswith("openai: ")

@@ -279,7 +279,7 @@ def test_valid_link_opens_from_another_site(admin: Client) -> None:
 
 
 def test_link_response_sets_no_cookie_or_referrer_and_is_neither_cached_nor_indexed(admin: Client) -> None:
-    """This also applies to invalid links."""
+    """The response to an invalid link has the same headers."""
     address = make_link(admin)
     for url in (address, call_page(address, "x"), "/agent-page/nonsense/"):
         answer = Client().get(url)

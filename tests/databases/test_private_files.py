@@ -15,7 +15,7 @@ pytestmark = pytest.mark.sqlite
 
 
 def test_new_database_files_are_accessible_only_to_their_owner(tmp_path: Path) -> None:
-    """This does not depend on the process's umask."""
+    """The files' permissions do not depend on the process's umask."""
     usual = os.umask(0)
     try:
         settings = {**connections["default"].settings_dict, "NAME": tmp_path / "new.sqlite3"}

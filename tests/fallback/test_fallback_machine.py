@@ -14,7 +14,7 @@ from tests.fallback.expected_faults import EXPECTED
 from tests.fallback.scripted_runs import FakeUpstream, Stage, chain
 
 PROVIDERS = ("a", "b", "c", "d")
-# The other faults change the next call or end the run. The state machine below does not model this.
+# The faults left out here change the next call or end the run, which the state machine below does not model.
 STATELESS = sorted(set(Fault) - {Fault.UNSUPPORTED_PARAMETER, Fault.CAPABILITY_MISMATCH, Fault.DEADLINE})
 
 

@@ -64,7 +64,7 @@ def test_contested_price_is_taken_from_the_first_list_unless_two_others_agree() 
 
 
 def test_service_tier_price_is_taken_only_from_a_list_with_tiers() -> None:
-    """Other lists have only the standard price. A service tier costs half or twice as much."""
+    """Lists without service tiers have only the standard price, but a tier costs half or twice as much."""
     assert find("https://api.openai.com/v1", "gpt-5.4", "priority").others == ()
     assert list_price(DEEPINFRA, "meta-llama/Llama-3.3-70B-Instruct-Turbo", NOW, "flex") is None
 

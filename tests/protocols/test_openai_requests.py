@@ -166,7 +166,7 @@ def test_system_prompt_has_the_role_set_by_the_quirk(role: str, first: Any) -> N
 
 
 def test_system_prompt_at_the_end_is_appended_to_the_last_user_message() -> None:
-    """This applies to models without a system role."""
+    """If a model has no system role, its system prompt becomes part of a user message."""
     system = Message(Role.SYSTEM, (TextPart("Be brief."),))
     messages = encode(user("one"), user("two"), system, quirks={"system_role": "first_user"}).payload["messages"]
     assert [message["content"] for message in messages] == ["one", "two\nBe brief."]

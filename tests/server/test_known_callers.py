@@ -115,7 +115,7 @@ def test_caller_without_a_session_is_unauthenticated() -> None:
 
 
 def test_every_caller_counts_as_authenticated_during_a_database_outage(key: str) -> None:
-    """Otherwise, the response would be a rejection and would not mention the database outage."""
+    """If the caller were rejected as unknown, the response would not mention the database outage."""
     snapshot.current()
     with lock_timeout(0), unreadable_tables("capabilities_agentkey"):
         assert is_known({"authorization": f"Bearer {key}"})

@@ -107,7 +107,7 @@ def test_totals_equal_a_count_of_the_matching_log_rows(now: datetime) -> None:
 def test_requests_above_the_limit_are_counted_only_if_an_index_suffices(
     admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise, the page says that there are more."""
+    """If no index suffices, the page only says that there are more requests than the limit."""
     monkeypatch.setattr(totals, "MAX_COUNTED", 2)
     now = timezone.now()
     for number, outcome in enumerate(("ok", "http_503", "http_503", "invalid_json")):
