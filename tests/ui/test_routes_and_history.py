@@ -212,7 +212,7 @@ def test_switch_beside_the_route_name_changes_only_the_draft(admin_page: Any) ->
     switch.focus()
     admin_page.keyboard.press("Space")
     expect(admin_page.locator("#changes")).to_contain_text("1 change")
-    admin_page.locator("#down-1").click()  # Other buttons of the draft keep the focus.
+    admin_page.locator("#down-1").click()  # The shortcut below also works after a click on another button.
     expect(admin_page.locator("#changes")).to_contain_text("2 changes")
     admin_page.keyboard.press("Control+Enter")
     expect(admin_page.locator("#toasts .toast")).to_contain_text("design")
