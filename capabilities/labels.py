@@ -43,7 +43,7 @@ OUTPUT_LABELS: Mapping[str, str | Promise] = {
     "video": pgettext_lazy("output capability", "video"),
     "file": pgettext_lazy("output capability", "files"),
 }
-"""Labels of output capabilities. Any other output capability has the same label as the input capability."""
+"""Labels of the output capabilities that need their own. The others have the labels of the input capabilities."""
 
 PRICE_LABELS: Mapping[str, Any] = {
     "input": pgettext_lazy("price", "Input"),

@@ -217,7 +217,7 @@ def anonymous() -> Client:
 
 @pytest.fixture
 def caller(demo: None) -> Callable[..., AgentProgram]:
-    """Return a factory of agent programs with new keys, by default with every scope."""
+    """Return a factory for simulated agents. Each has a new key, which has every scope by default."""
 
     def make(agent_id: str, *scopes: str) -> AgentProgram:
         return AgentProgram(agent_id, create_key(agent_id, scopes=scopes or SCOPES))

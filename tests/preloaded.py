@@ -172,9 +172,10 @@ def preload_programs() -> None:
 
 
 def next_program(requests: socket.socket) -> tuple[list[str], dict[str, str]] | None:
-    """Fork a process for each request, and return in it with its standard files in place.
+    """Wait for requests, and fork a child process for each.
 
-    Return None in the helper process.
+    In the child, return the requested program's arguments and environment, with its standard input, output and error in
+    place. In the parent, the helper process, return None when the test process has closed the socket.
     """
     while True:
         size, files, *_ = socket.recv_fds(requests, 4, 3)

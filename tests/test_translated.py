@@ -30,7 +30,7 @@ SENTENCE = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]{2,}")
 
 
 def sentences_for_people(tree: ast.AST) -> Iterator[ast.expr]:
-    """Yield every expression in the file that is shown to users, as far as the syntax tells."""
+    """Yield every expression in the file that is shown to users, as far as the syntax shows it."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue

@@ -17,7 +17,10 @@ pages."""
 
 
 def answer(source: BinaryIO, options: Mapping[str, Any]) -> tuple[dict[str, object], bytes]:
-    """Return up to `count` pages or frames, concatenated as in `pages.answer`, and their total number in `pages`."""
+    """Return up to `count` pages or frames, concatenated as in `pages.answer`.
+
+    The result's field `pages` is the total number in the file.
+    """
     image = open_image(source)
     frames = find_frames(image)
     deadline, max_total_bytes = time.monotonic() + BUDGET_SECONDS, int(options["max_total_bytes"])

@@ -395,7 +395,7 @@ def epub(source: BinaryIO, output: TextCollector, progress: Progress) -> None:
     for number, name in enumerate(chapters, 1):
         progress.report("chapters", number, len(chapters))
         output.add_marker(f"[chapter {number}]\n")
-        # A chapter's `title` element often contains the book's title, and its heading is part of the text.
+        # Ignore a chapter's `title` element: it often has the book's title, and the text has the chapter's heading.
         page = VisibleTextParser(output, left_out=("title",))
         for text in decode_blocks(entry_blocks(package, name), "utf-8"):
             page.feed(text)

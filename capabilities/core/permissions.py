@@ -380,8 +380,8 @@ ADMIN_CALLS: Mapping[str, str] = {
     "GET /api/v1/admin/config/{name}": "config:read",
     "POST /api/v1/admin/config/import": "config:write",
 }
-"""All API calls of administrators' scripts, with the scope that the token needs for each. In addition, the token's
-owner must be an administrator."""
+"""All API calls that administrators' scripts may make, with the token scope that each requires. In addition, the
+token's owner must be an administrator."""
 
 TOOL_SCOPES: Mapping[str, str] = {
     "get_artifact": "artifacts:read",

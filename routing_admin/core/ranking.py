@@ -46,7 +46,7 @@ KIND_WORDS: Mapping[FoundKind, tuple[str, ...]] = {
     FoundKind.SETTING: ("setting", "设置"),
     FoundKind.DOCUMENT: ("documentation", "docs", "runbook", "文档"),
 }
-"""Words besides names that match all results of a kind: `channel deepseek` finds a provider."""
+"""Words that match all results of a kind in addition to their names: `channel deepseek` finds a provider."""
 
 
 class MatchQuality(IntEnum):

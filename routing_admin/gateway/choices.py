@@ -191,7 +191,7 @@ async def _forward(
 ) -> None:
     try:
         async for block in stream:
-            # Put the block without waiting, so that no other block can follow an error that ends the whole stream.
+            # Do not wait here: meanwhile, another answer could add a block after an error that ends the whole stream.
             ready.put_nowait((index, block))
             await room.acquire()
     finally:

@@ -116,7 +116,7 @@ class InlineContent:
 
     @property
     def cache_key(self) -> str:
-        """Return a hash of the bytes, which is the cache key of their extractions."""
+        """Return a hash of the bytes, which is the cache key for what is extracted from them."""
         return hashlib.sha256(self.data).hexdigest()
 
     def blob(self) -> Blob:

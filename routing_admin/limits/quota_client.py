@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.1
 """Seconds between two rounds of the thread, unless a call requests a round."""
 WAITING_PAUSE_SECONDS = 0.02
-"""Seconds between two rounds of the thread while calls are waiting."""
+"""Seconds for which the background thread pauses between two exchanges with the ledger while calls are waiting."""
 MAX_ORDERS = 200
 """Maximum number of orders to send to the ledger in one transaction."""
 MAX_CACHED_QUOTAS = 1000

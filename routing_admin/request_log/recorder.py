@@ -45,7 +45,7 @@ class RequestRecorder:
         return recorder
 
     def add_facts(self, **facts: Any) -> None:
-        # After the end, the facts belong to the queued log entry, so they must not change.
+        # Once the request has ended, the facts belong to the queued log entry and must not change.
         if not self._ended:
             self._set(facts)
 

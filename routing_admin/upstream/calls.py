@@ -86,8 +86,10 @@ class CheckedResolver(AbstractResolver):
 
 
 SCHEMES = ("https", "http")
-"""Schemes to try when checking an address. A resolver does not know the URL's scheme, which has been checked with the
-URL.
+"""Schemes to try when checking a resolved address.
+
+A resolver does not know the URL's scheme, so an address is accepted if either is allowed. The scheme itself was checked
+earlier, with the URL.
 """
 
 

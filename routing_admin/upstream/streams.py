@@ -48,7 +48,7 @@ class Stream:
         return self
 
     def __anext__(self) -> Awaitable[Batch]:
-        # Return the generator's own awaitable, because a wrapper would cost time for every batch.
+        # Return the generator's own awaitable, because a wrapper would add overhead to every batch.
         return self._begin() if self._head or self._rest is None else anext(self._rest)
 
     async def _begin(self) -> Batch:

@@ -300,6 +300,6 @@ def test_few_words_in_a_legacy_encoding_are_text_without_a_filename(text: str, e
 
 @pytest.mark.parametrize("encoding", ["cp1251", "koi8-u"])
 def test_ukrainian_is_decoded_as_koi8_u(encoding: str) -> None:
-    """Only koi8-u has the letters ґ, є, і and ї."""
+    """Of the KOI8 encodings, only koi8-u has the letters ґ, є, і and ї."""
     text = "Щастя їй дісталося нелегко, але є ще їжа і ґанок.\n"
     assert read(text.encode(encoding)) == text

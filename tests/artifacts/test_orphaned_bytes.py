@@ -48,7 +48,7 @@ def test_bytes_without_an_artifact_are_deleted_after_an_hour() -> None:
 
 
 def test_storing_equal_bytes_again_resets_their_age() -> None:
-    """An upload of the same bytes writes its database row later. Until then, a cleanup must not delete the bytes."""
+    """An upload of equal bytes writes its database row after the bytes, which a cleanup must not delete until then."""
     sha256 = store_aged(GRACE_SECONDS + 60)
     byte_store().put([ORPHAN])
     assert sweep_bytes(time.time()) == (0, 0)

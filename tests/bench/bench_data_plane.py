@@ -2,7 +2,7 @@
 
 All features are enabled: keys, adaptation of files to models, fallback and the request log. The baseline
 (`lean_proxy.py`) only forwards. The servers' rounds are interleaved, so that other load on the machine affects all
-servers. CPU is the serving processes' user and system time. Ratios within a run are comparable, absolute numbers from
+servers. CPU is the serving processes' user and system time. Ratios within a run are comparable; absolute numbers from
 different machines are not. `BENCH_ROUNDS`, `BENCH_SECONDS` and `BENCH_CALLS` change the duration, which is less than
 four minutes by default.
 """

@@ -121,7 +121,7 @@ class Profile:
     threads: dict[str, float]
 
     def areas(self) -> Iterator[tuple[str, float, str]]:
-        """Yield each program part with its µs of CPU per call and its share of the main thread's time."""
+        """Yield each part of the program with its CPU time per call in µs and its share of the main thread's time."""
         samples = self.sampler.areas.total()
         for area, count in self.sampler.areas.most_common():
             yield area, self._each(self.threads["main"] * count / samples), f"{count / samples:.0%}"

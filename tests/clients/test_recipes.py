@@ -41,7 +41,7 @@ def test_each_program_has_a_recipe_section() -> None:
 
 
 def test_replayed_recordings_have_the_version_of_the_table() -> None:
-    """The recording has the version that the table names, and the program's section says why its recipe is not run."""
+    """If a client's recipe is not run, its recording has the version in the document's table. Its section says why."""
     sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", DOCUMENT, re.MULTILINE | re.DOTALL))
     replayed = {name: packages for name, packages in ROW.findall(DOCUMENT) if packages.endswith(REPLAYED)}
     for name, packages in replayed.items():

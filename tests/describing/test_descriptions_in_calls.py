@@ -336,7 +336,7 @@ def test_describer_call_is_logged_as_a_request(key: str) -> None:
 
 
 def test_stored_description_does_not_contain_the_question(key: str) -> None:
-    """A stored description contains only a digest of the question."""
+    """A stored description contains the question only as a digest."""
     with describing_lab(policy=f"{POLICY}+question"):
         ask(key)
     (row,) = FileDescription.objects.all()

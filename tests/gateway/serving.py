@@ -152,7 +152,7 @@ def has_external_storage(environment: dict[str, str], directory: Path) -> bool:
 
 
 def import_files(environment: dict[str, str], directory: Path, contents: Iterable[str]) -> str:
-    """Import files in order and return a new key of the text agent."""
+    """Import files in order and return a new key for the text agent."""
     commands = []
     for number, content in enumerate(contents):
         file = directory / f"import-{number}.json"

@@ -62,7 +62,7 @@ def new_page(browser: Any, live_server: Any) -> Iterator[Callable[..., Any]]:
             viewport={"width": width, "height": 900},
             color_scheme=scheme,
             locale=language,
-            permissions=["clipboard-write"],  # The headless shell does not grant this by itself.
+            permissions=["clipboard-write"],  # The headless shell does not grant clipboard access by default.
             reduced_motion="reduce",
             **options,
         )

@@ -102,7 +102,7 @@ def audit_export(request: HttpRequest, form: str) -> HttpResponseBase:
     record_audit_export(request_actor(request), {"form": form, **parameters})
     file: SpooledTemporaryFile[bytes] = SpooledTemporaryFile(MEMORY_BYTES)  # noqa: SIM115 - closed behind the last block
     if file_format is AuditForm.CSV:
-        file.write(b"\xef\xbb\xbf")  # The byte order mark makes spreadsheets read the file as UTF-8.
+        file.write(b"\xef\xbb\xbf")  # The byte order mark makes spreadsheet programs read the file as UTF-8.
     file.writelines(line.encode() for line in export_audit(_filter(parameters), file_format))
     size = file.tell()
     file.seek(0)
@@ -171,7 +171,7 @@ class AuditLine:
 
 
 def group_sign_ins(events: Iterable[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    """Group audit events: successive sign-ins of a user from one IP address together, any other event alone."""
+    """Group audit events: successive sign-ins of a user from one IP address together, each other event on its own."""
     for key, group in groupby(events, lambda event: (event.action, event.actor, event.object_name, event.address)):
         if key[0] in SIGN_INS:
             yield list(group)

@@ -34,7 +34,7 @@ class KeyKind(StrEnum):
     NONE = "none"
     """The provider needs no key (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
-    """The key is read from an environment variable, even if the file contains only a placeholder."""
+    """The key is read from an environment variable, also if the file contains only a placeholder for the key."""
     STORED = "stored"
     """The key is stored in the database, encrypted."""
 
@@ -161,7 +161,7 @@ class RouteSpec:
 
     `on_error` is the name of a preset or a table of error → action, empty for the default. `deadline` (for the whole
     answer) and `first_content` are in seconds, or None for the default. `on_drop`, `on_overflow` and `directive` are
-    either empty or the constants `REFUSE`, `SKIP` and `NO_DIRECTIVE`. When a stream has had no content for
+    empty, or `REFUSE`, `SKIP` and `NO_DIRECTIVE` respectively. When a stream has had no content for
     `keep_alive_seconds`, comments keep it open; 0 means never, None the installation's setting. With `allow_n`, a
     request for `n` answers is sent as `n` calls.
     """

@@ -24,7 +24,7 @@ class TextPosition(NamedTuple):
 
 
 def find_positions(text: str) -> dict[str, TextPosition]:
-    """Return the position of every value in a valid JSON text, keyed by the path that problems use for it."""
+    """Return the position of every value in a valid JSON text, keyed by the path under which problems are reported."""
     found: dict[str, TextPosition] = {}
     for path, position in _list_positions(text.removeprefix("\ufeff")):
         # If a key occurs several times, its first position is used.

@@ -62,7 +62,7 @@ class Cooldowns(Protocol):
         """Record the failure that ended an attempt at the candidate."""
 
     def release_probe(self, provider: str, model: str) -> None:
-        """Release the probe that this request claimed, because its call had no result (such as a cancelled call)."""
+        """Release the probe that this request claimed, because its call had no result (for example, if cancelled)."""
 
     def list_cooling(self) -> Sequence[tuple[Key, Cooling]]:
         """Return every running cooldown, both of whole providers and of single models."""

@@ -196,9 +196,10 @@ class WrittenIdentity:
 
 
 def written_identity(configuration: Configuration) -> WrittenIdentity:
-    """Return the least that an export must contain so that an import restores every provider and service.
+    """Return the minimum that an export must contain for an import to restore every provider and service.
 
-    If base URLs and keys do not identify the providers, list all providers, and let services name ambiguous ones.
+    If base URLs and keys do not identify the providers uniquely, list all of them, and name the provider in each
+    service whose provider is ambiguous.
     """
     used = {candidate.provider for route in configuration.routes for candidate in route.candidates}
     listed = tuple(item for item in configuration.providers if item.in_routing_file or item.name in used)

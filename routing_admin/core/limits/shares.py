@@ -1,8 +1,9 @@
 """One process's share of a limit: how much it has drawn from the ledger, reserved for calls, and used.
 
 The ledger records how much of each limit all processes have drawn. Calls reserve an amount before they start and settle
-it afterwards, so that all shares together never exceed the limit. The ledger books two amounts as debt, even if nothing
-is left of the limit: usage beyond a reservation, and what was added to a share while the ledger did not respond.
+it afterwards, so that all shares together never exceed the limit. The ledger books two amounts as debt, even if
+they exceed the limit: usage beyond a reservation, and what a process added to its own share while the ledger did not
+respond.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def _language_consequences(before: Configuration, after: Configuration) -> Itera
     for code, directive in _directives(before.languages).items():
         if now.get(code) == directive:
             continue
-        # Requests in a language that was removed use another one.
+        # Requests in a removed language are answered in the nearest language that remains.
         fallback = resolve_language(code, after.default_language, now)
         if fallback == code:
             text = translatable("The directive for %(code)s becomes: %(directive)s", code=code, directive=now[code])

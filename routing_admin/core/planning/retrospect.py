@@ -97,7 +97,7 @@ class _Step(StrEnum):
 
 
 def walk(request: PastRequest, chain: WalkChain) -> Walk:
-    """Return a request's path along a chain, as far as the log determines it."""
+    """Return the path that a past request would take along a fallback chain, as far as the request log shows it."""
     chat = rebuild(request.files)
     forms = [_forms(chat, place) if place.is_callable else None for place in chain.places]
     delivered = [place_forms for place_forms in forms if place_forms is not None]

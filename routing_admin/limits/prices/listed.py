@@ -92,7 +92,7 @@ def changes_by_hour(endpoint: str, model: str) -> bool:
 
     info = _find(endpoint, model)
     own = get_snapshot().find_provider(None, None, endpoint).models if info else ()
-    # For a DeepSeek model at Azure, the package uses DeepSeek's own row, whose hourly prices do not apply at Azure.
+    # For DeepSeek models on Azure, genai-prices uses DeepSeek's own row, whose time-of-day prices do not apply there.
     prices = info.prices if info and info in own and isinstance(info.prices, list) else ()
     return any(isinstance(price.constraint, TimeOfDateConstraint) for price in prices)
 

@@ -53,7 +53,7 @@ class Connection(Protocol):
 
     @property
     def waits_for_head(self) -> bool:
-        """Return whether the connection waits for the head of a request, or for the rest of it."""
+        """Return whether the connection is waiting for a request head, or for the rest of a partly received one."""
 
     @property
     def is_idle(self) -> bool:

@@ -100,7 +100,7 @@ class FairSemaphore:
             if not self.take(self._waiters[at][0]):
                 return
             waiting, granted = self._waiters.pop(at)
-            # Serve callers with the same number of slots in turn.
+            # Callers that hold the same number of slots take turns.
             self._turns[waiting] = max(self._turns.values(), default=0) + 1
             granted.set_result(None)
         self._turns.clear()

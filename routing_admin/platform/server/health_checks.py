@@ -88,7 +88,8 @@ class DependencyCheck:
 
 
 def _explain(error: Exception) -> str:
-    if isinstance(error, ArtifactError | LookupError):  # The messages of these errors are written for operators.
+    # The messages of these errors are written for operators, so they are shown unchanged.
+    if isinstance(error, ArtifactError | LookupError):
         return str(getattr(error, "details", error))
     return explain_failure(error) or f"{type(error).__name__}: {error}"
 

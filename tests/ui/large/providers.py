@@ -1,6 +1,7 @@
 """Providers in every state and their model services, made from the product's presets and catalogue.
 
-This module must not use Django: it determines the environment variables with keys, before the settings are loaded.
+This module must not use Django, because it chooses the environment variables that hold keys before the settings are
+loaded.
 """
 
 from __future__ import annotations
