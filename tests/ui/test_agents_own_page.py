@@ -47,7 +47,7 @@ def test_shared_link_opens_the_agent_page_without_an_account_until_revoked(
     log_call()
     reader.reload()
     reader.get_by_role("link", name="design").click()
-    assert reader.locator("h1").inner_text() == "Call"
+    reader.get_by_role("heading", name="Call", exact=True, level=1).wait_for()
     assert reader.locator("p.lead").inner_text() == "echo-text answered design without the image"
     assert reader.get_by_text("plan.png").first.is_visible()
     assert axe(reader) == []

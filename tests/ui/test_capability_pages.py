@@ -125,10 +125,10 @@ def test_provider_can_be_saved_without_javascript(new_page: Callable[..., Any], 
     page.goto("/providers/openai/")
     page.get_by_label("Base URL").fill("api.openai.com")
     page.get_by_role("button", name="Save").click()
-    assert page.locator(".error", has_text="Must begin with https:// or http://").is_visible()
+    page.locator(".error", has_text="Must begin with https:// or http://").wait_for()
     page.get_by_label("Base URL").fill("https://api.openai.com/v1")
     page.get_by_role("button", name="Save").click()
-    assert page.get_by_text("openai saved").is_visible()
+    page.get_by_text("openai saved").wait_for()
 
 
 def test_ctrl_z_in_the_matrix_undoes_the_newest_change(admin_page: Any) -> None:

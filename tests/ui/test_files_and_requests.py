@@ -118,7 +118,7 @@ def test_request_log_search_updates_the_list_in_place_and_the_url(admin_page: An
     page.locator("#quick").get_by_role("link", name="Answered by fallback").click()
     page.wait_for_url("**fallback**")
     page.get_by_role("table", name="Requests, newest first").locator("th a").click()
-    assert page.locator("h1").inner_text() == "Request"
+    expect(page.locator("h1")).to_have_text("Request")
     assert "without the image" in page.locator("p.lead").inner_text()
 
 
