@@ -1,4 +1,4 @@
-"""A pytest plugin that judges mutants: a single one in a changed file, or many in forks that replace code of functions.
+"""A pytest plugin that judges mutants: a single one in a changed file, or many in forks that replace functions' code.
 
 Cheap tests run first, property tests repeat the same examples, and no test starts after the mutant's time is up.
 """
