@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from playwright.sync_api import expect
 
 from routing_admin.models import AttemptLog, RequestLog
 
@@ -52,6 +53,7 @@ def test_shared_link_opens_the_agent_page_without_an_account_until_revoked(
     assert reader.get_by_text("plan.png").first.is_visible()
     assert axe(reader) == []
     reader.get_by_role("link", name="text-agent").click()
+    reader.get_by_role("heading", name="text-agent", level=1).wait_for()
     assert axe(reader) == []
     admin_page.goto("/agents/text-agent/")
     admin_page.locator("section", has_text="Links to its page").get_by_role("button", name="Revoke").first.click()
@@ -80,5 +82,5 @@ def test_language_theme_snippets_and_copying_work_on_the_shared_agent_page(
     assert "ChatOpenAI(" in reader.evaluate("navigator.clipboard.readText()")
     reader.get_by_role("button", name="简体中文").click()
     reader.get_by_role("button", name="深色").click()
-    assert reader.locator("html").get_attribute("data-theme") == "dark"
+    expect(reader.locator("html")).to_have_attribute("data-theme", "dark")
     assert reader.get_by_role("heading", name="最近的调用").is_visible()

@@ -78,6 +78,7 @@ def test_correction_form_works_without_javascript(
     page = sign_in(new_page(java_script_enabled=False))
     page.goto(f"/artifacts/{guessed_file.pk}/")
     page.locator("#guess_encoding").select_option("gb18030")
-    page.get_by_role("button", name="Use this encoding").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Use this encoding").click()
     assert page.url.endswith(f"/artifacts/{guessed_file.pk}/")
     assert "季度报告" in page.locator("pre.peek").inner_text()

@@ -234,19 +234,23 @@ def test_chain_editor_simulation_and_import_work_without_javascript(
 ) -> None:
     page = sign_in(new_page(java_script_enabled=False))
     page.goto("/routes/design/")
-    page.click("#down-1")
+    with page.expect_navigation():
+        page.click("#down-1")
     assert shown_models(page) == [DESIGN[1], DESIGN[0], DESIGN[2]]
     page.click("#simulate-now")
     expect(page.locator("#simulation b").first).to_contain_text("echo-vision, answers")
     page.click("#save")
+    expect(page.locator("#toasts .toast")).to_contain_text("design")
     assert stored_models() == [DESIGN[1], DESIGN[0], DESIGN[2]]
     page.goto("/config/")
     page.fill("#text", FILE)
     page.get_by_role("button", name="Show the difference").click()
     expect(page.locator("main")).to_contain_text("Applying creates revision")
-    page.get_by_role("button", name="Apply 3 changes").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Apply 3 changes").click()
     assert stored_models("review") == ["echo/echo-text", "echo/echo-text"]
-    page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
+    with page.expect_navigation():
+        page.locator("#toasts .toast").get_by_role("button", name="Undo").click()
     assert not TaskRoute.objects.filter(task_type="review").exists()
 
 
