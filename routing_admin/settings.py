@@ -247,7 +247,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = None
 DATA_UPLOAD_MAX_NUMBER_FILES = 50
 FILE_UPLOAD_HANDLERS = ["artifacts.storage.uploads.StoringUploadHandler"]
 NINJA_NUM_PROXIES = TRUSTED_PROXIES
-MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+MESSAGE_STORAGE = "routing_admin.console.base.tags.toasts.ToastStorage"
 
 LOGGING = {
     "version": 1,

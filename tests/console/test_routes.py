@@ -18,7 +18,7 @@ from routing_admin.core.configuration.specs import CandidateSpec
 from routing_admin.core.files.exporting import routing_value
 from routing_admin.models import Alias, Revision, TaskRoute
 from tests.console.page import Page
-from tests.console.visits import count_queries
+from tests.console.visits import count_queries, newest_revision, offered_undo
 
 pytestmark = pytest.mark.django_db(databases=["default", "logs"])
 ADA = Actor("person", "ada")
@@ -198,6 +198,14 @@ def test_saving_a_route_creates_one_revision_with_undo(admin: Client, demo: None
     assert Revision.objects.count() == before + 1
     admin.post(reverse("undo", args=[Revision.objects.first().number]))  # type: ignore[union-attr]
     assert candidate_names("design") == DESIGN
+
+
+def test_simulation_during_a_save_leaves_the_toast_for_the_next_page(admin: Client, demo: None) -> None:
+    """The editor simulates each change of the draft, also one made just before the click on Save."""
+    admin.post(route_url("design"), design(3, 1, 2, act="save"))
+    simulated = admin.post(route_url("design"), design(3, 1, 2), headers={"HX-Request": "true"})
+    assert "HX-Trigger" not in simulated.headers
+    assert offered_undo(admin, admin.get(route_url("design"))) == newest_revision()
 
 
 def test_route_can_refuse_to_drop_parameters(admin: Client, demo: None) -> None:

@@ -14,6 +14,7 @@ from django.contrib.messages.storage.base import Message
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.test import RequestFactory
 from django.utils import translation
+from django_htmx.middleware import HtmxMiddleware
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,6 +145,7 @@ def answer_with_middleware(response: HttpResponse, message: str = "", **headers:
     )
     request.session = {}  # type: ignore[assignment]
     answer: Callable[[HttpRequest], HttpResponse] = lambda _: response  # noqa: E731
+    HtmxMiddleware(answer)(request)
     MessageMiddleware(answer).process_request(request)
     if message:
         messages.success(request, message, extra_tags="undo:41")

@@ -8,10 +8,23 @@ the URL named `undo` for revision 41. A change that created no revision names th
 from __future__ import annotations
 
 from django.contrib.messages.storage.base import Message
+from django.contrib.messages.storage.session import SessionStorage
 from django.urls import NoReverseMatch, reverse
 
 REDO, UNDO = "redo", "undo:"
 UNDO_URL = "undo-url:"
+
+
+class ToastStorage(SessionStorage):
+    """Messages in the session, of which a fragment can take those of its own request."""
+
+    _queued_messages: list[Message]
+    added_new: bool
+
+    def take_new(self) -> list[Message]:
+        """Remove and return the messages of this request. Messages of earlier requests stay for the next page."""
+        new, self._queued_messages, self.added_new = self._queued_messages, [], False
+        return new
 
 
 def undo_url(extra_tags: str) -> str:
