@@ -110,8 +110,9 @@ def _redirect_to_login(request: HttpRequest) -> HttpResponse:
 
 def _send_toasts(request: HttpRequest, response: HttpResponseBase) -> None:
     stored: Any = get_messages(request)
-    # A fragment may be loaded while another page opens, for example after a save. That page shows the stored messages.
-    items = [build_toast(message) for message in (stored.take_new() if wants_fragment(request) else stored)]
+    # A POST may run while the page after another POST opens, as a simulation does while a route is saved. The stored
+    # messages are for that page.
+    items = [build_toast(message) for message in (stored.take_new() if request.method == "POST" else stored)]
     if items:
         events = _events(response.headers.get("HX-Trigger", ""))
         # HTTP headers must be ASCII; `json.dumps` escapes all other characters.

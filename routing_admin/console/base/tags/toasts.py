@@ -16,13 +16,13 @@ UNDO_URL = "undo-url:"
 
 
 class ToastStorage(SessionStorage):
-    """Messages in the session, of which a fragment can take those of its own request."""
+    """Keeps messages in the session, and can return only those of the current request."""
 
     _queued_messages: list[Message]
     added_new: bool
 
     def take_new(self) -> list[Message]:
-        """Remove and return the messages of this request. Messages of earlier requests stay for the next page."""
+        """Remove and return the messages of this request. Messages of earlier requests are kept for the next page."""
         new, self._queued_messages, self.added_new = self._queued_messages, [], False
         return new
 
