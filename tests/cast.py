@@ -6,6 +6,7 @@ Their fixtures are in conftest.py.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from capabilities.models import Agent
 from capabilities.runtime import renew
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import issue_key, save_agent
+from routing_admin.configuration.snapshot import Snapshot
+from routing_admin.configuration.stamped_cache import ReadState
 from routing_admin.console.demo import load
 from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
@@ -45,6 +48,9 @@ Rows = Mapping[str, list[tuple[Any, ...]]]
 class _LoadedDemo:
     rows: Rows
     until: float
+    environment: Mapping[str, str]
+    """The environment variables, in which a snapshot looks for providers' keys."""
+    snapshot: Snapshot
 
 
 _loaded: list[_LoadedDemo] = []
@@ -53,17 +59,19 @@ _loaded: list[_LoadedDemo] = []
 def load_demo() -> None:
     """Load the demo's rows, after clearing what other tests left in this process's caches.
 
-    If the tables are empty and the database is SQLite, the rows of an earlier load are copied, which takes a hundredth
-    of the time.
+    If the tables are empty and the database is SQLite, rows and snapshot of an earlier load are copied, which takes a
+    hundredth of the time.
     """
     renew()
     if connection.vendor != "sqlite":
         load.load()
         return
-    newest = next((demo for demo in _loaded if time.monotonic() < demo.until), None)
+    now, environment = time.monotonic(), _environment()
+    newest = next((demo for demo in _loaded if now < demo.until and demo.environment == environment), None)
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
-        snapshot.current()  # Read the configuration, as a real load does, because a process without one is not ready.
+        # A real load reads the configuration, too, because a process without one is not ready.
+        snapshot.newest()._state = ReadState(newest.snapshot, newest.snapshot.stamp, now, now)
         return
     models = apps.get_models(include_auto_created=True)
     tables = [model._meta.db_table for model in models if router.db_for_write(model) == DEFAULT_DB_ALIAS]
@@ -71,7 +79,11 @@ def load_demo() -> None:
     load.load()
     changed = {table: rows for table, rows in _read_rows(tables).items() if rows != before[table]}
     if not any(before[table] for table in changed):
-        _loaded[:] = [_LoadedDemo(changed, time.monotonic() + COPY_SECONDS)]
+        _loaded[:] = [_LoadedDemo(changed, now + COPY_SECONDS, environment, snapshot.refresh())]
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 
 def _read_rows(tables: Iterable[str]) -> Rows:
