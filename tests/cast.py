@@ -22,11 +22,11 @@ from django.test import Client
 from capabilities.actors import SYSTEM, Actor
 from capabilities.core.permissions import ADMIN_SCOPES
 from capabilities.models import Agent
-from capabilities.runtime import renew
+from capabilities.runtime import renew, runtime
 from routing_admin.configuration import snapshot
 from routing_admin.configuration.agents.actions import issue_key, save_agent
 from routing_admin.configuration.snapshot import Snapshot
-from routing_admin.configuration.stamped_cache import ReadState
+from routing_admin.configuration.stamped_cache import StampedCache
 from routing_admin.console.demo import load
 from routing_admin.console.people.actions import issue_token
 from routing_admin.models import Person
@@ -67,7 +67,10 @@ def load_demo() -> None:
     if newest is not None and not any(_read_rows(newest.rows).values()):
         _insert(newest.rows)
         # A real load reads the configuration, too, because a process without one is not ready.
-        snapshot.newest()._state = ReadState(newest.snapshot, newest.snapshot.stamp, now, now)
+        known = [newest.snapshot]
+        cache = StampedCache(lambda: known.pop() if known else snapshot.build(), snapshot.stamp)
+        runtime().made[snapshot.newest] = cache
+        cache.current()
         return
     models = apps.get_models(include_auto_created=True)
     tables = [model._meta.db_table for model in models if router.db_for_write(model) == DEFAULT_DB_ALIAS]
@@ -92,8 +95,8 @@ def _read_rows(tables: Iterable[str]) -> Rows:
 
 
 def _insert(rows_of_tables: Rows) -> None:
-    # Use one transaction, because rows refer to rows of tables that are filled later. PostgreSQL's sequences are already
-    # past the copied ids, since a rollback does not set them back.
+    # Use one transaction, because rows refer to rows of tables that are filled later. PostgreSQL's sequences have passed
+    # the copied ids, since a rollback does not set them back.
     with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in rows_of_tables.items():
             marks = ", ".join(["%s"] * len(rows[0]))
