@@ -95,8 +95,8 @@ def _read_rows(tables: Iterable[str]) -> Rows:
 
 
 def _insert(rows_of_tables: Rows) -> None:
-    # Use one transaction, because rows refer to rows of tables that are filled later. PostgreSQL's sequences have passed
-    # the copied ids, since a rollback does not set them back.
+    # Use one transaction, because rows refer to rows of tables that are filled later. On PostgreSQL, the sequences have
+    # passed the copied ids, since a rollback does not set them back.
     with transaction.atomic(), connection.cursor() as cursor:
         for table, rows in rows_of_tables.items():
             marks = ", ".join(["%s"] * len(rows[0]))
