@@ -95,6 +95,11 @@ def test_unknown_reference_in_an_earlier_message_is_described(key, ref, role):
     assert response.headers["x-routing-adaptation"] == "file=described"
 
 
+def test_description_of_an_unknown_file_has_the_name_that_the_message_gives_it(key):
+    part = {"type": "file", "file": {"file_id": NEVER, "filename": "plan.pdf"}}
+    assert "[文件处理失败: plan.pdf]" in answer_text(ask(key, *with_later_messages([part])))
+
+
 @pytest.mark.parametrize("how", ["deleted", "expired"])
 @pytest.mark.parametrize("form", FORMS)
 def test_missing_file_in_the_newest_message_is_described(key, how, form):
