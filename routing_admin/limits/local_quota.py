@@ -102,7 +102,7 @@ class LocalQuota:
         share = self.share
         return share.last > 1 and share.free * 2 < share.last and share.limit - share.drawn >= 2 * GRANT_DIVISOR
 
-    def order(self, clock: float, *, report: bool = False) -> Order | None:
+    def order(self, clock: float, *, report: bool) -> Order | None:
         """Return an order that reports usage to the ledger and requests an amount, or None if there is nothing to send.
 
         With `report`, small changes are also reported.

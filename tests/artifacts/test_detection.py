@@ -342,6 +342,14 @@ def test_every_type_in_the_tables_is_normalized_and_has_one_kind() -> None:
     ] == []
 
 
+def test_text_formats_outside_of_text_types_are_text() -> None:
+    """Their MIME types neither begin with `text/` nor end like one of JSON, XML or YAML."""
+    for mime in ("application/yaml", "application/sql", "application/toml", "application/x-ndjson", "message/rfc822"):
+        assert is_text_mime(mime), mime
+    for mime in ("application/rtf", "application/pdf", "application/octet-stream"):
+        assert not is_text_mime(mime), mime
+
+
 def test_svg_is_text_and_rtf_is_a_document() -> None:
     """Models can read SVG as text, but not RTF's markup."""
     assert (detect(SVG, "image/svg+xml").kind, detect(SVG).mime_type) == (Kind.TEXT, "image/svg+xml")
