@@ -38,7 +38,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditHead:
-    """Number and hash that the audit log's newest entry had when they were recorded elsewhere."""
+    """Number and hash of the entry that was the newest when they were recorded outside the audit log."""
 
     number: int
     sha256: str
@@ -79,7 +79,7 @@ def _plain(value: Any) -> Any:
 
 
 def verify_chain(entries: Iterable[AuditEntry], heads: Iterable[AuditHead] = ()) -> AuditVerdict:
-    """Verify the hash and the position of every entry, and that the chain still contains each of the recorded heads."""
+    """Verify every entry's hash and position, and check that the chain still contains each recorded head."""
     heads_by_number = {head.number: head for head in heads}
     hashes: dict[int, str] = {}
     problems: list[str] = []

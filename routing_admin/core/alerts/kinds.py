@@ -1,7 +1,7 @@
 """Table of alert kinds: meaning, severity, subject, remedy and help page.
 
-While an alert lasts, it is sent only once per kind and subject. The subject identifies the affected object for
-programs. The sentence describes the problem for users, and depends on the alert's stage.
+While an alert lasts, it is sent only once per kind and subject. The subject is a machine-readable name for the affected
+object. The sentence describes the problem to users; each stage of an alert has its own.
 """
 
 from __future__ import annotations
@@ -307,17 +307,17 @@ class Condition:
 
     @property
     def is_state(self) -> bool:
-        """Whether the condition is monitored continuously, so that its alert ends soon after the problem does."""
+        """Whether the condition is monitored continuously. Its alert then ends soon after the problem does."""
         return self.lasts <= STATE
 
 
 def build_condition(
     kind: AlertKind, subject: str, stage: Stage = Stage.USUAL, lasts: timedelta | None = None, **facts: Fact
 ) -> Condition:
-    """Return the condition for an alert, described by the sentence of its stage.
+    """Return a condition of this kind, described by the sentence for the given stage.
 
-    `facts` are inserted into that sentence; the fact `name` defaults to the subject. `lasts` overrides the alert kind's
-    duration.
+    `facts` fill the sentence's placeholders; `name` defaults to the subject. `lasts` overrides the duration set for
+    this kind.
     """
     row = KINDS[kind]
     return Condition(
@@ -350,6 +350,6 @@ def is_overdue(runs: Sequence[datetime], now: datetime) -> bool:
 def spent_subject(subject: str) -> str:
     """Return the subject of the alert for an exhausted budget.
 
-    It differs from `subject`, which is the subject of the warning that precedes this alert.
+    The warning before the budget runs out uses `subject` itself, so the two alerts do not share a subject.
     """
     return f"{subject} 100%"

@@ -1,11 +1,10 @@
 """Parse the webhook setting: its URL, format, signing secret and language.
 
 The setting has the form `https://host/path#shape=feishu&secret=…&lang=zh`; the part after `#` is never sent. By
-default, the format is that of the chat service at this host, and the language is that of the format. The URL itself is
-a secret.
+default, the host determines the format, and the format determines the language. The URL itself is a secret.
 
-The table `SHAPES` contains the payload, the signature and the error codes of each chat service: a service that refuses
-a message responds with status 200 and an error code in the body. Sources:
+The table `SHAPES` contains the payload, the signature and the error codes of each chat service: services refuse a
+message with status 200 and an error code in the body. Sources:
 
 - WeCom: developer.work.weixin.qq.com/document/path/91770 (text of 2048 bytes at most, `errcode`)
 - DingTalk: open.dingtalk.com/document/robots/custom-robot-access and …/customize-robot-security-settings (`errcode`;
@@ -36,7 +35,7 @@ from capabilities.core.translatable import Translatable, translatable
 TEXT_BYTES = 2000
 """Maximum length of a message in bytes, just below the smallest limit of any chat service."""
 MAX_QUOTED = 300
-"""Maximum number of characters to quote from a chat service's error message."""
+"""How many characters of a chat service's error message to quote at most."""
 
 
 class ShapeName(StrEnum):
@@ -200,7 +199,7 @@ class Webhook:
         return urlsplit(self.url).netloc
 
     def hide(self, text: str) -> str:
-        """Redact the webhook's secret, its URL and each longer component of the URL in a text."""
+        """Redact the webhook's URL, its secret, and every longer URL component wherever they occur in a text."""
         parts = urlsplit(self.url)
         pieces = [*re.split(r"[/&=?]", f"{parts.path}?{parts.query}"), parts.path, parts.query, self.url, self.secret]
         return redact(text, [piece for piece in pieces if len(piece) >= MIN_SECRET_CHARS])

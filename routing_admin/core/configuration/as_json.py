@@ -17,7 +17,7 @@ from routing_admin.core.documents.kept_fields import same_json
 
 
 def to_json(configuration: Configuration) -> dict[str, Any]:
-    """Return the configuration as plain JSON. A key appears only as its variable, or its ciphertext and fingerprint."""
+    """Return the configuration as plain JSON. Keys appear only as variable names, or as ciphertext and fingerprint."""
     return cast(dict[str, Any], _encode(configuration))
 
 
@@ -68,7 +68,8 @@ def _decode(value: Any, hint: Any) -> Any:
 
 
 def _select_type(value: Any, arguments: tuple[Any, ...]) -> Any:
-    # From a union type, choose the dataclass or collection type for objects and lists, otherwise the scalar type.
+    # For a union type, use its dataclass or collection type if the JSON value is an object or a list, else its scalar
+    # type.
     is_object = isinstance(value, Mapping | list)
     for argument in arguments:
         takes_object = get_origin(argument) is not None or is_dataclass(argument)

@@ -112,7 +112,7 @@ MEDIA = ("vision", "audio", "video", "file")
 
 
 def check_describing(configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if the describing route itself lets a model describe files: it would call itself."""
+    """Yield a problem if the describing route's own policy has files described by a model: it would call itself."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is not None and has_describer(route.content):
         message = translatable(
@@ -124,7 +124,7 @@ def check_describing(configuration: Configuration) -> Iterator[Problem]:
 
 
 def check_describers(before: Configuration, configuration: Configuration) -> Iterator[Problem]:
-    """Yield a problem if a content policy needs a model that describes files, but none on that route can read media."""
+    """Yield a problem if a content policy has models describe files, but none on the describing route reads media."""
     route = configuration.route(DESCRIBE_ROUTE)
     if route is None or not wants_describer(configuration) or not is_blind(configuration, route):
         return
@@ -136,9 +136,9 @@ def check_describers(before: Configuration, configuration: Configuration) -> Ite
         "Add one that does to its chain.",
         name=DESCRIBE_ROUTE,
     )
-    # The problem is an error only if this change selected the chain or added a policy that wants descriptions. If a
-    # model's capabilities are unknown or only they have changed, it is a warning, because the next imported file may
-    # declare them.
+    # The problem is an error only if this change added or enabled the describing route, edited its candidates, or added
+    # a policy that needs it. If a model's capabilities are unknown, or nothing but capabilities changed, it is a
+    # warning, because the next imported file may declare them.
     is_known = None not in _services_along(configuration, route)
     severity = "error" if is_known and (is_chosen or is_wanted_anew) else "warning"
     yield Problem(child("routing", DESCRIBE_ROUTE), message, "reference", severity)

@@ -1,7 +1,7 @@
 """Differences between two configurations, as values and as sentences.
 
-A change names the object and the field, so that pages can translate it. It never contains a key, only the key's source
-and the environment variable that contains it.
+A change names the object and the field, so that pages can translate it. Instead of a key, it contains the name of the
+key's environment variable, or a note that the key is stored.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ UNORDERED = frozenset({"alias", "agent", "language", "budget"})
 
 
 def required_right(kind: str, field: str) -> str:
-    """Return the kind of object for which a user needs permission to make a change.
+    """Return the kind of object that a user must be allowed to edit in order to make a change.
 
     For settings of agent keys this is `key`.
     """

@@ -58,7 +58,7 @@ def _with(configuration: Configuration, field: str, items: Any) -> Configuration
 
 
 def removed_names(before: Configuration, after: Configuration) -> dict[str, tuple[str, ...]]:
-    """Return, by kind, the names that `before` contains but `after` lacks. Kinds without such names are left out."""
+    """Return the names that `before` contains but `after` lacks, grouped by kind; kinds without any are omitted."""
     found = {}
     for kind, (field, name) in OBJECT_FIELDS.items():
         remaining = {getattr(item, name) for item in getattr(after, field)}
@@ -123,9 +123,9 @@ class ModelEnd:
 
 
 def list_ends(configuration: Configuration, catalogue: Catalogue | None = None) -> tuple[ModelEnd, ...]:
-    """Return the retirements of referenced models, if their date is known, earliest first.
+    """Return the known retirements of all models in the configuration, earliest first.
 
-    `catalogue` supplies the dates; the default is the shipped catalogue.
+    The dates are from `catalogue`, by default the shipped one.
     """
     known = catalogue or default_catalogue()
     endpoints = {provider.name: provider.endpoint for provider in configuration.providers}

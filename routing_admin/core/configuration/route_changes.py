@@ -91,7 +91,7 @@ def _chain_changes(before: Sequence[CandidateSpec], after: Sequence[CandidateSpe
 
 
 def _find_moved(old: list[Identity], new: list[Identity]) -> list[Identity]:
-    # Report as few candidates as possible as moved: those that are left keep their relative order.
+    # Report as few candidates as possible as moved; all others keep their relative order.
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     unmoved = {key for block in matcher.get_matching_blocks() for key in new[block.b : block.b + block.size]}
     return [key for key in new if key not in unmoved]

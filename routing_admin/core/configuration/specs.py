@@ -34,7 +34,7 @@ class KeyKind(StrEnum):
     NONE = "none"
     """The provider needs no key (`NOT_NEEDED`, or an empty key)."""
     ENV = "env"
-    """The key is read from an environment variable, also if the file contains only a placeholder for the key."""
+    """The key is read from an environment variable, even if the file contains only a placeholder for the key."""
     STORED = "stored"
     """The key is stored in the database, encrypted."""
 
@@ -95,12 +95,12 @@ class ProviderSpec:
 class ServiceSpec:
     """A model at a provider, with the content that it reads and writes.
 
-    `base_url` is the provider's URL as spelled in a file, or empty if the spelling is the provider's. `capabilities` is
-    None if nothing valid is declared, which means text input and output (MCR-1.5). `sources` maps keys such as
-    `input:vision` to the source of that capability; a missing entry means that it was declared. `timeouts` are in
-    seconds. `extra_body` is merged into the payload of each request. `price` has the format of
-    `capabilities.core.prices`; if it is empty, the list price applies. If several services share a provider and model,
-    candidates with this provider and model use the service marked `routed`.
+    `base_url` is set only if a file spells the provider's URL differently for this service. `capabilities` is None if
+    nothing valid is declared, which means text input and output (MCR-1.5). `sources` maps keys such as `input:vision`
+    to the source of that capability; a missing entry means that it was declared. `timeouts` are in seconds.
+    `extra_body` is merged into the payload of each request. `price` has the format of `capabilities.core.prices`; if it
+    is empty, the list price applies. If several services have the same provider and model, routes use the one marked
+    `routed`.
     """
 
     id: str
@@ -126,7 +126,7 @@ class ServiceSpec:
         return TEXT_ONLY if self.capabilities is None else self.capabilities
 
     def source(self, side: str, capability: str) -> Source:
-        """Return the source of information about a capability; `side` is `input` or `output`."""
+        """Return where the information about a capability is from; `side` is `input` or `output`."""
         return self.sources.get(f"{side}:{capability}", Source.DECLARED)
 
 
@@ -134,7 +134,7 @@ class ServiceSpec:
 class CandidateSpec:
     """A candidate of a fallback chain.
 
-    If `model` is None, the provider's default model is used. If a parameter is None, the route's value is used.
+    If `model` is None, the provider's default model is used; a parameter that is None is inherited from the route.
     """
 
     provider: str
@@ -146,13 +146,13 @@ class CandidateSpec:
 
 
 REFUSE = "refuse"
-"""Value of `on_drop`: no part of a request may be dropped."""
+"""Value of `on_drop` if no part of a request may be dropped."""
 
 SKIP = "skip"
-"""Value of `on_overflow`: candidates whose context window is too small for the request are skipped."""
+"""Value of `on_overflow` if candidates whose context window is too small for a request are to be skipped."""
 
 NO_DIRECTIVE = "none"
-"""Value of `directive`: no language directive is sent, so models answer in the language of the request."""
+"""Value of `directive` if no language directive is to be sent, so that models answer in the language of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ class RouteSpec:
     """A task type's route: `candidates[0]` is the primary, the others are its fallbacks in order.
 
     `on_error` is the name of a preset or a table of error → action, empty for the default. `deadline` (for the whole
-    answer) and `first_content` are in seconds, or None for the default. `on_drop`, `on_overflow` and `directive` are
-    empty, or `REFUSE`, `SKIP` and `NO_DIRECTIVE` respectively. When a stream has had no content for
-    `keep_alive_seconds`, comments keep it open; 0 means never, None the installation's setting. With `allow_n`, a
-    request for `n` answers is sent as `n` calls.
+    answer) and `first_content` are in seconds, or None for the default. `on_drop` is `REFUSE` or empty, `on_overflow`
+    is `SKIP` or empty, `directive` is `NO_DIRECTIVE` or empty. A stream without content for `keep_alive_seconds` is
+    kept open with comments; 0 disables this, None uses the installation's setting. With `allow_n`, a request for `n`
+    answers is sent as `n` calls.
     """
 
     task_type: str
@@ -200,8 +200,8 @@ class AliasSpec:
 class AgentSpec:
     """An agent, and the service or the route (by task type) that it uses.
 
-    `limits` are in the format of the database row. `keys` maps the public part of a key to its settings, under the
-    names of the key's columns. It contains only keys whose settings were changed after they were issued.
+    `limits` are in the format of the database row. `keys` maps a key's public part to its settings, named like the
+    database columns. It contains only keys whose settings were changed after the key was issued.
     """
 
     id: str
@@ -238,9 +238,9 @@ class Configuration:
     """The whole configuration.
 
     `default_language` is as written in the file; if it is None, `en` is used. `content_policy` applies if neither the
-    route nor the service sets a policy; if it is None, `DEFAULT_POLICY` applies. `content_text` (how much of a file's
-    text is sent to a model) and `content_html` (the format for web pages) work in the same way. `catalogue` is the
-    version of the model catalogue in use, None for the shipped one.
+    route nor the service sets a policy; if it is None, `DEFAULT_POLICY` applies. The same holds for `content_text` (how
+    much of a file's text is sent to a model) and `content_html` (the format for web pages). `catalogue` is the model
+    catalogue's version, None for the shipped one.
     """
 
     providers: tuple[ProviderSpec, ...] = ()
@@ -273,7 +273,7 @@ class Configuration:
         return tuple(self._services_by_model.get((provider, model), ()))
 
     def service_at(self, provider: str, model: str) -> ServiceSpec | None:
-        """Return the service with this provider and model: the one with `routed`, otherwise the first."""
+        """Return the service with this provider and model; of several, the one marked `routed`, or else the first."""
         found = self.services_at(provider, model)
         return next((service for service in found if service.routed), found[0] if found else None)
 

@@ -1,4 +1,4 @@
-"""Preserve the parts of a file that the fields of a parsed value cannot express.
+"""Preserve what a file contains beyond the fields of the parsed value.
 
 A value's `extra` contains unknown fields, and known fields whose spelling differs from the canonical one
 (`"temperature": null`, `"fallback": []`, an explicit default). An export repeats the original spelling as long as it
@@ -71,6 +71,6 @@ def plain_number(value: Any) -> Any:
 
 
 def merge_items(old: tuple[T, ...], new: Mapping[str, T], name: Callable[[T], str]) -> tuple[T, ...]:
-    """Return the old items in order, with new items in place of those with the same name, then the other new items."""
+    """Merge two lists by name: replace old items by new ones with the same name, and append the remaining new items."""
     merged = {name(item): new.get(name(item), item) for item in old}
     return tuple((merged | {key: item for key, item in new.items() if key not in merged}).values())

@@ -81,7 +81,7 @@ def repeated(path: str, text: str) -> Problem:
 
 
 def no_override(path: str, names: Iterable[str]) -> Problem:
-    """Return the warning about providers that would share one environment variable for their keys."""
+    """Return the warning that several providers would read their keys from the same environment variable."""
     message = translatable(
         "%(path)s: %(names)s would share one LLM_PROVIDER_…_API_KEY. Set envName to give each its own.",
         path=path,

@@ -23,7 +23,7 @@ from routing_admin.core.fallback.cooldown import Cooling
 from routing_admin.core.fallback.memory import RefusalMemory
 
 MAX_OMISSIONS = 12
-"""Maximum number of parameters that one attempt may omit; a refusal beyond that is treated as a failure."""
+"""How many parameters one attempt may omit; if the model then refuses yet another one, the attempt fails."""
 
 logger = logging.getLogger("routing_admin.routing")
 
@@ -34,7 +34,7 @@ COOLING_WITHOUT_MESSAGE = translatable("Cooling down for another %(seconds)s s a
 
 @dataclass(slots=True)
 class CandidateRun:
-    """The attempt with one candidate so far: its calls, waits, and adjustments of the request.
+    """A running attempt with one candidate: its calls and waits so far, and how the request was adjusted.
 
     `described` is set once content has been replaced by descriptions, `renamed` once the token limit has been sent
     under its other name. If the provider has several keys, `key` is the one in use, and `refused_keys` contains the
@@ -72,7 +72,7 @@ class CandidateRun:
         return Call(self.candidate, number, timeouts, *left_out, limit_name=self.limit_name, key=self.key)
 
     def adjust(self, failure: Failure, memory: RefusalMemory) -> bool:
-        """Adjust the next call after a refusal; return False if nothing can be adjusted.
+        """Adjust the next call to avoid another refusal; return False if nothing can be adjusted.
 
         The token limit is renamed and content is replaced by descriptions, each at most once. Other parameters are
         omitted: first all those that the refusal names, then those that further refusals name. If the model refused the

@@ -121,7 +121,7 @@ class Plan:
 
 @value_class
 class Call:
-    """Step of a run: call this candidate now.
+    """A step that tells the driver to call this candidate now.
 
     `timeouts.total` is the time left for the whole request, in seconds. `without_params` are parameters to omit.
     `without_capabilities` are capabilities to treat as missing; `*` means all except text. `limit_name` is the
@@ -149,7 +149,7 @@ Step = Call | Wait
 
 @value_class
 class Reply(Generic[T]):
-    """Outcome of a call, how the request's content was adapted for it, and which parameters were dropped."""
+    """A call's outcome, how the request's content was adapted for the model, and which parameters were dropped."""
 
     outcome: T | Failure
     adaptation: str = ""
@@ -247,7 +247,7 @@ def skip_attempt(candidate: PlannedCandidate, reason: SkipReason, at_ms: float, 
 
 
 def cut_short(attempt: Attempt, failure: Failure | None, duration_ms: float) -> Attempt:
-    """Return the attempt of a stream that has ended; `failure` interrupted it, or is None if it ended normally."""
+    """Return a stream's attempt, updated at the stream's end; `failure` is None if the stream ended normally."""
     if failure is None:
         return replace(attempt, duration_ms=duration_ms)
     return replace(

@@ -12,9 +12,9 @@ from routing_admin.core.fallback.cooldown import Cooldowns, LocalCooldowns
 from routing_admin.core.fallback.key_pools import KeyPools
 from routing_admin.core.fallback.memory import RefusalMemory
 
-# Each provider has a retry budget of 500. A retry costs 5. An answer refunds the cost of its retries, or 1 if there
-# were none. While the budget is exhausted, requests go to the next candidate instead of retrying. The first call to a
-# candidate costs nothing.
+# Each provider has a retry budget of 500 points. A retry costs 5 points. An answer refunds the cost of its retries, or
+# 1 point if there were none. While the budget is exhausted, requests go to the next candidate instead of retrying. The
+# first call to a candidate costs nothing.
 
 FULL = 500
 RETRY_COST = 5

@@ -2,7 +2,7 @@
 
 A fault that will not go away by itself starts a cooldown immediately; other faults start one after three failures in a
 row. If the provider asked for a wait, the cooldown lasts exactly that long. Otherwise random jitter makes it longer, so
-that processes that lost a provider at the same time do not all call it again at once. After a cooldown, a single
+that processes that saw a provider fail at the same time do not all call it again at once. After a cooldown, a single
 request probes the candidate. Its outcome ends the cooldown or starts a longer one. Times are in seconds of the given
 monotonic clock.
 """
@@ -207,7 +207,7 @@ class LocalCooldowns:
     def _look(self, provider: str, model: str) -> Cooling | None:
         known = [self._rest(self._states[key]) for key in _keys(provider, model) if key in self._states]
         found = [cooling for cooling in known if cooling is not None]
-        # Of the provider's and the model's cooldown, the longer one applies.
+        # If both the provider and the model are cooling down, the longer cooldown applies.
         return max(found, key=lambda cooling: cooling.seconds, default=None)
 
     def _rest(self, state: _State) -> Cooling | None:
@@ -217,7 +217,7 @@ class LocalCooldowns:
         return Cooling(left, state.failure, probing=state.probe_until > state.until)
 
     def _claim(self, provider: str, model: str) -> list[Key]:
-        # The claim expires, so that a request that never ends does not block the candidate.
+        # The claim on the probe expires, so that a request that never ends does not block the candidate.
         now, claims = self.clock(), []
         for key in _keys(provider, model):
             state = self._states.get(key)
@@ -245,8 +245,8 @@ def _seconds(state: _State, failure: Failure, effect: Effect, random: Callable[[
     named = min(failure.retry_after or 0.0, MAX_NAMED_SECONDS)
     if named > 0 and effect is not Effect.LONG:
         return named
-    # A provider that refuses for lack of credit may name a wait as well. That wait belongs to its rate limit and does
-    # not restore credit, so the longer of the two times applies.
+    # A provider that refuses a call for lack of credit may also ask for a wait. That wait is for its rate limit and
+    # does not restore credit, so use the longer of the two times.
     return max(_own_seconds(state, effect) * (1 + MAX_JITTER * random()), named)
 
 
@@ -255,7 +255,7 @@ def _own_seconds(state: _State, effect: Effect) -> float:
         return PAYMENT_SECONDS
     if effect is Effect.MINUTE:
         return DEFAULT_LIMIT_SECONDS
-    # Once there has been a cooldown, each further failure starts another one without waiting for three failures.
+    # After the first cooldown, every further failure starts another one, without waiting for three failures in a row.
     if effect is Effect.COUNT and state.failures < FAILURES_IN_A_ROW and state.rounds == 0:
         return 0.0
     state.rounds += 1

@@ -1,6 +1,6 @@
 """How requests end: the classification that the request log stores and all statistics use.
 
-Failures caused by the caller do not count against the installation or a provider.
+Failures caused by the caller are not counted as failures of the installation or of a provider.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class RouterError(Exception):
 
 
 class AggregateRouterError(RouterError):
-    """All candidates failed (MMR-P9), or the request ran out of time; each candidate reached has one attempt."""
+    """All candidates failed (MMR-P9), or time ran out; `attempts` contains an attempt for each candidate reached."""
 
     def __init__(self, attempts: Sequence[Attempt], code: str = ALL_FAILED) -> None:
         status = 504 if code == Fault.DEADLINE.value else exhausted_status(attempts)

@@ -22,12 +22,12 @@ MAX_CONVERSATIONS = 10_000
 CONVERSATION_SECONDS = 3600.0
 """How long an idle conversation's key is remembered, in seconds; no vendor caches prompts for longer."""
 REPUBLISH_SECONDS = 600.0
-"""While a conversation continues, other processes are notified of its key again after this many seconds."""
+"""How often other processes are notified of a conversation's key while the conversation continues, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ConversationKey:
-    """The mark of a conversation's key, and the times of its last use and of its last notification."""
+    """The mark (digest) of a conversation's key, and when it was last used and last announced to other processes."""
 
     mark: str
     since: float
@@ -40,7 +40,7 @@ def _ignore(provider: str, affinity: str) -> None:
 
 @dataclass(slots=True)
 class KeyPools:
-    """Thread-safe record of how often this process used each key, and of failed keys; `clock` is in monotonic seconds.
+    """Thread-safe record of each key's uses in this process, and of failed keys; `clock` is in monotonic seconds.
 
     `health` contains the keys' cooldowns, with the mark of a key in place of a model. `watcher` is called when a
     conversation changes its key, and from time to time while a conversation continues.
@@ -151,7 +151,7 @@ class KeyPools:
             self.health.release_probe(provider, key.mark)
 
     def last_word(self, provider: str, keys: Sequence[PoolKey], failure: Failure) -> Failure:
-        """Return the failure to report when no key is left. A key that is refused only temporarily takes precedence."""
+        """Return the failure to report when no key is left, preferably that of a key refused only temporarily."""
         # A rate-limited key takes precedence: otherwise a single invalid key would make the request fail permanently
         # while other keys are only rate-limited. Among rate-limited keys, the one that recovers first determines the
         # wait.

@@ -21,7 +21,7 @@ DEFAULT_RETRIES = 2
 
 
 class ErrorPreset(StrEnum):
-    """Presets for error policies. They differ in which failures make a route fall back."""
+    """Presets for error policies, which differ in the failures after which a route calls its next candidate."""
 
     SEED = "seed"
     RESILIENT = "resilient"
@@ -152,7 +152,7 @@ def explain(failure: Failure, policy: Policy | None = None) -> Explanation:
 
 
 MAX_NAMED_SECONDS = 3600.0
-"""Maximum wait in seconds; if a provider asks for a longer wait, it is shortened to this."""
+"""Maximum wait in seconds; a longer wait that a provider asks for is shortened to this."""
 BACKOFF_CAP = 2.0
 BACKOFF_BASE = 0.2
 
@@ -164,7 +164,7 @@ def backoff(retry_number: int, random: Callable[[], float]) -> float:
 
 
 def named_wait(failure: Failure) -> float | None:
-    """Return the wait that the provider asked for, at most an hour.
+    """Return the wait in seconds that the provider asked for, at most an hour.
 
     Return None if it asked for no wait, or for one that is not positive and finite.
     """

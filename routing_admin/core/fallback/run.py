@@ -49,9 +49,9 @@ CLOCK_SLACK = 0.02
 
 
 class FallbackRun(Generic[T]):
-    """The run of a request along its chain; `attempts` grows with each completed candidate and can be read at any time.
+    """A request's run along its chain; each completed attempt is appended to `attempts`, which can be read at any time.
 
-    With `stream`, the first content does not count as a success yet: `end_stream` reports the result to the cooldowns.
+    With `stream`, the first content does not count as a success yet: `end_stream` later reports how the stream ended.
     """
 
     def __init__(self, plan: Plan, run_context: RunContext, *, stream: bool = False) -> None:
@@ -67,9 +67,9 @@ class FallbackRun(Generic[T]):
     def steps(self) -> Generator[Step, Any, RunResult[T]]:
         """Yield `Call` and `Wait` steps.
 
-        The driver answers a `Call` with a `T`, a `Failure` or a `Reply` that contains one of them, and a `Wait` with
-        anything. Return a `RunResult`. Raise `UpstreamRefused` for a failure that ends the run immediately, or
-        `AggregateRouterError` if no candidate or no time is left.
+        The driver must send a `T`, a `Failure`, or a `Reply` that contains one of them, in response to a `Call`; what
+        it sends in response to a `Wait` is ignored. Return a `RunResult`. Raise `UpstreamRefused` for a failure that
+        ends the run immediately, or `AggregateRouterError` if no candidate or no time is left.
         """
         last_resort = self._find_last_resort()
         seen: set[tuple[str, str]] = set()
@@ -190,7 +190,7 @@ class FallbackRun(Generic[T]):
     def _may_adjust(self, failure: Failure) -> bool:
         if self.plan.verbatim:
             return False
-        # Every adjustment of a parameter drops it, except that the token limit is only renamed.
+        # Every adjusted parameter counts as dropped, except the token limit, which is only renamed.
         drops_param = failure.fault is Fault.UNSUPPORTED_PARAMETER and failure.param not in LIMIT_NAMES
         return self.plan.policy.preset is not ErrorPreset.STRICT and not (drops_param and self.plan.refuses_drops)
 

@@ -16,7 +16,7 @@ from routing_admin.core.fallback.run import FallbackRun
 
 @dataclass(frozen=True, slots=True)
 class ScriptedOutcome:
-    """An outcome after `seconds`: `failure`, or an answer if it is None. The failure `cut` interrupts the stream."""
+    """A call's outcome after `seconds`: `failure`, or an answer if that is None. `cut` interrupts its stream."""
 
     failure: Failure | None = None
     seconds: float = 0.8
@@ -63,14 +63,14 @@ SCRIPTED: Mapping[str, ScriptedOutcome] = MappingProxyType(
 """Every outcome that a user can choose for a simulation, by its name on the page."""
 
 Script = Mapping[int, Sequence[str]]
-"""Outcomes of the calls to each candidate, by the candidate's position in the chain. The last outcome in a list
-repeats; a candidate without a list answers with `200`.
+"""Maps each candidate's position in the chain to the outcomes of its calls. The last outcome in a list repeats; a
+candidate without a list answers with `200`.
 """
 
 
 # In a fire drill, an administrator makes a provider fail for a short time, to test whether its routes fall back. During
 # a drill the provider is not called and no cooldown is recorded. The clock alone ends a drill, even if the process that
-# started it has stopped. If the clock is set back, the drill is not extended.
+# started it has stopped. Setting the clock back does not extend a drill.
 
 CHOICES = (30, 60, 300)
 """Durations in seconds that an administrator can choose for a fire drill."""

@@ -60,7 +60,7 @@ class Scope(StrEnum):
 
 
 class Group(StrEnum):
-    """Names for groups of faults in a route's rules.
+    """Names that a route's rules can use for groups of faults.
 
     Rules can also use three-digit statuses and the faults' own codes.
     """
@@ -82,7 +82,7 @@ RETRY, NEXT, RAISE = Action.RETRY, Action.NEXT, Action.RAISE
 NONE, COUNT, NOW, MINUTE, LONG, EXACT = tuple(Effect)
 PROVIDER = Scope.PROVIDER
 OWN_STATUS = 0
-"""Value of `status` that passes the status of the provider's response on to the caller."""
+"""Value of `status` if the caller receives the status of the provider's response."""
 
 UNREACHABLE_CODE = "upstream_unreachable"
 TIMEOUT_CODE = "upstream_timeout"
@@ -112,7 +112,7 @@ class FaultRow:
     """Effect of the fault on the candidate's cooldown."""
     cools_when_passed_on: bool = False
     """Whether the cause lies in this installation's configuration, so that the next request would fail in the same way.
-    If the route falls back, the candidate then cools down.
+    The candidate then cools down if the route falls back.
     """
     scope: Scope = Scope.MODEL
     key_effect: Effect = NONE
@@ -129,7 +129,7 @@ class FaultRow:
     groups: tuple[Group, ...] = ()
     """Groups that also match this fault in a route's rules, in addition to its own code."""
     is_callers: bool = False
-    """Whether the request's contents cause the fault, which then says nothing about the provider's health."""
+    """Whether the request's contents cause the fault, so that it says nothing about the provider's health."""
     after_content: bool = False
     """Whether the fault occurs after the first content. No further candidate is called then, whatever the route's rules
     say.
@@ -146,7 +146,7 @@ class FaultRow:
 
     @property
     def is_out_of_quota(self) -> bool:
-        """Whether only time can end the refusal, so that calling the candidate as a last resort is pointless."""
+        """Whether a limit or quota must reset first, so that calling the candidate as a last resort is pointless."""
         return Group.RATE_LIMIT in self.groups or Group.QUOTA in self.groups
 
 
